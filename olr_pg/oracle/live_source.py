@@ -23,7 +23,7 @@ from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
-from olr_pg.oracle.redo_source import RedoSource, logs_of_closed_threads
+from olr_pg.oracle.redo_source import RedoSource, expected_logs
 from olr_pg.oracle.source_containers import ContainerDatabases
 
 if TYPE_CHECKING:
@@ -476,7 +476,7 @@ class LiveDatabase:
         copies = list_logs(redo, self._source, resetlogs, scn)
         opened |= open_threads(connection)
         if redo is not connection:
-            archived |= logs_of_closed_threads(connection, resetlogs, scn, opened)
+            archived |= expected_logs(connection, resetlogs, scn, opened)
         return _Listing(opened, archived, copies)
 
     def _take_from_vault(self, scn: int) -> None:

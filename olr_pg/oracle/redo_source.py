@@ -6,10 +6,10 @@ in, and they can read only fixed views (Database Error Messages, ORA-01219). So 
 the primary, provides everything else: the dictionary, rows, LOB values, and two facts about redo.
 
 - **The open redo threads.** The status of threads in a standby's control file follows the redo that
-  the standby applies, and says nothing about the redo that it has not received yet. A thread that
-  is closed in the primary can have archived logs that the standby lacks
-  (`logs_of_closed_threads`): without them, transactions of other threads would be delivered too
-  early.
+  the standby applies, and says nothing about the redo that it has not received yet.
+- **The logs that the standby must receive** (`expected_logs`). A thread that is closed in the
+  primary can have archived logs that the standby lacks: without them, transactions of other threads
+  would be delivered too early. And if the primary no longer sends redo, only its own list shows it.
 - **The incarnations.** After a RESETLOGS of the primary, the standby can still contain orphaned
   redo. The incarnations of the primary show its end.
 
@@ -30,7 +30,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import list_positions
 from olr_pg.oracle.facts import read_incarnations
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.oracle.tables import DATABASE, THREAD
+from olr_pg.oracle.tables import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -124,19 +124,21 @@ def _check_fit(primary: Connection, standby: Connection) -> None:
         )
 
 
-def logs_of_closed_threads(
+def expected_logs(
     primary: Connection, incarnations: Sequence[int], scn: int, opened: Collection[int]
 ) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Return the first and next SCN of every log that the primary has archived for a thread that
-    will produce no more logs.
+    """Return the first and next SCN of every log that the primary has archived and its standby
+    should have received.
+
+    The newest log of an open thread is left out, because it can still be on its way.
 
     Args:
         incarnations: resetlogs ids of the incarnations to list.
         scn: logs that end at this SCN or before it are left out.
         opened: the threads that will produce more logs.
     """
-    threads = {int(thread) for (thread,) in primary.execute(select(THREAD.c["THREAD#"]))}
-    if threads <= set(opened):
-        return {}  # the usual case; it saves a query of V$ARCHIVED_LOG
     archived = list_positions(primary, incarnations, scn)
-    return {position: scns for position, scns in archived.items() if position[1] not in opened}
+    newest = {position[1]: position for position in sorted(archived)}
+    for thread in newest.keys() & opened:
+        del archived[newest[thread]]
+    return archived

@@ -9,12 +9,14 @@ from sqlalchemy import select
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
-from olr_pg.oracle.archive import list_positions
+from olr_pg.observability.wording import counted
+from olr_pg.oracle.archive import list_positions, open_threads
 from olr_pg.oracle.facts import read_incarnations, receives_redo
+from olr_pg.oracle.redo_source import expected_logs
 from olr_pg.oracle.tables import DATABASE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from sqlalchemy import Connection
 
@@ -32,13 +34,14 @@ class _Redo(NamedTuple):
     Attributes:
         role, mode: DATABASE_ROLE and OPEN_MODE of the standby.
         is_standby: whether the standby receives the redo of another database.
-        archived, received: the logs that the source has archived, and that the standby has.
+        expected: the logs that the source has archived and the standby should have.
+        received: the logs that the standby has.
     """
 
     role: str
     mode: str
     is_standby: bool
-    archived: frozenset[Position]
+    expected: frozenset[Position]
     received: frozenset[Position]
 
 
@@ -70,39 +73,29 @@ def check_standby(redo: RedoSource, saved_scn: int | None) -> list[Finding]:
 
 def _shown(primary: Connection, standby: Connection, scn: int) -> _Redo:
     incarnations = [one.resetlogs_id for one in read_incarnations(primary)]
-    # The primary is read first: a log that it has archived by then should have been sent by now.
-    archived = frozenset(list_positions(primary, incarnations, scn))
+    expected = frozenset(expected_logs(primary, incarnations, scn, open_threads(primary)))
     received = frozenset(list_positions(standby, incarnations, scn))
     columns = DATABASE.c.DATABASE_ROLE, DATABASE.c.OPEN_MODE
     role, mode = standby.execute(select(*columns)).one()
-    return _Redo(str(role), str(mode), receives_redo(standby), archived, received)
+    return _Redo(str(role), str(mode), receives_redo(standby), expected, received)
 
 
 def _lags(shown: _Redo) -> Iterator[Finding]:
     """Yield a finding for each redo thread of which the standby lacks logs.
 
-    The newest log can still be on its way. The standby never gets logs that are older than its
-    first one.
+    A standby never gets logs that are older than its first one.
     """
+    first = {position[1]: position for position in sorted(shown.received, reverse=True)}
     lacking = defaultdict[int, list[Position]](list)
-    for position in sorted(shown.archived - shown.received):
-        lacking[position[1]].append(position)
-    for thread, positions in lacking.items():
-        newest = _newest(shown.archived, thread)
-        first = min((one for one in shown.received if one[1] == thread), default=None)
-        missing = [
-            one for one in positions if one != newest and (first is None or one[0::2] > first[0::2])
-        ]
-        if missing:
-            yield warning(
-                CHECK,
-                f"the standby lacks {len(missing)} logs of thread {thread} that the source has"
-                f" archived: sequence {missing[0][2]} to {missing[-1][2]}",
-                "SELECT DEST_NAME, STATUS, ERROR FROM V$ARCHIVE_DEST; in the primary shows why it"
-                " does not send them",
-                "in the standby, FAL_SERVER must name the primary. Replication waits for the logs",
-            )
-
-
-def _newest(positions: Collection[Position], thread: int) -> Position:
-    return max(one for one in positions if one[1] == thread)
+    for position in sorted(shown.expected - shown.received):
+        if position > first.get(position[1], (0, 0, 0)):
+            lacking[position[1]].append(position)
+    for thread, missing in lacking.items():
+        yield warning(
+            CHECK,
+            f"the standby lacks {counted(len(missing), 'log')} of thread {thread} that the source"
+            f" has archived: sequence {missing[0][2]} to {missing[-1][2]}",
+            "SELECT DEST_NAME, STATUS, ERROR FROM V$ARCHIVE_DEST; in the primary shows why it"
+            " does not send them",
+            "in the standby, FAL_SERVER must name the primary. Replication waits for the logs",
+        )

@@ -39,7 +39,9 @@ def standby_section(server: str) -> dict[str, Any]:
 class Pair(LiveServer):
     """Serves a live simulation as a primary, and as a standby that receives its redo at once.
 
-    A RESETLOGS is a failover: the primary is gone for ever, and the standby goes on instead.
+    It archives a log when the primary does: Oracle does not use a standby log again before it is
+    archived, and both use the same files here. A RESETLOGS is a failover: the primary is gone for
+    ever, and the standby goes on instead.
 
     Attributes:
         standby: of it; mounted until the failover.
