@@ -39,7 +39,7 @@ from olr_pg.fallback.oracle_ledger import (
     open_account,
 )
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
-from olr_pg.fallback.oracle_writer import OracleWriter
+from olr_pg.fallback.oracle_writer import OracleWriter, check_bytes_are_kept
 from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,
@@ -127,13 +127,15 @@ def prepare(way: WayBack) -> Prepared:
     exist are not changed.
 
     Raises:
-        OlrPgError: see `preparation.begin`.
+        OlrPgError: see `preparation.begin`; 7351, Oracle changes the bytes of text with a
+            configured character set.
     """
     with _coded(way), ExitStack() as stack:
         target = _open_target(way, stack)
         stream = _open_stream(way, stack)
-        ledger = OracleLedger(_open_oracle(way, stack), way.subscription)
-        return begin(way, target, ledger, stream.identify())
+        oracle = _open_oracle(way, stack)
+        check_bytes_are_kept(oracle, way.tables)
+        return begin(way, target, OracleLedger(oracle, way.subscription), stream.identify())
 
 
 def status(way: WayBack) -> Status:

@@ -43,7 +43,13 @@ from olr_pg.datatypes.temporal import offset_minutes
 from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.text_bytes import RAW_MAX, TEXT_OF_BYTES
+from olr_pg.oracle.text_bytes import (
+    CLOB_OF_BYTES,
+    TEXT_OF_BYTES,
+    WRITTEN_MAX,
+    bound_pieces,
+    joined_texts,
+)
 
 if TYPE_CHECKING:
     from olr_pg.config.fallback_section import FallbackPolicies
@@ -147,12 +153,14 @@ class Bound(NamedTuple):
         db_type: the type for `setinputsizes`.
         expression: an SQL expression; ``{}`` stands for the bind.
         altered: the values that policies have changed.
+        further: the values of further binds, for each further ``{}`` in the expression.
     """
 
     values: list[object | None]
     db_type: oracledb.DbType
     expression: str
     altered: list[Altered]
+    further: Sequence[list[object | None]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +244,15 @@ class _Plan(NamedTuple):
             it.
         causes: the possible reasons why a value cannot be stored unchanged.
         note: a text that says which values return to Oracle in another form; empty if none do.
+        in_pieces: whether values are bytes that are bound in pieces; `bind` then returns the
+            expression around one piece.
     """
 
     convert: _Convert
     bind: _Bind
     causes: tuple[Cause, ...] = ()
     note: str = ""
+    in_pieces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +297,12 @@ class OracleColumn:
         """
         judge = self._judge(counting=False)
         values = self._converted(raw, judge)
-        return Bound(values, *self._plan.bind(values), judge.altered)
+        db_type, expression = self._plan.bind(values)
+        if not self._plan.in_pieces:
+            return Bound(values, db_type, expression, judge.altered)
+        first, *further = bound_pieces(values)
+        joined = joined_texts(expression, 1 + len(further))
+        return Bound(first, db_type, joined, judge.altered, further)
 
     def unfit(self, raw: Sequence[bytes | None]) -> list[Altered]:
         """Return the values that do not fit, with the policy that applies to each; values that
@@ -565,11 +581,12 @@ def _as_bytes(plan: _Plan, table: str, column: Column) -> _Plan:
     Raises:
         OlrPgError: 7351, the bytes of the column cannot be written.
     """
-    if column.type_code not in (OracleType.VARCHAR2, OracleType.CHAR) or column.length > RAW_MAX:
+    if column.type_code not in _FROM_BYTES or column.xml:
         raise OlrPgError(
             Code.COLUMN_NOT_FOR_ORACLE,
-            f"{oracle_type_name(column)} of a character set in `source.character-sets`: only"
-            f" VARCHAR2 and CHAR of at most {RAW_MAX} bytes can be written",
+            f"{'XMLTYPE' if column.xml else oracle_type_name(column)} of a character set in"
+            " `source.character-sets`: only"
+            " VARCHAR2, CHAR and CLOB can be written as bytes",
             table=table,
             column=column.name,
         )
@@ -581,9 +598,15 @@ def _as_bytes(plan: _Plan, table: str, column: Column) -> _Plan:
         value = plan.convert(raw, judge)
         return encode_text(value, found).ljust(width) if isinstance(value, str) else value
 
+    expression = CLOB_OF_BYTES if column.type_code == OracleType.CLOB else TEXT_OF_BYTES
     return plan._replace(
-        convert=convert, bind=lambda _values: (oracledb.DB_TYPE_RAW, TEXT_OF_BYTES)
+        convert=convert,
+        bind=lambda _values: (oracledb.DB_TYPE_RAW, expression),
+        in_pieces=True,
     )
+
+
+_FROM_BYTES: Final = (OracleType.VARCHAR2, OracleType.CHAR, OracleType.CLOB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,7 +620,8 @@ class _TextFit:
             AL16UTF16); 0 for no limit.
         padded: whether the column is a CHAR, in which trailing blanks have no meaning. An empty
             text is stored as one blank.
-        keeps_empty: whether the column is a LOB, which can be empty without being NULL.
+        keeps_empty: whether the column is a LOB, which can be empty without being NULL. A limit is
+            then that of `oracle.text_bytes`.
     """
 
     charset: Charset
@@ -605,6 +629,11 @@ class _TextFit:
     units_max: int
     padded: bool = False
     keeps_empty: bool = False
+
+    @property
+    def limited_by(self) -> str:
+        """What sets the limit, and its verb."""
+        return "olr_pg can write" if self.keeps_empty else "the column accepts"
 
     def __call__(self, text: str, judge: _Judge) -> object:
         if self.padded:
@@ -624,8 +653,8 @@ class _TextFit:
                 limit = f"{self.units_max} characters, {limit}"
             size, _ = self._size(text)
             detail = (
-                f"the text has {len(text)} characters in {size} bytes, but the column accepts"
-                f" only {limit}"
+                f"the text has {len(text)} characters in {size} bytes, but {self.limited_by} only"
+                f" {limit}"
             )
             text = judge.unfit(Cause.LENGTH, detail, self._cut(text))
         return text
@@ -743,11 +772,14 @@ def _clob(request: _Request) -> _Plan | None:
     read = _text_reader(kind)
     if read is None:
         return None
-    found = charset(settings.ncharset if column.charset_form == 2 else settings.charset)
-    fit = _TextFit(found, 0, 0, keeps_empty=True)
-    causes: tuple[Cause, ...] = ()
+    found = column_charset(
+        column.charset_form, column.charset_id, settings.charset, settings.ncharset
+    )
+    most = WRITTEN_MAX if is_explicit(column) else 0
+    fit = _TextFit(found, most, 0, keeps_empty=True)
+    causes: tuple[Cause, ...] = (Cause.LENGTH,) if most else ()
     if found.structure in ("single-byte", "multi-byte"):
-        causes = (Cause.CHARACTERS,)
+        causes = (*causes, Cause.CHARACTERS)
     if kind is PgKind.BYTEA:
         causes = (*causes, Cause.DOCUMENT)
     lob = oracledb.DB_TYPE_NCLOB if column.charset_form == 2 else oracledb.DB_TYPE_CLOB

@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 import oracledb
 
 from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.net_rows import RowWrite
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
 from olr_pg.fallback.relation_plans import quoted
+from olr_pg.oracle.text_bytes import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from olr_pg.dictionary.model import Table
     from olr_pg.fallback.net_rows import NetRows
     from olr_pg.fallback.relation_plans import RelationPlan
     from olr_pg.fallback.way_back import BoundValues
@@ -162,6 +165,46 @@ class OracleWriter:
         return found
 
 
+def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table]) -> None:
+    """If a column has a configured character set, check that Oracle stores all bytes unchanged.
+
+    The manuals do not say it in so many words: a VARCHAR2 made of RAW has the same bytes, and in a
+    database with one byte per character, a CLOB has the character set of a VARCHAR2. So no step of
+    `oracle.text_bytes` has anything to convert.
+
+    Raises:
+        OlrPgError: 7351, Oracle changes bytes.
+        oracledb.Error: any error of Oracle.
+    """
+    explicit = ((table, one) for table in tables for one in table.delivered if is_explicit(one))
+    table, column = next(explicit, (None, None))
+    if table is None or column is None:
+        return
+    text, clob = (
+        joined_texts(one, 2).format(*binds)
+        for one, binds in ((TEXT_OF_BYTES, (":1", ":2")), (CLOB_OF_BYTES, (":3", ":4")))
+    )
+    query = (
+        f"SELECT UTL_RAW.CAST_TO_RAW({text}) AS T,"  # noqa: S608 - constants
+        f" UTL_RAW.CAST_TO_RAW(DBMS_LOB.SUBSTR({clob}, {len(_BYTES)}, 1)) AS C FROM DUAL"
+    )
+    half = len(_BYTES) // 2
+    with connection.cursor() as cursor:
+        cursor.setinputsizes(*[oracledb.DB_TYPE_RAW] * 4)
+        cursor.execute(query, [_BYTES[:half], _BYTES[half:]] * 2)
+        found = cursor.fetchone()
+    if found != (_BYTES, _BYTES):
+        raise OlrPgError(
+            Code.COLUMN_NOT_FOR_ORACLE,
+            "this Oracle database changes bytes that are not text in its character set",
+            table=table.full_name,
+            column=column.name,
+        )
+
+
+_BYTES: Final = bytes(range(1, 256))
+
+
 def _conflict(plan: RelationPlan, cause: str, what: str) -> OlrPgError:
     return OlrPgError(Code.FALLBACK_CONFLICT, what, table=plan.name, cause=cause)
 
@@ -236,6 +279,8 @@ class _Statement:
             Record(self._plan.name, column.name, one.cause.replace("_", "-"), one.policy)
             for one in bound.altered
         ]
-        self.types.append(bound.db_type)
-        self.values.append(bound.values)
-        return bound.expression.format(f":{len(self.values)}")
+        first = len(self.values) + 1
+        for values in (bound.values, *bound.further):
+            self.types.append(bound.db_type)
+            self.values.append(values)
+        return bound.expression.format(*(f":{at}" for at in range(first, len(self.values) + 1)))

@@ -35,6 +35,10 @@ class BoundValues(Protocol):
         """An SQL expression; ``{}`` stands for the bind."""
 
     @property
+    def further(self) -> Sequence[Sequence[object | None]]:
+        """The values of further binds, for each further ``{}`` in the expression."""
+
+    @property
     def altered(self) -> Sequence[AlteredValue]:
         """The values that a policy has changed."""
 

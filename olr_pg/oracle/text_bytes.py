@@ -9,10 +9,10 @@ character of the declared set is one byte, so functions of text count bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import oracledb
 
@@ -21,6 +21,14 @@ RAW_MAX: Final = 2_000
 
 TEXT_OF_BYTES: Final = "UTL_RAW.CAST_TO_VARCHAR2({})"
 """The SQL expression for a text with given bytes; ``{}`` stands for the bytes."""
+
+CLOB_OF_BYTES: Final = f"TO_CLOB({TEXT_OF_BYTES})"
+"""The same for a CLOB."""
+
+WRITTEN_MAX: Final = 1_024 * RAW_MAX
+"""Maximum bytes of a CLOB that is written: each piece is a bind, and a statement has at most 65,535
+binds for all columns.
+"""
 
 SHORT_PIECES: Final = 4
 """Pieces of a CLOB that are selected together with its row."""
@@ -52,6 +60,28 @@ def clob_pieces(expression: str) -> tuple[str, ...]:
     return tuple(
         f"UTL_RAW.CAST_TO_RAW(DBMS_LOB.SUBSTR({expression}, {RAW_MAX}, {at}))" for at in starts
     )
+
+
+def joined_texts(expression: str, count: int) -> str:
+    """Return the SQL expression for a text whose bytes are bound in pieces. `expression` is that of
+    one piece; NULL pieces add nothing.
+
+    The concatenations are nested evenly, because Oracle copies what it has for each of them.
+    """
+    if count == 1:
+        return expression
+    half = count // 2
+    return f"({joined_texts(expression, half)} || {joined_texts(expression, count - half)})"
+
+
+def bound_pieces(values: Sequence[Any]) -> list[list[Any]]:
+    """Cut values, bytes or None, into pieces; return the values of each bind. The number of pieces
+    is a power of two, so that there are few different statements.
+    """
+    longest = max((len(one) for one in values if one), default=0)
+    count = 1 << max(-(-longest // RAW_MAX) - 1, 0).bit_length()
+    starts = range(0, count * RAW_MAX, RAW_MAX)
+    return [[(one and one[at : at + RAW_MAX]) or None for one in values] for at in starts]
 
 
 def joined_pieces(pieces: tuple[bytes | None, ...]) -> bytes | None:

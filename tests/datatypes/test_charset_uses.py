@@ -46,6 +46,7 @@ USES = {
     "assessment/assessed_tables.py": "counts columns by the origin of their set",
     # the way back
     "fallback/oracle_values.py": "form 3: writes bytes, or refuses the column",
+    "fallback/oracle_writer.py": "form 3: checks before it begins that Oracle keeps all bytes",
     # the dictionary
     "dictionary/true_charsets.py": "sets number and form",
     "dictionary/model.py": _PASSES_ON,

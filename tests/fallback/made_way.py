@@ -33,6 +33,7 @@ class PlainBound(NamedTuple):
     db_type: Any
     expression: str = "{}"
     altered: tuple[Any, ...] = ()
+    further: tuple[Any, ...] = ()
 
 
 class PlainColumn:

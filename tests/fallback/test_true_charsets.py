@@ -11,15 +11,23 @@ import oracledb
 import psycopg
 import pytest
 
+from olr_pg.config.fallback_section import FallbackPolicies
 from olr_pg.config.reading import parse_config
+from olr_pg.datatypes.choices import Choices
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.datatypes.policies import Policies
+from olr_pg.dictionary.model import Column
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, run, status
-from olr_pg.fallback.oracle_values import ValueSettings
+from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.value_report import report_values
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.oracle.text_bytes import RAW_MAX, WRITTEN_MAX
 from olr_pg.proving.whole_way import SmallPartition
 from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.sql.functions import FUNCTIONS
 from tests.fallback.made_way import way_document
 from tests.proving.served import served_source
 
@@ -104,17 +112,76 @@ def test_text_is_written_back_in_its_set(
     ]
 
 
+def test_long_text_is_written_back_in_its_set(
+    ascii_served: Served, tmp_path: Path, logical_database: str
+) -> None:
+    ascii_served.execute(
+        "CREATE TABLE names (id NUMBER(5) PRIMARY KEY, tail VARCHAR2(4000), note CLOB, ru CLOB)"
+    )
+    config = config_of(ascii_served, tmp_path, logical_database, "names")
+    load(config, logical_database)
+    with open_ways_back(config) as (way,):
+        prepare(way)
+        rows = [(at, one[:4_000] or None, one, one) for at, one in enumerate(LONGS)]
+        with psycopg.connect(logical_database) as connection:
+            connection.cursor().executemany("INSERT INTO app.names VALUES (%s, %s, %s, %s)", rows)
+        run(way, once=True)
+        assert texts_of(ascii_served) == rows
+        with psycopg.connect(logical_database) as connection:
+            connection.execute("UPDATE app.names SET note = 'Š' || note, tail = 'ß' WHERE id > 0")
+        run(way, once=True)
+        found = status(way).ledger
+        assert found is not None
+        assert not found.stops
+        end(way)
+    later = [(at, "ß", "Š" + note, ru) for at, _, note, ru in rows[1:]]
+    assert texts_of(ascii_served) == [rows[0], *later]
+
+
+LONGS = ("–", "", "“" * 1_999 + "x", "–" * 2_001, "«»" * 2_000, "«–»" * 6_000, "”" * 40_000)
+"""Texts of one piece and of several, with letters that both sets have, at different bytes."""
+
+
+def texts_of(served: Served) -> list[tuple[Any, ...]]:
+    """The rows of Oracle, decoded from its bytes."""
+    starts = range(1, max(map(len, LONGS)) + 2, RAW_MAX)
+    pieces = {
+        "tail": [f"SUBSTR(tail, {at}, {RAW_MAX})" for at in (1, RAW_MAX + 1)],
+        "note": [f"DBMS_LOB.SUBSTR(note, {RAW_MAX}, {at})" for at in starts],
+        "ru": [f"DBMS_LOB.SUBSTR(ru, {RAW_MAX}, {at})" for at in starts],
+    }
+    found: dict[str, list[Any]] = {}
+    for name, parts in pieces.items():
+        listed = ", ".join(f"UTL_RAW.CAST_TO_RAW({one})" for one in parts)
+        codec = "cp1251" if name == "ru" else "cp1252"
+        rows = stored(served, f"SELECT {listed} FROM names ORDER BY id")
+        found[name] = [b"".join(filter(None, row)).decode(codec) for row in rows]
+    sizes = "DBMS_LOB.GETLENGTH(note), DBMS_LOB.GETLENGTH(ru)"
+    lengths = stored(served, f"SELECT id, {sizes} FROM names ORDER BY id")
+    assert [row[1:] for row in lengths] == [
+        (len(note), len(ru)) for note, ru in zip(found["note"], found["ru"], strict=True)
+    ]
+    tails = [one or None for one in found["tail"]]
+    return [
+        (row[0], *texts)
+        for row, *texts in zip(lengths, tails, found["note"], found["ru"], strict=True)
+    ]
+
+
 def test_what_cannot_be_written_is_reported_before_the_cut_over(
     ascii_served: Served, tmp_path: Path, logical_database: str
 ) -> None:
     ascii_served.execute(
-        "CREATE TABLE texts (id NUMBER(5) PRIMARY KEY, name VARCHAR2(40), long_text VARCHAR2(3000),"
-        " big CLOB)"
+        "CREATE TABLE texts (id NUMBER(5) PRIMARY KEY, name VARCHAR2(40), big CLOB)"
     )
     config = config_of(ascii_served, tmp_path, logical_database, "texts")
     load(config, logical_database)
     with psycopg.connect(logical_database, autocommit=True) as connection:
         connection.execute("INSERT INTO app.texts (id, name) VALUES (1, 'Ж'), (2, 'é')")
+        connection.execute(
+            "INSERT INTO app.texts (id, big) VALUES (3, repeat('é', %s)), (4, repeat('é', %s))",
+            (WRITTEN_MAX + 1, WRITTEN_MAX),
+        )
     with sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, logical_database)
         tables = source.choose(())
@@ -123,9 +190,43 @@ def test_what_cannot_be_written_is_reported_before_the_cut_over(
     values = ValueSettings.of(config.fallback.policies, config.apply, source.snapshot.database)
     with psycopg.connect(logical_database) as connection:
         (report,) = report_values(connection, tables, settings, values)
-    told = {one.name: one.error for one in report.columns}
-    reason = "only VARCHAR2 and CHAR of at most 2000 bytes can be written"
-    assert reason in told["BIG"]
-    assert reason in told["LONG_TEXT"]
-    (name,) = (one for one in report.columns if one.name == "NAME")
-    assert name.refused == 1  # Ж is not in the configured set
+    assert [one.error for one in report.columns if one.error] == []
+    refused = {one.name: one.refused for one in report.columns}
+    assert refused["NAME"] == 1  # Ж is not in the configured set
+    assert refused["BIG"] == 1  # too many bytes
+
+
+@pytest.mark.parametrize(("code", "xml", "told"), [(8, False, "LONG"), (112, True, "XMLTYPE")])
+def test_long_and_xml_are_refused_by_name(code: int, xml: bool, told: str) -> None:
+    column = Column("C", 2, 2, 2, code, 0, charset_id=178, charset_form=3, xml=xml)
+    values = ValueSettings(FallbackPolicies(), Choices(), Policies(), "US7ASCII")
+    with pytest.raises(OlrPgError, match=f"{told} of a character set in") as caught:
+        oracle_column("APP.T", column, PgKind.XML if xml else PgKind.TEXT, values)
+    assert caught.value.code == Code.COLUMN_NOT_FOR_ORACLE
+
+
+def test_it_does_not_begin_if_oracle_changes_bytes(
+    ascii_served: Served,
+    tmp_path: Path,
+    logical_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ascii_served.execute("CREATE TABLE names (id NUMBER(5) PRIMARY KEY, note CLOB)")
+    config = config_of(ascii_served, tmp_path, logical_database, "names")
+    load(config, logical_database)
+
+    def spoilt(_context: Any, raw: Any) -> Any:
+        return None if raw is None else raw.decode("ascii", "replace")
+
+    monkeypatch.setitem(FUNCTIONS, "UTL_RAW.CAST_TO_VARCHAR2", spoilt)
+    with open_ways_back(config) as (way,), pytest.raises(OlrPgError) as caught:
+        prepare(way)
+    assert caught.value.code == Code.COLUMN_NOT_FOR_ORACLE
+    assert caught.value.where == {"table": "APP.NAMES", "column": "NOTE"}
+    assert status_is_empty(config)
+
+
+def status_is_empty(config: Config) -> bool:
+    with open_ways_back(config) as (way,):
+        found = status(way)
+        return found.slot is None and found.ledger is None

@@ -9,6 +9,8 @@ import numpy as np
 import oracledb
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
@@ -18,6 +20,7 @@ from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.lob_fetch import LobFetcher, is_readable
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_query import query_fields, read_rows, rows_statement
+from olr_pg.oracle.text_bytes import RAW_MAX, WRITTEN_MAX, bound_pieces, joined_texts
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
@@ -186,3 +189,18 @@ def test_short_text_is_still_read_into_arrow_columns() -> None:
         'SELECT ROWIDTOCHAR(ROWID) AS C0, "ID" AS C1, UTL_RAW.CAST_TO_RAW("NAME") AS C2'
         ' FROM "APP"."T" AS OF SCN :scn'
     )
+
+
+@given(st.lists(st.none() | st.binary(max_size=20_000), min_size=1, max_size=4))
+def test_bound_pieces_are_the_value(values: list[bytes | None]) -> None:
+    pieces = bound_pieces(values)
+    assert len(pieces) & (len(pieces) - 1) == 0
+    assert all(len(one or b"") <= RAW_MAX for piece in pieces for one in piece)
+    joined = [b"".join(one or b"" for one in row) for row in zip(*pieces, strict=True)]
+    assert joined == [one or b"" for one in values]
+
+
+def test_pieces_are_concatenated_evenly() -> None:
+    assert joined_texts("T({})", 1) == "T({})"
+    assert joined_texts("T({})", 4) == "((T({}) || T({})) || (T({}) || T({})))"
+    assert len(bound_pieces([b"x" * WRITTEN_MAX])) == WRITTEN_MAX // RAW_MAX

@@ -254,7 +254,7 @@ def _length(value: Value) -> Value:
 def _lob_length(value: Value) -> Value:
     if isinstance(value, bytes):
         return Decimal(len(value))
-    return Decimal(len(plain_text(value).encode("utf-16-be")) // 2)
+    return Decimal(len(plain_text(value).encode("utf-16-be", "surrogatepass")) // 2)
 
 
 def _lob_substr(value: Value, amount: Value = Decimal(32_767), offset: Value = Decimal(1)) -> Value:
