@@ -135,6 +135,7 @@ class LiveDatabase:
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
         self._newest: frozenset[tuple[int, int, int]] | None = None
+        self._listing: _Listing | None = None
         try:
             self._facts = self._oracle.read("reading the properties of the database", read_facts)
         except OlrPgError:
@@ -340,8 +341,8 @@ class LiveDatabase:
     def _without_orphans(self, scan: LogScan) -> LogScan:
         """Return the scan without the online logs whose redo a RESETLOGS has orphaned."""
         known = self._facts.database.resetlogs
-        if any(log.position.resetlogs_id not in known for log in scan.logs):
-            self._list_again = 0.0
+        if scan.source_answers and any(log.position.resetlogs_id not in known for log in scan.logs):
+            self._list_again, self._listing = 0.0, None
         kept = []
         for log in scan.logs:
             end = self._lineage.end_of(log.position.resetlogs_id)
@@ -355,10 +356,12 @@ class LiveDatabase:
     def _scan_archived(self, scn: int) -> LogScan:
         self._forget_below(scn)
         try:
-            listing = self._redo.read(
-                "listing the archived logs",
-                lambda connection, redo: self._list(connection, redo, scn),
-            )
+            listing = self._listing
+            if self._redo.has_news(self.database.resetlogs, scn) or listing is None:
+                listing = self._listing = self._redo.read(
+                    "listing the archived logs",
+                    lambda connection, redo: self._list(connection, redo, scn),
+                )
         except OlrPgError as error:
             if error.code not in PASSING:
                 raise

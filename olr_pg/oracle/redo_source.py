@@ -17,18 +17,25 @@ Each read first checks that the two databases belong together. If the standby is
 failover), its redo continues in an incarnation that the old primary does not have. From then on,
 rows and LOB values of the old primary would be wrong, so the read fails until `source.server` leads
 to the new primary. Both connections may lead to the same database then.
+
+Oracle writes an audit record for each statement of an administrative user, in a mounted database
+into files of its host (Database Reference, AUDIT_SYS_OPERATIONS; Security Guide, mandatory
+auditing). So a standby is asked rarely: `RedoSource.has_news` polls the primary, which shows when
+the standby must have something new.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from sqlalchemy import select
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import list_positions
+from olr_pg.oracle.archive import list_positions, open_threads
 from olr_pg.oracle.facts import read_incarnations
+from olr_pg.oracle.online_log_queries import read_online_logs
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.tables import DATABASE
 
@@ -37,9 +44,29 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from olr_pg.capture.lineage import Incarnation
     from olr_pg.config.source_section import OracleSource
+    from olr_pg.oracle.online_log_queries import OnlineLog
+
+ASK_SECONDS: Final = 60.0
+"""Maximum time between two reads of a standby's lists of logs."""
 
 _Result = TypeVar("_Result")
+
+
+class _ShownRedo(NamedTuple):
+    """The redo that the primary shows.
+
+    Attributes:
+        archived: first and next SCN of each archived log, by (incarnation, thread, sequence).
+        opened: the threads that will produce more logs.
+        online: the groups of online logs.
+    """
+
+    incarnations: tuple[Incarnation, ...]
+    archived: dict[tuple[int, int, int], tuple[int, int]]
+    opened: frozenset[int]
+    online: list[OnlineLog]
 
 
 class RedoSource:
@@ -57,6 +84,42 @@ class RedoSource:
         self._primary = primary
         standby = source.standby
         self._standby = None if standby is None else OracleDatabase(source, standby=standby)
+        self._poll_seconds = source.poll_ms / 1000
+        self._shown: _ShownRedo | None = None
+        self._interval = 0.0
+        self._ask_at = 0.0
+
+    def has_news(self, incarnations: Sequence[int], scn: int) -> bool:
+        """Return whether the lists of logs must be read: always, unless they are in a standby.
+
+        A standby is asked when the primary shows something new, and again after `poll-ms`, after
+        twice that time and so on, because the new redo can arrive later.
+
+        Args:
+            incarnations: resetlogs ids of the known incarnations.
+            scn: logs that end at this SCN or before it are not needed.
+
+        Raises:
+            OlrPgError: 7001 to 7009, errors of the source.
+        """
+        if self._standby is None:
+            return True
+        shown = self._primary.read(
+            "looking for new logs",
+            lambda connection: _ShownRedo(
+                read_incarnations(connection),
+                list_positions(connection, incarnations, scn),
+                open_threads(connection),
+                read_online_logs(connection),
+            ),
+        )
+        now = time.monotonic()
+        if shown == self._shown and now < self._ask_at:
+            return False
+        later = 2 * self._interval if shown == self._shown else self._poll_seconds
+        self._shown, self._interval = shown, min(later, ASK_SECONDS)
+        self._ask_at = now + self._interval
+        return True
 
     def close(self) -> None:
         """Close the connections to the standby."""
@@ -86,7 +149,11 @@ class RedoSource:
             # The outer read retries.
             return standby.read(f"{doing} in the standby", read_standby, attempts=1)
 
-        return self._primary.read(doing, read_both)
+        try:
+            return self._primary.read(doing, read_both)
+        except OlrPgError:
+            self._shown = None  # ask again soon
+            raise
 
 
 def read_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from olr_pg.capture.logs import open_log
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle import redo_source
 from olr_pg.oracle.quiet_source import read_archived
 from olr_pg.oracle.redo_source import read_once
 from olr_pg.simulator.database_shape import demo_shape
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.simulated_files import Summary
+
+
+@pytest.fixture(autouse=True)
+def _asked_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redo_source, "ASK_SECONDS", 0.0)
+
 
 CLOSE_2 = 'UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2'
 
@@ -116,10 +124,53 @@ def test_a_thread_that_the_primary_has_closed_is_waited_for_until_all_of_it_is_r
         assert ends == {1: max(open_log(str(log)).next_scn for log in of_thread(logs, 1)) - 1}
 
 
+def test_a_standby_is_asked_when_the_primary_shows_something_and_then_more_and_more_rarely(
+    live: LiveSource, standby: StandbyOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each statement leaves an audit record there."""
+    now, heard = [0.0], standby.server.heard
+    monkeypatch.setattr(redo_source, "ASK_SECONDS", 60.0)
+    monkeypatch.setattr(redo_source, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    standby.receive(live.archive())
+    with live.database({**standby.changes, "poll-ms": 1_000}) as database:
+
+        def asked(seconds: int) -> list[int]:
+            """The seconds, of so many, at which it is asked."""
+            asked = []
+            for second in range(seconds):
+                heard.clear()
+                database.scan(0, 0)
+                if heard:
+                    asked.append(second)
+                now[0] += 1
+            return asked
+
+        assert asked(200) == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+        late = live.archive()
+        assert asked(5) == [0, 1, 3]
+        assert len(database.scan(0, 0).logs) == 1
+        standby.receive(late)
+        assert asked(5) == [2]
+        assert len(database.scan(0, 0).logs) == 2
+        row = {"GROUP#": 1, "SEQUENCE#": 99, "STATUS": "CURRENT", "ARCHIVED": "NO", "BYTES": 1}
+        more = {"THREAD#": 1, "BLOCKSIZE": 512, "MEMBERS": 1, "FIRST_CHANGE#": 1}
+        live.state.catalogue.insert("V$LOG", [row | more])
+        assert asked(2) == [0, 1]
+        # Until a standby that does not answer answers again, it is asked each time.
+        now[0] += 60
+        standby.server.refusing = True
+        standby.server.cut()
+        assert not database.scan(0, 0).source_answers
+        assert not database.scan(0, 0).source_answers
+        standby.server.refusing = False
+        assert database.scan(0, 0).source_answers
+
+
 def test_a_standby_that_goes_away_is_waited_for(live: LiveSource, standby: StandbyOf) -> None:
     standby.receive(live.archive())
     with live.database(standby.changes) as database:
         (log,) = database.scan(0, 0).logs
+        late = live.archive()
         standby.server.refusing = True
         standby.server.cut()
         scan = database.scan(0, 0)
@@ -129,7 +180,7 @@ def test_a_standby_that_goes_away_is_waited_for(live: LiveSource, standby: Stand
         assert "source.standby" in problem.action
         assert database.current_scn() is None
         standby.server.refusing = False
-        standby.receive(live.archive())
+        standby.receive(late)
         assert len(database.scan(0, 0).logs) == 2
 
 
