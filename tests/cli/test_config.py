@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.cli.config import check
+from olr_pg.cli.config import check, summarize
 from olr_pg.cli.run import run
-from olr_pg.config.reading import ConfigError, json_schema
+from olr_pg.config.reading import ConfigError, json_schema, parse_config
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -44,6 +44,14 @@ def test_a_valid_file_is_summarized_without_its_secrets(cli: Cli, tmp_path: Path
         assert "hunter" not in result.stdout
         assert "oracle h:1521/S as u" in result.stdout
     assert json.loads(result.stdout)["valid"] is True
+
+
+def test_a_standby_is_in_the_summary(tmp_path: Path) -> None:
+    standby = {"server": "h2:1521/T", "user": "redo", "password": "hunter2"}
+    source = {"user": "u", "password": "p", "server": "h:1521/S", "standby": standby}
+    found = summarize(parse_config({"source": source}, tmp_path, {}))
+    assert found["redo from"] == "standby h2:1521/T as redo, SYSDG"
+    assert "hunter2" not in str(found)
 
 
 def test_every_error_of_a_file_is_printed(cli: Cli, tmp_path: Path) -> None:
