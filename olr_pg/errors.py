@@ -1617,6 +1617,14 @@ class Code(IntEnum):
         " set, name this set for the column in `source.character-sets`, before other patterns"
         " (docs/charsets.md)",
     )
+    NO_REPAIR_AFTER_CUTOVER = _Entry(
+        5171,
+        "rows of the target are not repaired after a cut-over, because the applications write to"
+        " the target and the source contains old rows",
+        "stop `olr-pg verify --continuous`, and set `verify.continuous` to report or off. If the"
+        " applications use Oracle again, delete the record of the cut-over with `olr-pg cutover"
+        " --restart --status`, then repair again",
+    )
     MIGRATION_STEP_FAILED = _Entry(
         5260,
         "a step of the migration failed",

@@ -17,10 +17,10 @@ from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
-from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.cutover.structure_check import lacking_structure
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
+from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import verify
 from olr_pg.migration.migration_progress import MigrationWatch
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.config.model import Config
-    from olr_pg.load.cutover.steps_done import StepState
+    from olr_pg.load.steps_done import StepState
     from olr_pg.migration.migration_steps import MigrationStep
     from olr_pg.schema.statement import Statement
 

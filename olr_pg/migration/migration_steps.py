@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.load.cutover.steps_done import MIGRATION, StepState, note_step, read_steps
+from olr_pg.load.steps_done import MIGRATION, StepState, note_step, read_steps
 
 if TYPE_CHECKING:
     from psycopg import Connection

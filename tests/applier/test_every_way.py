@@ -38,6 +38,7 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.target_state import read_state
 from olr_pg.load.verification.verification import MISSING, RowDifference
 from olr_pg.load.verification.verification_task import (
     Blocks,
@@ -426,10 +427,14 @@ class Target:
     def repair(self, images: Sequence[bytes]) -> None:
         """Put rows into an empty table."""
         columns = compared_by(self.plan, TABLE).columns
+        with connect(self.settings.connect_string) as connection:
+            ensure_ledger(connection)
+            ledger = self.settings.subscription, "S.EDGES"
+            state = read_state(connection, ledger, self.plan.target.oid)
         file = TableDifferences(
             "S.EDGES", self.way, "edges", tuple(one.name for one in columns),
             tuple(one.base_oid for one in columns), ("id",),
-            [RowDifference(MISSING, b"", image, None) for image in images],
+            [RowDifference(MISSING, b"", image, None) for image in images], state,
         )  # fmt: skip
         (done,) = repair(self.settings, [file])
         assert done.inserted == ROWS
@@ -444,7 +449,10 @@ class Target:
             table = VerifyTable(TABLE, self.plan.target, 1, 1)
             job = pickle.dumps(VerifyJob(self.settings, row[0], (table,)))
             source, target = (
-                sorted(pickle.loads(verify_task(pickle.dumps(task), job)))
+                sorted(
+                    one._replace(version=0)
+                    for one in pickle.loads(verify_task(pickle.dumps(task), job))
+                )
                 for task in (
                     VerifyTask(0, part, np.array([0])),
                     VerifyTask(0, Blocks(0, None), np.array([0])),

@@ -21,6 +21,7 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.target_state import read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.load.verification.verification_task import (
     Blocks,
@@ -147,8 +148,13 @@ def test_a_load_a_verification_and_a_repair(replication: Replication, tmp_path: 
     r.execute("DELETE FROM s.p WHERE id = 2")
     r.execute("INSERT INTO s.p (id, day) OVERRIDING SYSTEM VALUE VALUES (4, 12)")
     target = images(settings, plan, Blocks(0, None))
+    versions = dict(r.rows("SELECT record_send(ROW(id)), xmin::text::int8 FROM s.p"))
+    with connect(settings.connect_string) as connection:
+        state = read_state(connection, (settings.subscription, "S.P"), plan.target.oid)
     differences = [
-        RowDifference(kind, key, source.get(key), target.get(key))
+        RowDifference(
+            kind, key, source.get(key), target.get(key), version=versions.get(key)
+        )
         for key in source.keys() | target.keys()
         if source.get(key) != target.get(key)
         for kind in [DIFFERENT if key in source and key in target else
@@ -158,7 +164,7 @@ def test_a_load_a_verification_and_a_repair(replication: Replication, tmp_path: 
     assert [one.name for one in columns] == ["id", "day", "total"]
     types = tuple(one.base_oid for one in columns)
     names = tuple(one.name for one in columns)
-    file = TableDifferences("S.P", "s", "p", names, types, ("id",), differences)
+    file = TableDifferences("S.P", "s", "p", names, types, ("id",), differences, state)
     (told,) = repair(settings, [file])
     assert (told.inserted, told.updated, told.deleted, told.left) == (1, 1, 1, 0)
     assert r.rows(every) == wanted

@@ -19,7 +19,7 @@ from olr_pg.cli.advice import config_named, target_named, with_config
 from olr_pg.cli.main import app
 from olr_pg.cli.migration.migrate import _show
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.cutover.steps_done import DONE, StepState
+from olr_pg.load.steps_done import DONE, StepState
 from olr_pg.migration.migration_steps import STEPS
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 

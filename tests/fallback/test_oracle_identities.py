@@ -13,7 +13,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.fallback.oracle_identities import Identity, read_identities
 from olr_pg.load.cutover.cut_back import advance_oracle_sequences, put_back
-from olr_pg.load.cutover.steps_done import DONE, note_step
+from olr_pg.load.steps_done import DONE, note_step
 from olr_pg.oracle.oracle_connection import open_connection
 from tests.fallback.made_way import MadeWay
 

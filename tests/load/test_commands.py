@@ -215,7 +215,7 @@ def test_wrong_options(commands: Path, tmp_path: Path) -> None:
         initial_load(commands, table=["SHOP.NOWHERE"])
     assert caught.value.code == 3012
     file = tmp_path / "none.jsonl"
-    for content in (b"", b"{}\n", b"no json", b'{"format": "olr-pg-differences/2"}\n'):
+    for content in (b"", b"{}\n", b"no json", b'{"format": "olr-pg-differences/3"}\n'):
         file.write_bytes(content)
         with pytest.raises(OlrPgError) as caught:
             repair(commands, differences=file)

@@ -6,7 +6,7 @@ import pytest
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ErrorRow, TableLedger, ensure_ledger
-from olr_pg.load.cutover.steps_done import FAILED, note_step, read_steps
+from olr_pg.load.steps_done import FAILED, note_step, read_steps
 from olr_pg.postgres.encodings import storable
 from tests.applier.target.test_database_kind import encoded
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.config.model import Config
-    from olr_pg.load.cutover.steps_done import StepState
+    from olr_pg.load.steps_done import StepState
     from olr_pg.migration.migration_steps import MigrationStep
 
 

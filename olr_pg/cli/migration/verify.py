@@ -266,10 +266,11 @@ def _verify_continuously(
     from olr_pg.appliance.data_lock import hold_verification_lock
     from olr_pg.appliance.encryption import row_key
     from olr_pg.appliance.target import target_directory
+    from olr_pg.decoding.filters import filters_of_target
     from olr_pg.files.sealed import sealing
     from olr_pg.load.verification.continuous import Mending
 
-    mending = Mending(mend_per_hour) if mend_per_hour else None
+    mending = Mending(mend_per_hour, filters_of_target(loaded)) if mend_per_hour else None
     with hold_verification_lock(target_directory(loaded)), sealing(row_key(loaded)):
         while True:
             _verify_for_a_while(loaded, names, budget, mending, as_json=as_json)

@@ -26,7 +26,9 @@ from olr_pg.load import sources
 from olr_pg.load.cutover.application_grants import application_grants
 from olr_pg.load.cutover.constraints import check_constraints
 from olr_pg.load.cutover.quiet_point import cutover_source
-from olr_pg.load.cutover.steps_done import (
+from olr_pg.load.cutover.structure_check import accepted, lacking_structure
+from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.steps_done import (
     DONE,
     FAILED,
     RUNNING,
@@ -37,8 +39,6 @@ from olr_pg.load.cutover.steps_done import (
     note_step,
     read_steps,
 )
-from olr_pg.load.cutover.structure_check import accepted, lacking_structure
-from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error

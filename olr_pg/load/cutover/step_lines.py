@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.load.cutover.cut_over import CutOverStep
-    from olr_pg.load.cutover.steps_done import StepState
+    from olr_pg.load.steps_done import StepState
 
 _FAILED: Final = "failed"
 _COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")

@@ -15,7 +15,8 @@ reported. Missing LOB values that ``olr_pg.incomplete`` lists are counted separa
 fetch-lobs` fetches them. A stopped or paused table is reported as not compared.
 
 If configured, rows that differ both times are repaired, as by `olr-pg repair`: a target row that
-has changed since the comparison is not touched. Repairing does not remove the cause of differences.
+has changed since the comparison is not touched. Rows that differ because the configuration leaves
+changes out are reported, but not repaired. Repairing does not remove the cause of differences.
 So the number of rows repaired per hour is limited; when it is exceeded, repairs stop, and an
 operator must investigate.
 """
@@ -29,26 +30,38 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
+from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
+from olr_pg.decoding.filters import NO_FILTERS
+from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.composite import fields_of
 from olr_pg.load.verification.differences import TableDifferences, difference_lines
 from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import KeyedPart, estimated_rows, verify
+from olr_pg.load.verification.verification import (
+    DIFFERENT,
+    EXTRA,
+    MISSING,
+    KeyedPart,
+    estimated_rows,
+    verify,
+)
 from olr_pg.load.verification.walks import DifferenceFile, Walk, WalkFile
 from olr_pg.monitor.proofs import FILE_NAME, Proof, read_proofs, write_proofs
+from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Table
     from olr_pg.load.table_data import SourceTable, TableSource
     from olr_pg.load.verification.verification import RowDifference, VerifiedTable
@@ -92,17 +105,53 @@ FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s AND key IS 
 """
 
 
+_ALL_KINDS: Final = frozenset({MISSING, EXTRA, DIFFERENT})
+_KEPT_BY: Final = {
+    DmlKind.INSERT: frozenset({MISSING}),
+    # An update may change the key: then one row is missing, and another one is extra.
+    DmlKind.UPDATE: _ALL_KINDS,
+    DmlKind.DELETE: frozenset({EXTRA}),
+}
+"""By operation that `filter.operations` leaves out, the kinds of differences that this causes."""
+
+_REMOVES_ROWS: Final = (
+    DdlKind.TRUNCATE,
+    DdlKind.TRUNCATE_PARTITION,
+    DdlKind.DROP_PARTITION,
+    DdlKind.DROP_TABLE,
+)
+"""DDL after which the target has extra rows if `apply.ddl` ignores it."""
+
+
+def intended_kinds(
+    filters: Filters, ddl: Mapping[DdlKind, DdlPolicy], table: Table
+) -> frozenset[str]:
+    """Return the kinds of differences that the configuration can cause in a table, because it
+    leaves out transactions, operations or DDL. A repair would undo the configuration.
+    """
+    found = _ALL_KINDS if filters.concerns_transactions else frozenset()
+    dropped = filters.dropped([table])
+    for kind in DmlKind:
+        if dropped is not None and dropped[0, kind - DmlKind.INSERT]:
+            found |= _KEPT_BY[kind]
+    if any(ddl.get(kind) is DdlPolicy.IGNORE for kind in _REMOVES_ROWS):
+        found |= {EXTRA}
+    return found
+
+
 class Mending:
     """Limits the number of repaired rows.
 
     Args:
         rows_max: maximum rows in any hour.
+        filters: the filters of the target; see `intended_kinds`.
 
     Attributes:
         is_over: whether the limit was exceeded; then no more rows are repaired.
     """
 
-    def __init__(self, rows_max: int) -> None:
+    def __init__(self, rows_max: int, filters: Filters = NO_FILTERS) -> None:
+        self.filters = filters
         self._rows_max = rows_max
         self._mended = deque[tuple[float, int]]()
         self.is_over = False
@@ -405,9 +454,21 @@ class ContinuousVerification:
         )
 
     def _mend(self, found: VerifiedTable, rows: Sequence[RowDifference]) -> int:
-        """Repair the rows of a table, all or none; return the number of repaired rows."""
+        """Repair the rows of a table, all or none, except rows that differ intentionally; return
+        the number of repaired rows.
+        """
         assert self._mending is not None
         name, now = found.table.source.full_name, time.monotonic()
+        kept = intended_kinds(self._mending.filters, self._settings.ddl, found.table.source)
+        told, rows = rows, [one for one in rows if one.kind not in kept]
+        if len(rows) < len(told):
+            _log.info(
+                "rows differ because of `filter` or `apply.ddl`, so they are not repaired",
+                table=name,
+                rows=len(told) - len(rows),
+            )
+        if not rows:
+            return 0
         was_over = self._mending.is_over
         try:
             if not self._mending.may_mend(len(rows) + found.skipped, now):
@@ -473,6 +534,7 @@ def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDi
         tuple(column.base_oid for column in compared.columns),
         tuple(column.name for column in compared.key_columns) if compared.keyed else (),
         list(rows),
+        found.state,
     )
 
 

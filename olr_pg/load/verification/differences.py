@@ -17,6 +17,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files import owned
 from olr_pg.files.sealed import stored_rows
 from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.verification.target_state import TargetState
 from olr_pg.load.verification.verification import RowDifference
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from olr_pg.load.verification.verification import VerifiedTable
 
-FORMAT: Final = "olr-pg-differences/2"
+FORMAT: Final = "olr-pg-differences/3"
+STATE: Final = ("applied_scn", "applied_xids", "conflicts", "files")
+"""Keys of a table's line that contain `TargetState`."""
 
 
 class TableDifferences(NamedTuple):
@@ -37,6 +40,7 @@ class TableDifferences(NamedTuple):
         columns: names of the compared columns, in the order of the images.
         types: for each column, the OID of the type of its canonical form.
         key: names of the key's columns; empty without a key.
+        state: the state of the target's table during the comparison.
     """
 
     table: str
@@ -46,6 +50,7 @@ class TableDifferences(NamedTuple):
     types: tuple[int, ...]
     key: tuple[str, ...]
     rows: list[RowDifference]
+    state: TargetState
 
 
 def difference_lines(
@@ -65,6 +70,9 @@ def difference_lines(
             "key": [column.name for column in compared.key_columns] if compared.keyed else [],
             "scn": result.scn,
             "applied_scn": result.applied_scn,
+            "applied_xids": list(result.state.position[1]),
+            "conflicts": result.state.conflicts,
+            "files": [list(one) for one in result.state.files],
         }
         for difference in result.differences:
             yield _line(connection, result, difference)
@@ -93,6 +101,8 @@ def _line(
         line[f"{name}_image"] = None if image is None else base64.b64encode(image).decode()
     if difference.copies is not None:
         line["target_copies"] = difference.copies
+    if difference.version is not None:
+        line["target_version"] = difference.version
     line["key_image"] = base64.b64encode(difference.key).decode()
     return line
 
@@ -166,10 +176,16 @@ def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDif
         if "columns" in line:
             schema, name = line["target"]
             names = (tuple(line["columns"]), tuple(line["types"]), tuple(line["key"]))
-            tables.append(TableDifferences(line["table"], schema, name, *names, []))
+            tables.append(TableDifferences(line["table"], schema, name, *names, [], _state(line)))
         else:
             tables[-1].rows.append(_difference(line))
     return tables
+
+
+def _state(line: dict[str, Any]) -> TargetState:
+    position = line["applied_scn"], tuple(line["applied_xids"])
+    files = tuple((int(oid), int(file)) for oid, file in line["files"])
+    return TargetState(line["conflicts"], position, files)
 
 
 def _difference(line: dict[str, Any]) -> RowDifference:
@@ -178,4 +194,5 @@ def _difference(line: dict[str, Any]) -> RowDifference:
         for name in ("source_image", "target_image")
     )
     key = base64.b64decode(line["key_image"], validate=True)
-    return RowDifference(line["kind"], key, source, target, line.get("target_copies"))
+    copies, version = line.get("target_copies"), line.get("target_version")
+    return RowDifference(line["kind"], key, source, target, copies, version)

@@ -1,9 +1,12 @@
 """Repairs exactly the rows that a verification has listed, so that each equals the source's row.
 
 A table's rows are repaired in one transaction that locks the table's row of the ledger, so
-replication waits until it ends. Every row is first read again: if it differs from the row that the
-verification saw, it has been changed since, and it is not touched. In a table without a key, rows
-are not touched if the number of equal rows has changed.
+replication waits until it ends. Every row is first read again. A row is not touched if replication
+or another program may have changed it since the comparison (`target_state`), even if it looks as
+before. In a table without a key, rows are not touched if the number of equal rows has changed.
+
+After a cut-over, nothing is repaired: the applications have changed rows in the target, and the
+source contains their old values.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import ImageField, fields_of, placeholder
+from olr_pg.load.steps_done import read_steps
+from olr_pg.load.verification.target_state import is_referenced, read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.load.verification.differences import TableDifferences
+    from olr_pg.load.verification.target_state import TargetState
     from olr_pg.load.verification.verification import RowDifference
 
 
@@ -58,11 +64,13 @@ class _Found(NamedTuple):
 
     Attributes:
         table_oid, ctid: the location of the row.
+        version: ``xmin`` of the row.
         image: the row's image in the canonical form.
     """
 
     table_oid: int
     ctid: str
+    version: int
     image: bytes
 
     @property
@@ -84,15 +92,32 @@ def repair(
     Raises:
         OlrPgError: 5003 the target cannot be reached, 5042 the role cannot see all rows, 5112 a
             table differs from the file's description, 5114 PostgreSQL refuses a row. Then the table
-            of this row is unchanged, and the tables before it are repaired.
+            of this row is unchanged, and the tables before it are repaired. 5171, a cut-over is
+            complete.
     """
     try:
         with connect_with(settings) as connection:
             ensure_ledger(connection)
+            _check_no_cutover(connection, settings.subscription)
             for table in tables:
                 yield _repair(connection, settings, table)
     except psycopg.Error as error:
         raise target_error(error) from error
+
+
+def _check_no_cutover(connection: Connection[Any], subscription: str) -> None:
+    """Raise an error if a cut-over has allowed the applications to write to the target.
+
+    Raises:
+        OlrPgError: 5171.
+    """
+    report = read_steps(connection, subscription).get("report")
+    if report is not None and report.is_over:
+        raise OlrPgError(
+            Code.NO_REPAIR_AFTER_CUTOVER,
+            f"the cut-over of the subscription {subscription} ended at"
+            f" {report.finished_at:%Y-%m-%d %H:%M}",
+        )
 
 
 def _repair(
@@ -110,10 +135,21 @@ def _repair(
         with connection.transaction():
             aside = set_aside(connection, settings, [(target.schema, target.name)])
             ledger.lock(connection)
+            now = read_state(connection, ledger.key, target.oid)
+            table.is_untouched = found.state.allows(now)
+            table.is_in_place = found.state.position == now.position or not is_referenced(
+                connection, target.oid
+            )
             # Delete extra rows first, because another row may need the key or a unique value of a
             # deleted row.
             for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
-                outcome = table.repair(connection, difference)
+                outcome = "left"
+                if not (
+                    ledger.listed
+                    and key
+                    and table.lacks_later(connection, ledger.key, difference, found.state)
+                ):
+                    outcome = table.repair(connection, difference)
                 done[outcome] += 1
                 if ledger.listed and key and outcome != "left":
                     table.clear_incomplete(connection, ledger.key, difference)
@@ -156,6 +192,10 @@ class _Table:
     Args:
         source: ``OWNER.NAME``.
         key: the key's columns; empty without a key.
+
+    Attributes:
+        is_untouched: whether the table has no new conflict and no new file since the comparison.
+        is_in_place: whether nothing can have removed rows without a new conflict or a new file.
     """
 
     def __init__(
@@ -171,16 +211,21 @@ class _Table:
         self._columns = columns
         self._key = key
         self._image = escape_percent_signs(image_expression(columns))
+        self.is_untouched = self.is_in_place = False
         self._crossed = list[list[ImageField]]()
         self._copies = dict[bytes, int]()
 
     def repair(self, connection: Connection[Any], difference: RowDifference) -> str:
         """Repair one row; return ``inserted``, ``updated``, ``deleted`` or ``left``."""
+        if not self.is_untouched or (difference.version is None and not self.is_in_place):
+            return "left"
         if not self._key and self._copies_before(connection, difference) != difference.copies:
             return "left"
         found = self._find(connection, difference)
         image = None if found is None else found.image
         if image != difference.target:
+            return "left"
+        if self._key and found is not None and found.version != difference.version:
             return "left"
         if difference.source is None:
             assert found is not None
@@ -204,10 +249,36 @@ class _Table:
         for fields in self._crossed:
             self._insert(connection, fields)
 
+    def lacks_later(
+        self,
+        connection: Connection[Any],
+        table: tuple[str, str],
+        difference: RowDifference,
+        state: TargetState,
+    ) -> bool:
+        """Return whether the row lacks a LOB value that was set after the comparison. The change
+        may have set nothing else, and then it has written no new row version.
+        """
+        condition, parameters = self._listed(table, difference)
+        query = sql.SQL("SELECT FROM olr_pg.incomplete WHERE {} AND commit_scn > %s").format(
+            condition
+        )
+        return connection.execute(query, [*parameters, state.position[0]]).rowcount > 0
+
     def clear_incomplete(
         self, connection: Connection[Any], table: tuple[str, str], difference: RowDifference
     ) -> None:
         """Delete the entries of a repaired row from ``olr_pg.incomplete``."""
+        condition, parameters = self._listed(table, difference)
+        query = sql.SQL("DELETE FROM olr_pg.incomplete WHERE {}").format(condition)
+        connection.execute(query, parameters)
+
+    def _listed(
+        self, table: tuple[str, str], difference: RowDifference
+    ) -> tuple[sql.Composed, list[Any]]:
+        """Return the SQL condition of the row's entries in ``olr_pg.incomplete``, and its
+        parameters.
+        """
         image = difference.source or difference.target
         assert image is not None
         fields = [field for field in fields_of(image, self._columns) if field.column in self._key]
@@ -217,13 +288,12 @@ class _Table:
             )
             for field in fields
         )
-        query = sql.SQL(
-            "DELETE FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s"
+        condition = sql.SQL(
+            "subscription = %s AND source_table = %s"
             " AND target_column = ANY(%s) AND key = jsonb_build_object({})"
         ).format(pairs)
         names = [column.name for column in self._columns]
-        parameters = [field.parameter for field in fields]
-        connection.execute(query, [*table, names, *parameters])
+        return condition, [*table, names, *(field.parameter for field in fields)]
 
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
         """Return the number of rows in the target that were equal to this one before the repair
@@ -257,11 +327,12 @@ class _Table:
         else:
             where, parameters = sql.SQL("{} = %b").format(self._image), [difference.target]
         query = sql.SQL(
-            "SELECT t.tableoid::int8, t.ctid::text, {} FROM {} AS t WHERE {} LIMIT 1 FOR UPDATE"
+            "SELECT t.tableoid::int8, t.ctid::text, t.xmin::text::int8, {} FROM {} AS t WHERE {}"
+            " LIMIT 1 FOR UPDATE"
         ).format(self._image, self._name, where)
         with connection.cursor(binary=True) as cursor:
             row = cursor.execute(query, parameters).fetchone()
-        return None if row is None else _Found(row[0], row[1], bytes(row[2]))
+        return None if row is None else _Found(row[0], row[1], row[2], bytes(row[3]))
 
     def _delete(self, connection: Connection[Any], found: _Found) -> None:
         query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)

@@ -31,6 +31,7 @@ from olr_pg.load.part_tasks import part_results
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
 from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.load.verification.source_arrival import SourceArrival
+from olr_pg.load.verification.target_state import TargetState, files_of, read_state
 from olr_pg.load.verification.verification_task import (
     CanonicalRow,
     PartDigests,
@@ -78,11 +79,6 @@ For a table that was added later, this SCN is lower than for the others until re
 up.
 """
 
-_FILES: Final = """
-SELECT oid::int8, relfilenode::int8 FROM pg_class
-WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s))
-"""
-
 _COMPLETE: Final = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
 
@@ -98,6 +94,7 @@ class RowDifference(NamedTuple):
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
         source, target: the row's image on each side; None if that side lacks the row.
         copies: the number of equal rows in the target; None for a table with a key.
+        version: ``xmin`` of the target's row; None if there is no row, or no key.
     """
 
     kind: str
@@ -105,6 +102,7 @@ class RowDifference(NamedTuple):
     source: bytes | None
     target: bytes | None
     copies: int | None = None
+    version: int | None = None
 
 
 class VerifiedTable(NamedTuple):
@@ -114,6 +112,7 @@ class VerifiedTable(NamedTuple):
         table: the table, and the compared columns.
         scn: the SCN of the source's rows; 0 if unknown.
         applied_scn, applied_xids: the table's position in the ledger.
+        state: the state of the target's table, which a repair compares with the current one.
         source_rows, target_rows: total number of rows on each side.
         chunks, differing: number of compared chunks, and of chunks that differ.
         skipped: number of differing chunks whose rows were not fetched, because they have too many
@@ -127,6 +126,7 @@ class VerifiedTable(NamedTuple):
     scn: int
     applied_scn: int
     applied_xids: tuple[str, ...]
+    state: TargetState
     source_rows: int
     target_rows: int
     chunks: int
@@ -172,6 +172,13 @@ class _Side:
         self.digests = ChunkDigests.none(chunks)
         self.rows = 0
         self.found = Counter[CanonicalRow]()
+        self.versions = dict[bytes, int]()
+
+    def add_rows(self, rows: Iterable[CanonicalRow]) -> None:
+        """Add fetched rows; `found` contains them without their versions."""
+        for row in rows:
+            self.versions[row.key] = row.version
+            self.found[row._replace(version=0)] += 1
 
 
 class _Work:
@@ -185,6 +192,7 @@ class _Work:
         position: tuple[int, list[str]],
         part: KeyRange | None = None,
     ) -> None:
+        self.state = TargetState()
         self.source = source
         self.part = part
         self.table = table
@@ -294,7 +302,11 @@ def _compare(
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
         works = list(_planned(sources, plan, failures))
-        before = [_files(connection, work) for work in works]
+        has_ledger = ledger_version(connection) > 0
+        for work in works:
+            ledger = settings.subscription, work.name
+            oid = work.table.target.oid
+            work.state = read_state(connection, ledger, oid, has_ledger=has_ledger)
         job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
         _digest(connection, works, job, session, progress)
         for work in works:
@@ -303,8 +315,8 @@ def _compare(
         _fetch(connection, works, job, session)
     rewritten = [
         work.name
-        for work, files in zip(works, before, strict=True)
-        if _files(connection, work) != files
+        for work in works
+        if files_of(connection, work.table.target.oid) != work.state.files
     ]
     return works, rewritten
 
@@ -326,14 +338,6 @@ def _planned(
             if error.where.get("table") != source.table.full_name:
                 raise
             failures[source.table.full_name] = error
-
-
-def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
-    """Return the OID and the number of the file for the target table and each of its partitions, as
-    of the current snapshot.
-    """
-    rows = connection.execute(_FILES, {"oid": work.table.target.oid})
-    return sorted((int(oid), int(file)) for oid, file in rows)
 
 
 def _plan(
@@ -499,7 +503,7 @@ def _fetch(
         if isinstance(found, OlrPgError):
             works[task.table].failure = found
         else:
-            works[task.table].sides[side].found.update(found)
+            works[task.table].sides[side].add_rows(found)
 
 
 def _result(work: _Work) -> VerifiedTable:
@@ -510,32 +514,35 @@ def _result(work: _Work) -> VerifiedTable:
         work.source.scn,
         int(work.position[0]),
         tuple(work.position[1]),
+        work.state,
         source.rows,
         target.rows,
         work.table.sampled,
         len(work.differing),
         len(work.differing) - len(work.fetched),
-        tuple(_differences(source.found, target.found, keyed=work.compared.keyed)),
+        tuple(_differences(source, target, keyed=work.compared.keyed)),
         work.losses,
     )
 
 
-def _differences(
-    source: Counter[CanonicalRow], target: Counter[CanonicalRow], *, keyed: bool
-) -> Iterable[RowDifference]:
+def _differences(source: _Side, target: _Side, *, keyed: bool) -> Iterable[RowDifference]:
     """Yield the rows that differ between the sides. Rows with the same key are compared with each
     other.
     """
-    only_source = sorted((source - target).elements())
-    only_target = sorted((target - source).elements())
+    only_source = sorted((source.found - target.found).elements())
+    only_target = sorted((target.found - source.found).elements())
     here = {row.key: row for row in only_target}
     for row in only_source:
         other = here.pop(row.key, None)
+        copies = None if keyed else target.found[row]
         if other is not None:
-            yield RowDifference(DIFFERENT, row.key, row.image, other.image)
+            known = target.versions[row.key]
+            yield RowDifference(DIFFERENT, row.key, row.image, other.image, version=known)
         else:
-            yield RowDifference(MISSING, row.key, row.image, None, None if keyed else target[row])
+            yield RowDifference(MISSING, row.key, row.image, None, copies)
     paired = {row.key for row in only_source}
     for row in only_target:
         if row.key not in paired:
-            yield RowDifference(EXTRA, row.key, None, row.image, None if keyed else target[row])
+            copies = None if keyed else target.found[row]
+            version = target.versions[row.key] if keyed else None
+            yield RowDifference(EXTRA, row.key, None, row.image, copies, version)

@@ -107,10 +107,15 @@ class PartDigests(NamedTuple):
 
 
 class CanonicalRow(NamedTuple):
-    """A row in the canonical form."""
+    """A row in the canonical form.
+
+    Attributes:
+        version: for a row of the target, the number of the transaction that wrote it (``xmin``).
+    """
 
     key: bytes
     image: bytes
+    version: int = 0
 
 
 def verify_task(payload: bytes, job: bytes) -> bytes:
@@ -282,7 +287,9 @@ def _target_rows(
     wanted: npt.NDArray[np.int64],
 ) -> Iterator[CanonicalRow]:
     condition, parameters = _within(part)
-    query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
+    query = sql.SQL(
+        "SELECT {}, {}, t.xmin::text::int8 FROM {} AS t WHERE {} AND {} & {} = ANY(%s)"
+    ).format(
         escape_percent_signs(image_expression(compared.key_columns)),
         escape_percent_signs(image_expression(compared.columns)),
         escape_percent_signs(table.target.identifier),
@@ -291,8 +298,8 @@ def _target_rows(
         sql.Literal(table.chunks - 1),
     )
     with connection.cursor(binary=True) as cursor:
-        for key, image in cursor.execute(query, [*parameters, wanted.tolist()]):
-            yield CanonicalRow(bytes(key), bytes(image))
+        for key, image, version in cursor.execute(query, [*parameters, wanted.tolist()]):
+            yield CanonicalRow(bytes(key), bytes(image), version)
 
 
 def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -> Sequence[Blocks]:

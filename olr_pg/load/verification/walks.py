@@ -15,7 +15,7 @@ import structlog
 
 from olr_pg.files.durable import replace_file
 from olr_pg.files.sealed import sealed_bytes, stored_rows
-from olr_pg.load.verification.differences import FORMAT
+from olr_pg.load.verification.differences import FORMAT, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,8 @@ class DifferenceFile:
         """Store the differing rows of a table.
 
         Args:
-            lines: the line of the table, then a line for each row; empty if no row differs.
+            lines: the line of the table, then a line for each row; empty if no row differs. The
+                file can contain several such groups for a table.
             is_new: True to replace the rows that an earlier walk found; False to add to them.
 
         Raises:
@@ -138,9 +139,12 @@ class DifferenceFile:
         before = known.pop(table, [])
         if is_new or (lines and before and lines[0]["columns"] != before[0]["columns"]):
             before = []
-        rows = [*before[1:], *lines[1:]][:ROWS_KEPT_MAX]
-        kept = [*known.values(), [*(lines or before)[:1], *rows]]
-        written = [self._head, *(line for one in kept for line in one)]
+        # Rows keep the state that the target had during their own comparison: a repair needs it.
+        if lines and before:
+            head = next(line for line in reversed(before) if "columns" in line)
+            lines = lines[all(head[key] == lines[0][key] for key in STATE) :]
+        known[table] = _bounded([*before, *lines])
+        written = [self._head, *(line for one in known.values() for line in one)]
         data = b"".join(orjson.dumps(line, default=str) + b"\n" for line in written)
         replace_file(self._path, sealed_bytes(data))
 
@@ -154,6 +158,17 @@ class DifferenceFile:
             return {}
         for line in lines[1:]:
             if "columns" in line:
-                own = known[line["table"]] = []
+                own = known.setdefault(line["table"], [])
             own.append(line)
         return known
+
+
+def _bounded(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the lines of a table up to the row with the number `ROWS_KEPT_MAX`."""
+    rows, kept = 0, list[dict[str, Any]]()
+    for line in lines:
+        if rows == ROWS_KEPT_MAX:
+            break
+        rows += "columns" not in line
+        kept.append(line)
+    return kept

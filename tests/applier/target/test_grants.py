@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from olr_pg.applier.target.grants import LEDGER_PRIVILEGES, check_ledger
-from olr_pg.load.cutover.steps_done import forget_steps, note_step, read_steps
+from olr_pg.load.steps_done import forget_steps, note_step, read_steps
 from olr_pg.postgres.embedded import packaged_installation
 from tests.applier.seen import fails, rows
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.config.filter import Filter
+from olr_pg.decoding.filters import filters_of
 from olr_pg.load import sources
 from olr_pg.load.verification.continuous import (
     LAG_SECONDS,
@@ -104,6 +106,40 @@ def test_rows_are_mended_up_to_a_bound_and_past_it_none_any_more(project: Projec
             assert one.prove(orders).differences == 2
         assert (proof.mended, proof.differences) == (0, 2)
         assert [entry["code"] for entry in logs if entry["log_level"] == "error"] == ["OLR-05117"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (EXTRA, {"filter": {"operations": {"SHOP.*": ["delete"]}}}),
+        (EXTRA, {"apply": {"ddl": {"drop-partition": "ignore"}}}),
+        (MISSING, {"filter": {"operations": {"SHOP.ORDERS": ["insert", "update"]}}}),
+        (DIFFERENT, {"filter": {"transactions": {"login-users": ["ETL_*"]}}}),
+    ],
+)
+def test_rows_that_the_configuration_keeps_different_are_not_mended(
+    project: Project, kind: str, config: dict[str, Any]
+) -> None:
+    """Rows that the source has deleted, and the target keeps as a history, for example."""
+    loaded(project)
+    statement = {
+        EXTRA: "INSERT INTO shop.orders SELECT (jsonb_populate_record(o,"
+        " jsonb_build_object('order_id', -1))).* FROM shop.orders AS o LIMIT 1",
+        MISSING: "DELETE FROM shop.orders WHERE order_id = (SELECT min(order_id) FROM shop.orders)",
+        DIFFERENT: "UPDATE shop.orders SET status = 'x' WHERE order_id ="
+        " (SELECT min(order_id) FROM shop.orders)",
+    }[kind]
+    with psycopg.connect(project.database) as connection:
+        assert connection.execute(statement.encode()).rowcount == 1
+    project.apply = config.get("apply", {})
+    filters = filters_of(Filter.model_validate(config.get("filter", {})))
+    one = verification(project, Mending(3, filters))
+    orders = next(t for t in one._source.choose(()) if t.full_name == "SHOP.ORDERS")
+    proof = one.prove(orders)
+    assert (proof.mended, proof.differences) == (0, 1)
+    project.apply = {}
+    proof = verification(project, Mending(3)).prove(orders)
+    assert (proof.mended, proof.differences) == (1, 0)
 
 
 def test_the_bound_is_that_of_an_hour() -> None:

@@ -17,10 +17,14 @@ from olr_pg.load.verification.differences import (
     read_differences,
     write_differences,
 )
+from olr_pg.load.verification.target_state import TargetState
 from olr_pg.load.verification.verification import MISSING, RowDifference
 
 HEAD = {"format": FORMAT, "subscription": "sub"}
-TABLE = {"table": "S.T", "target": ["s", "t"], "columns": ["id"], "types": [23], "key": ["id"]}
+TABLE = {
+    "table": "S.T", "target": ["s", "t"], "columns": ["id"], "types": [23], "key": ["id"],
+    "applied_scn": 7, "applied_xids": ["1.2.3"], "conflicts": 4, "files": [[5, 6]],
+}  # fmt: skip
 IMAGE = base64.b64encode(b"\1\2").decode()
 ROW = {"kind": MISSING, "source_image": IMAGE, "target_image": None, "key_image": IMAGE}
 
@@ -30,7 +34,16 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_differences(path, [HEAD, TABLE, ROW, ROW])
     difference = RowDifference(MISSING, b"\1\2", b"\1\2", None)
     assert read_differences(path, "sub") == [
-        TableDifferences("S.T", "s", "t", ("id",), (23,), ("id",), [difference, difference])
+        TableDifferences(
+            "S.T",
+            "s",
+            "t",
+            ("id",),
+            (23,),
+            ("id",),
+            [difference, difference],
+            TargetState(4, (7, ("1.2.3",)), ((5, 6),)),
+        )
     ]
 
 

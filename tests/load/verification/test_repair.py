@@ -16,9 +16,11 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.steps_done import DONE, forget_steps, note_step
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.digests import ComparedColumns
 from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.target_state import TargetState, read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.load.verification.verification_task import Blocks, VerifyTable, _target_rows
 
@@ -61,6 +63,11 @@ def _table(connection: Connection[Any]) -> TargetTable:
     return table
 
 
+def _versions(connection: Connection[Any], ordered: bytes) -> list[int]:
+    query = b"SELECT xmin::text::int8 FROM " + ordered
+    return [row[0] for row in connection.execute(query)]
+
+
 def test_rows_that_a_policy_may_hide_are_not_inserted_again(
     target: Connection[Any], postgres_database: str
 ) -> None:
@@ -84,7 +91,7 @@ def test_rows_that_a_policy_may_hide_are_not_inserted_again(
             found = TableDifferences(
                 "S.T", "s%s", "t%t", tuple(column.name for column in columns),
                 tuple(column.base_oid for column in columns), table.key,
-                [RowDifference(MISSING, b"", bytes(row[0]), None)],
+                [RowDifference(MISSING, b"", bytes(row[0]), None)], TargetState(),
             )  # fmt: skip
             string = make_conninfo(postgres_database, user=role, password="x")
             with pytest.raises(OlrPgError) as refused:
@@ -106,18 +113,20 @@ def test_rows_are_repaired_whatever_the_names(
     target.execute(b'UPDATE "s%s"."t%t" SET "a%sb" = NULL, "Rate%" = \'y\' WHERE "id%" = 1')
     target.execute(b'UPDATE "s%s"."t%t" SET "id%" = 4 WHERE "id%" = 2')
     found = [bytes(row[0]) for row in target.execute(query)]
+    versions = _versions(target, b'"s%s"."t%t" ORDER BY "id%"')
     differences = [
-        RowDifference(DIFFERENT, b"", source[0], found[0]),
+        RowDifference(DIFFERENT, b"", source[0], found[0], version=versions[0]),
         RowDifference(MISSING, b"", source[1], None),
-        RowDifference(EXTRA, b"", None, found[2]),
+        RowDifference(EXTRA, b"", None, found[2], version=versions[2]),
     ]
-    file = TableDifferences(
-        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
-        tuple(column.base_oid for column in table.columns), ("id%",), differences,
-    )  # fmt: skip
-    settings = ApplierSettings(postgres_database, "localhost", 1, "")
     ensure_ledger(target)
     target.execute(LISTED)
+    state = read_state(target, ("olr_pg", "S.T"), table.oid)
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",), differences, state,
+    )  # fmt: skip
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
     (done,) = repair(settings, [file])
     assert done[1:] == (1, 1, 1, 0)
     # Of the rows that lacked a LOB value, those that were repaired lack it no more.
@@ -127,6 +136,98 @@ def test_rows_are_repaired_whatever_the_names(
     assert shown(target, fields_of(source[0], table.columns)) == {
         "id%": 1, "Rate%": "x", "a%sb": "one",
     }  # fmt: skip
+
+
+CONFLICT = b"UPDATE olr_pg.ledger SET conflicts = conflicts + 1"
+MOVED = b"UPDATE olr_pg.ledger SET commit_scn = 9"
+REFERENCED = b'CREATE TABLE "s%s".child (parent int REFERENCES "s%s"."t%t"); '
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "meanwhile", "outcome"),
+    [
+        # The source has changed the row to the value that the target had, as a status that flips.
+        (DIFFERENT, b"", b'UPDATE "s%s"."t%t" SET "a%sb" = "a%sb" WHERE "id%" = 1', "left"),
+        (DIFFERENT, b"", MOVED, "updated"),
+        (DIFFERENT, b"", CONFLICT, "left"),
+        # The source has set a LOB value that the redo lacks, and nothing else.
+        (DIFFERENT, b"", b"UPDATE olr_pg.incomplete SET commit_scn = 2", "left"),
+        # The source has inserted this row, and the conflict policy has kept it.
+        (EXTRA, b"", CONFLICT, "left"),
+        (EXTRA, b"", MOVED, "deleted"),
+        # The source has deleted the missing row: the delete was a conflict, or it was a TRUNCATE.
+        (MISSING, b"", CONFLICT, "left"),
+        (MISSING, b"", b'TRUNCATE "s%s"."t%t"', "left"),
+        (MISSING, b"", MOVED, "inserted"),
+        # PostgreSQL does not truncate this table: the applier deletes its rows.
+        (MISSING, REFERENCED, b'DELETE FROM "s%s"."t%t"; ' + MOVED, "left"),
+        (MISSING, REFERENCED, b'DELETE FROM "s%s"."t%t" WHERE "id%" = 2', "inserted"),
+    ],
+)
+def test_a_row_is_left_if_replication_may_have_changed_it_since(
+    target: Connection[Any],
+    postgres_database: str,
+    kind: str,
+    before: bytes,
+    meanwhile: bytes,
+    outcome: str,
+) -> None:
+    """Also if the row looks as it did during the comparison."""
+    target.execute(before)
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image} FROM "s%s"."t%t" AS t ORDER BY "id%"'.encode()
+    (source, *_) = [bytes(row[0]) for row in target.execute(query)]
+    target.execute(
+        b'DELETE FROM "s%s"."t%t" WHERE "id%" = 1'
+        if kind == MISSING
+        else b'UPDATE "s%s"."t%t" SET "a%sb" = NULL WHERE "id%" = 1'
+    )
+    found = next(bytes(row[0]) for row in target.execute(query))
+    version = _versions(target, b'"s%s"."t%t" ORDER BY "id%"')[0]
+    difference = {
+        DIFFERENT: RowDifference(DIFFERENT, b"", source, found, version=version),
+        EXTRA: RowDifference(EXTRA, b"", None, found, version=version),
+        MISSING: RowDifference(MISSING, b"", source, None),
+    }[kind]
+    ensure_ledger(target)
+    target.execute(LISTED)
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",), [difference],
+        read_state(target, ("olr_pg", "S.T"), table.oid),
+    )  # fmt: skip
+    target.execute(meanwhile)
+    rows = target.execute(ROWS.encode()).fetchall()
+    (done,) = repair(ApplierSettings(postgres_database, "localhost", 1, ""), [file])
+    assert getattr(done, outcome) == 1
+    assert sum(done[1:]) == 1
+    assert (target.execute(ROWS.encode()).fetchall() == rows) == (outcome == "left")
+
+
+def test_nothing_is_repaired_after_a_cutover(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    """The applications have written the rows of the target that the source lacks."""
+    ensure_ledger(target)
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+    note_step(target, settings.subscription, "quiet", DONE, {"scn": 1})
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    (row,) = target.execute(f'SELECT {image} FROM "s%s"."t%t" AS t WHERE "id%" = 1'.encode())
+    version = _versions(target, b'"s%s"."t%t" WHERE "id%" = 1')[0]
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",),
+        [RowDifference(EXTRA, b"", None, bytes(row[0]), version=version)],
+        read_state(target, (settings.subscription, "S.T"), table.oid),
+    )  # fmt: skip
+    note_step(target, settings.subscription, "report", DONE, {})
+    with pytest.raises(OlrPgError) as refused:
+        list(repair(settings, [file]))
+    assert refused.value.code == Code.NO_REPAIR_AFTER_CUTOVER
+    forget_steps(target, settings.subscription)  # `olr-pg cutover --restart`
+    assert [one.deleted for one in repair(settings, [file])] == [1]
 
 
 def test_an_identity_column_that_differs_is_not_called_repaired(
@@ -145,12 +246,18 @@ def test_an_identity_column_that_differs_is_not_called_repaired(
     target.execute(b'DELETE FROM "s%s".i WHERE id = 1')
     target.execute(b'INSERT INTO "s%s".i OVERRIDING SYSTEM VALUE VALUES (1, 11, NULL)')
     found = [bytes(row[0]) for row in target.execute(query)]
-    rows = [RowDifference(DIFFERENT, b"", *both) for both in zip(source, found, strict=True)]
+    versions = _versions(target, b'"s%s".i ORDER BY id')
+    rows = [
+        RowDifference(DIFFERENT, b"", ours, theirs, version=version)
+        for ours, theirs, version in zip(source, found, versions, strict=True)
+    ]
+    ensure_ledger(target)
     names, types = zip(*((c.name, c.base_oid) for c in table.columns), strict=True)
     settings = ApplierSettings(postgres_database, "localhost", 1, "")
 
     def repaired(*rows: RowDifference) -> int:
-        one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows))
+        state = read_state(target, ("olr_pg", "S.I"), table.oid)
+        one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows), state)
         return next(repair(settings, [one])).updated
 
     assert repaired(rows[1]) == 1  # it differs in other columns only

@@ -9,9 +9,11 @@ import pytest
 
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.load import sources
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.target_state import TargetState, read_state
 from olr_pg.load.verification.verification import EXTRA, MISSING, RowDifference, estimated_rows
 from tests.load.conftest import Loads
 
@@ -47,6 +49,13 @@ def image(connection: psycopg.Connection[tuple[object, ...]], word: str) -> byte
     return row[0]
 
 
+def _state(connection: psycopg.Connection[tuple[object, ...]]) -> TargetState:
+    table = read_table(connection, "shop", "loose")
+    assert table is not None
+    ensure_ledger(connection)
+    return read_state(connection, ("olr_pg", "SHOP.LOOSE"), table.oid)
+
+
 def test_rows_without_a_key_are_repaired_once(
     settings: ApplierSettings, connection: psycopg.Connection[tuple[object, ...]]
 ) -> None:
@@ -61,6 +70,7 @@ def test_rows_without_a_key_are_repaired_once(
             RowDifference(MISSING, b, b, None, 0),
             *[RowDifference(MISSING, c, c, None, 1)] * 2,
         ],
+        _state(connection),
     )
     done = [next(repair(settings, [found]))[1:] for _ in range(2)]
     assert done == [(3, 0, 2, 0), (0, 0, 0, 5)]

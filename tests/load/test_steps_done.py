@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.load.cutover.steps_done import (
+from olr_pg.load.steps_done import (
     DONE,
     FAILED,
     RUNNING,
