@@ -737,9 +737,10 @@ class Code(IntEnum):
     CHARACTER_SET_NOT_REPLACEABLE = _Entry(
         3022,
         "a column cannot have another character set than the database declares",
-        "this needs a declared character set with one byte per character. Exclude the column from"
-        " the patterns of `source.character-sets` (docs/charsets.md). Convert its text in Oracle,"
-        " or exclude the column with `filter.columns`",
+        "if the declared set has several bytes per character, only VARCHAR2 and CHAR(n BYTE) of at"
+        " most 2,000 bytes can have another set. Exclude the column"
+        " from the patterns of `source.character-sets` (docs/charsets.md). Convert its text in"
+        " Oracle, or exclude the column with `filter.columns`",
     )
     CHARACTER_SET_PATTERN_FITS_NOTHING = _Entry(
         3023,

@@ -6,9 +6,11 @@ US7ASCII database can contain text in WE8MSWIN1252. The user names the true sets
 the true set, and the form `EXPLICIT_FORM`. Everything that decodes, compares or writes text takes
 the set from the column, and so does a definition that DDL changes later.
 
-The declared set must have one byte per character. In other databases, Oracle converts CLOBs to
-UTF-16 when they are written, and its functions cut text between characters of the declared set. So
-bytes of another set are already damaged, or cannot be read.
+If the declared set has several bytes per character, this is possible only for VARCHAR2 and CHAR
+that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when they are written, so
+that bytes of another set are already damaged. It cuts long text, which must be read in pieces,
+between characters of the declared set. And it pads a CHAR(n CHAR) by counting characters of the
+declared set in bytes that are none.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
     from olr_pg.datatypes.charsets import Charset
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+
+RAW_MAX: Final = 2_000
+"""Maximum bytes of a RAW in SQL."""
 
 _SYS: Final = "SYS"
 _TEXTS: Final = CHARACTER_TYPES | {OracleType.CLOB}
@@ -69,6 +74,16 @@ def is_explicit(column: Column) -> bool:
     return column.charset_form == EXPLICIT_FORM
 
 
+def is_whole(column: Column) -> bool:
+    """Return whether Oracle can return and store the bytes of the column's texts as one RAW,
+    whatever its declared character set is.
+    """
+    if column.type_code == OracleType.CHAR:
+        # At the maximum length, `char_length` is unknown.
+        return column.char_length in (None, column.length) and column.length < RAW_MAX
+    return column.type_code == OracleType.VARCHAR2 and column.length <= RAW_MAX
+
+
 def idle_patterns(tables: Sequence[Table], sets: Sequence[tuple[str, str]]) -> list[str]:
     """Return the patterns that match no text column of the tables. They may be misspelt."""
     texts = [(t, c) for t in tables for c in t.columns if c.type_code in _TEXTS]
@@ -94,7 +109,7 @@ def _column(table: Table, column: Column, database: Database) -> Column:
 
 
 def _check_declared(declared: Charset, table: Table, column: Column) -> None:
-    if declared.structure != "single-byte":
+    if declared.structure != "single-byte" and not is_whole(column):
         raise OlrPgError(
             Code.CHARACTER_SET_NOT_REPLACEABLE,
             f"the database's character set {declared.name} can have several bytes per character",

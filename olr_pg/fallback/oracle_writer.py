@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import oracledb
 
 from olr_pg.applier.settings import ConflictPolicy
-from olr_pg.dictionary.true_charsets import is_explicit
+from olr_pg.dictionary.true_charsets import is_explicit, is_whole
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.net_rows import RowWrite
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
@@ -170,36 +170,38 @@ def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table
 
     The manuals do not say it in so many words: a VARCHAR2 made of RAW has the same bytes, and in a
     database with one byte per character, a CLOB has the character set of a VARCHAR2. So no step of
-    `oracle.text_bytes` has anything to convert.
+    `oracle.text_bytes` has anything to convert. Long text is tried only if there are columns for
+    it: in a database with several bytes per character there are none.
 
     Raises:
         OlrPgError: 7351, Oracle changes bytes.
         oracledb.Error: any error of Oracle.
     """
-    explicit = ((table, one) for table in tables for one in table.delivered if is_explicit(one))
-    table, column = next(explicit, (None, None))
-    if table is None or column is None:
+    explicit = [(one, c) for one in tables for c in one.delivered if is_explicit(c)]
+    long = [(table, column) for table, column in explicit if not is_whole(column)]
+    if not explicit:
         return
-    text, clob = (
-        joined_texts(one, 2).format(*binds)
-        for one, binds in ((TEXT_OF_BYTES, (":1", ":2")), (CLOB_OF_BYTES, (":3", ":4")))
-    )
-    query = (
-        f"SELECT UTL_RAW.CAST_TO_RAW({text}) AS T,"  # noqa: S608 - constants
-        f" UTL_RAW.CAST_TO_RAW(DBMS_LOB.SUBSTR({clob}, {len(_BYTES)}, 1)) AS C FROM DUAL"
-    )
-    half = len(_BYTES) // 2
-    with connection.cursor() as cursor:
-        cursor.setinputsizes(*[oracledb.DB_TYPE_RAW] * 4)
-        cursor.execute(query, [_BYTES[:half], _BYTES[half:]] * 2)
-        found = cursor.fetchone()
-    if found != (_BYTES, _BYTES):
-        raise OlrPgError(
-            Code.COLUMN_NOT_FOR_ORACLE,
-            "this Oracle database changes bytes that are not text in its character set",
-            table=table.full_name,
-            column=column.name,
+    texts = [TEXT_OF_BYTES.format(":1")]
+    if long:
+        text, clob = (
+            joined_texts(one, 2).format(":1", ":2") for one in (TEXT_OF_BYTES, CLOB_OF_BYTES)
         )
+        texts += [text, f"DBMS_LOB.SUBSTR({clob}, {len(_BYTES)}, 1)"]
+    half = len(_BYTES) // 2
+    for one in texts:
+        binds = [_BYTES[:half], _BYTES[half:]] if ":2" in one else [_BYTES]
+        with connection.cursor() as cursor:
+            cursor.setinputsizes(*[oracledb.DB_TYPE_RAW] * len(binds))
+            cursor.execute(f"SELECT UTL_RAW.CAST_TO_RAW({one}) AS T FROM DUAL", binds)  # noqa: S608 - constants
+            found = cursor.fetchone()
+        if found != (_BYTES,):
+            table, column = (long or explicit)[0]
+            raise OlrPgError(
+                Code.COLUMN_NOT_FOR_ORACLE,
+                "this Oracle database changes bytes that are not text in its character set",
+                table=table.full_name,
+                column=column.name,
+            )
 
 
 _BYTES: Final = bytes(range(1, 256))

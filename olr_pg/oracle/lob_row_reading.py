@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import oracledb
 import pyarrow as pa
 
+from olr_pg.dictionary.true_charsets import RAW_MAX
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.oracle.text_bytes import RAW_MAX, joined_pieces, read_clob_bytes
+from olr_pg.oracle.text_bytes import joined_pieces, read_clob_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.dictionary.true_charsets import is_explicit
+from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.key_cuts import KeyCut
 from olr_pg.oracle.lob_row_reading import ROWS, QueryField, read_lob_rows, selected
-from olr_pg.oracle.text_bytes import RAW_MAX, clob_pieces, text_pieces
+from olr_pg.oracle.text_bytes import clob_pieces, text_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,12 +23,17 @@ from olr_pg.datatypes.charsets import (
 )
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.text import decode_text_by_policy
-from olr_pg.dictionary.true_charsets import is_explicit, with_database_charsets
+from olr_pg.dictionary.true_charsets import (
+    RAW_MAX,
+    is_explicit,
+    is_whole,
+    with_database_charsets,
+)
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.table_query import query_fields, quoted
-from olr_pg.oracle.text_bytes import RAW_MAX, clob_pieces, text_pieces
+from olr_pg.oracle.text_bytes import clob_pieces, text_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,20 +81,22 @@ def check_text_bytes(
     with a configured set that a load cannot read.
 
     Only the first rows of each table are read, and of long texts only the first bytes. If
-    characters can have several bytes, nothing is read: then another set cannot be configured.
+    characters can have several bytes, only columns are read for which another set can be
+    configured.
 
     Args:
         sets: the configured character sets.
     """
     try:
-        declared = charset(database.charset)
+        charset(database.charset)
     except OlrPgError:
         return  # another check reports it
-    if declared.structure != "single-byte":
-        return
     known = replace(database, true_charsets=tuple(sets.items()))
     for one in tables:
-        table = with_database_charsets(one, known)
+        try:
+            table = with_database_charsets(one, known)
+        except OlrPgError:
+            continue  # another check reports it
         try:
             query_fields(table)
         except OlrPgError as problem:
@@ -104,7 +111,12 @@ def check_text_bytes(
 def _doubts(
     oracle: OracleDatabase, table: Table, database: Database
 ) -> Iterator[tuple[str, _Doubt]]:
-    texts = [column for column in table.delivered if column.charset_form in _FORMS]
+    is_replaceable = charset(database.charset).structure == "single-byte"
+    texts = [
+        column
+        for column in table.delivered
+        if column.charset_form in _FORMS and (is_replaceable or is_whole(column))
+    ]
     short = [column for column in texts if column.type_code in _SHORT]
     clobs = [column for column in texts if column.type_code == OracleType.CLOB and not column.xml]
     for columns, rows in ((short, ROWS), (clobs, CLOB_ROWS)):

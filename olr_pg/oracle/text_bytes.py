@@ -3,21 +3,21 @@ differs from the declared one (`dictionary.true_charsets`).
 
 Between the server and the driver, text is converted from and to the declared set. Bytes that are no
 character of this set arrive as a replacement character. RAW is never converted (PL/SQL Packages
-Reference, UTL_RAW). In SQL a RAW has at most 2,000 bytes, so longer text is read in pieces. A
-character of the declared set is one byte, so functions of text count bytes.
+Reference, UTL_RAW). In SQL a RAW has at most 2,000 bytes, so longer text is read in pieces.
+Columns with longer text are only in databases with one byte per character, where functions of text
+count bytes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.dictionary.true_charsets import RAW_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import oracledb
-
-RAW_MAX: Final = 2_000
-"""Maximum bytes of a RAW in SQL."""
 
 TEXT_OF_BYTES: Final = "UTL_RAW.CAST_TO_VARCHAR2({})"
 """The SQL expression for a text with given bytes; ``{}`` stands for the bytes."""

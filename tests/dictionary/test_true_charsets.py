@@ -69,10 +69,42 @@ def test_a_declared_set_of_several_bytes_is_refused() -> None:
     assert (
         with_true_charsets(utf8, [("*", "AL32UTF8"), ("OTHER.*", "WE8DEC")]).tables == utf8.tables
     )
+    # One RAW can hold the bytes of VARCHAR2 and CHAR.
+    found = with_true_charsets(utf8, [("*.NAME", "WE8MSWIN1252"), ("*.PADDED", "CL8MSWIN1251")])
+    assert sets_of(found.tables[0]) == {"NAME": 178, "PADDED": 171}
     with pytest.raises(OlrPgError) as caught:
-        with_true_charsets(utf8, [("*.PADDED", "WE8MSWIN1252")])
+        with_true_charsets(utf8, [("*", "WE8MSWIN1252")])
     assert caught.value.code == Code.CHARACTER_SET_NOT_REPLACEABLE
-    assert caught.value.where == {"table": "APP.T", "column": "PADDED"}
+    assert caught.value.where == {"table": "APP.T", "column": "NOTE"}
+
+
+@pytest.mark.parametrize(
+    ("code", "length", "characters", "is_possible"),
+    [
+        (1, 2_000, 500, True),
+        (1, 2_001, None, False),
+        (96, 1_999, None, True),
+        (96, 8, 8, True),
+        (96, 32, 8, False),  # CHAR(8 CHAR): Oracle pads it by counting characters
+        (96, 2_000, None, False),  # perhaps CHAR(500 CHAR)
+        (8, 0, None, False),
+        (112, 4_000, None, False),
+    ],
+)
+def test_which_columns_of_a_database_with_several_bytes_can_have_another_set(
+    code: int, length: int, characters: int | None, is_possible: bool
+) -> None:
+    column = Column(
+        "C", 1, 1, 1, code, length, charset_id=873, charset_form=1, char_length=characters
+    )
+    utf8 = snapshot("AL32UTF8", Table("APP", "T", 7, 7, (column,)))
+    sets = [("*", "WE8MSWIN1252")]
+    if is_possible:
+        assert sets_of(with_true_charsets(utf8, sets).tables[0]) == {"C": 178}
+        return
+    with pytest.raises(OlrPgError) as refused:
+        with_true_charsets(utf8, sets)
+    assert refused.value.code == Code.CHARACTER_SET_NOT_REPLACEABLE
 
 
 def test_a_file_keeps_the_sets(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.datatypes.policies import Policies
 from olr_pg.dictionary.model import Column
+from olr_pg.dictionary.true_charsets import RAW_MAX
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
@@ -24,7 +25,7 @@ from olr_pg.fallback.value_report import report_values
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
-from olr_pg.oracle.text_bytes import RAW_MAX, WRITTEN_MAX
+from olr_pg.oracle.text_bytes import WRITTEN_MAX
 from olr_pg.proving.whole_way import SmallPartition
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sql.functions import FUNCTIONS
@@ -42,8 +43,8 @@ SETS = {"APP.NAMES.RU": "CL8MSWIN1251", "*": "WE8MSWIN1252"}
 
 
 @pytest.fixture
-def ascii_served(tmp_path: Path) -> Iterator[Served]:
-    shape = replace(demo_shape(), charset="US7ASCII")
+def served_text(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
+    shape = replace(demo_shape(), charset=getattr(request, "param", "US7ASCII"))
     with served_source(tmp_path / "source", shape=shape) as found:
         yield found
 
@@ -80,17 +81,18 @@ def stored(served: Served, query: str) -> list[tuple[Any, ...]]:
         return found
 
 
+@pytest.mark.parametrize("served_text", ["US7ASCII", "AL32UTF8"], indirect=True)
 def test_text_is_written_back_in_its_set(
-    ascii_served: Served, tmp_path: Path, logical_database: str
+    served_text: Served, tmp_path: Path, logical_database: str
 ) -> None:
-    ascii_served.execute(
+    served_text.execute(
         "CREATE TABLE names (id CHAR(6) PRIMARY KEY, name VARCHAR2(40), ru VARCHAR2(40),"
         " small NUMBER(5))"
     )
-    ascii_served.execute(
+    served_text.execute(
         "INSERT INTO names (id, name) VALUES (UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('E961')), 'old')"
     )
-    config = config_of(ascii_served, tmp_path, logical_database, "names")
+    config = config_of(served_text, tmp_path, logical_database, "names")
     load(config, logical_database)
     with open_ways_back(config) as (way,):
         prepare(way)
@@ -106,19 +108,19 @@ def test_text_is_written_back_in_its_set(
         "SELECT UTL_RAW.CAST_TO_RAW(id), UTL_RAW.CAST_TO_RAW(name), UTL_RAW.CAST_TO_RAW(ru)"
         " FROM names ORDER BY small DESC"
     )
-    assert sorted(stored(ascii_served, query)) == [
+    assert sorted(stored(served_text, query)) == [
         (b"\xe9a    ", "Žofie €".encode("cp1252"), "Мир".encode("cp1251")),
         (b"\xfc     ", "Öl".encode("cp1252"), "Да".encode("cp1251")),
     ]
 
 
 def test_long_text_is_written_back_in_its_set(
-    ascii_served: Served, tmp_path: Path, logical_database: str
+    served_text: Served, tmp_path: Path, logical_database: str
 ) -> None:
-    ascii_served.execute(
+    served_text.execute(
         "CREATE TABLE names (id NUMBER(5) PRIMARY KEY, tail VARCHAR2(4000), note CLOB, ru CLOB)"
     )
-    config = config_of(ascii_served, tmp_path, logical_database, "names")
+    config = config_of(served_text, tmp_path, logical_database, "names")
     load(config, logical_database)
     with open_ways_back(config) as (way,):
         prepare(way)
@@ -126,7 +128,7 @@ def test_long_text_is_written_back_in_its_set(
         with psycopg.connect(logical_database) as connection:
             connection.cursor().executemany("INSERT INTO app.names VALUES (%s, %s, %s, %s)", rows)
         run(way, once=True)
-        assert texts_of(ascii_served) == rows
+        assert texts_of(served_text) == rows
         with psycopg.connect(logical_database) as connection:
             connection.execute("UPDATE app.names SET note = 'Š' || note, tail = 'ß' WHERE id > 0")
         run(way, once=True)
@@ -135,7 +137,7 @@ def test_long_text_is_written_back_in_its_set(
         assert not found.stops
         end(way)
     later = [(at, "ß", "Š" + note, ru) for at, _, note, ru in rows[1:]]
-    assert texts_of(ascii_served) == [rows[0], *later]
+    assert texts_of(served_text) == [rows[0], *later]
 
 
 LONGS = ("–", "", "“" * 1_999 + "x", "–" * 2_001, "«»" * 2_000, "«–»" * 6_000, "”" * 40_000)
@@ -169,12 +171,12 @@ def texts_of(served: Served) -> list[tuple[Any, ...]]:
 
 
 def test_what_cannot_be_written_is_reported_before_the_cut_over(
-    ascii_served: Served, tmp_path: Path, logical_database: str
+    served_text: Served, tmp_path: Path, logical_database: str
 ) -> None:
-    ascii_served.execute(
+    served_text.execute(
         "CREATE TABLE texts (id NUMBER(5) PRIMARY KEY, name VARCHAR2(40), big CLOB)"
     )
-    config = config_of(ascii_served, tmp_path, logical_database, "texts")
+    config = config_of(served_text, tmp_path, logical_database, "texts")
     load(config, logical_database)
     with psycopg.connect(logical_database, autocommit=True) as connection:
         connection.execute("INSERT INTO app.texts (id, name) VALUES (1, 'Ж'), (2, 'é')")
@@ -206,13 +208,13 @@ def test_long_and_xml_are_refused_by_name(code: int, xml: bool, told: str) -> No
 
 
 def test_it_does_not_begin_if_oracle_changes_bytes(
-    ascii_served: Served,
+    served_text: Served,
     tmp_path: Path,
     logical_database: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ascii_served.execute("CREATE TABLE names (id NUMBER(5) PRIMARY KEY, note CLOB)")
-    config = config_of(ascii_served, tmp_path, logical_database, "names")
+    served_text.execute("CREATE TABLE names (id NUMBER(5) PRIMARY KEY, note CLOB)")
+    config = config_of(served_text, tmp_path, logical_database, "names")
     load(config, logical_database)
 
     def spoilt(_context: Any, raw: Any) -> Any:

@@ -309,7 +309,37 @@ def test_a_set_of_several_bytes_cannot_be_replaced(
         with pytest.raises(OlrPgError) as caught:
             source.load()
     assert caught.value.code == Code.CHARACTER_SET_NOT_REPLACEABLE
-    assert caught.value.where == {"table": "APP.LETTERS", "column": "NAME"}
+    assert caught.value.where == {"table": "APP.LETTERS", "column": "ZH"}
+
+
+@pytest.mark.usefixtures("one_session")
+def test_short_text_of_a_database_in_utf8_can_have_another_set(
+    tmp_path: Path, postgres_database: str, shared_session: Callable[[], SparkSession]
+) -> None:
+    """The client wrote Windows' bytes into AL32UTF8, which nothing converts or checks."""
+    sets = {"APP.LETTERS.NAME": "WE8MSWIN1252", "APP.LETTERS.PADDED": "WE8MSWIN1252"}
+    with serving(tmp_path, "AL32UTF8") as served:
+        source = Source(served, tmp_path, postgres_database, shared_session, sets)
+        source.execute(
+            "CREATE TABLE letters (id NUMBER(9) PRIMARY KEY, name VARCHAR2(60), padded CHAR(8),"
+            " long_text VARCHAR2(4000), note CLOB)"
+        )
+
+        def insert(number: int, name: str, padded: str) -> dict[str, Any]:
+            own = ", ".join(sql_text(one, "cp1252") for one in (name, padded))
+            source.execute(f"INSERT INTO letters VALUES ({number}, {own}, 'ж', 'ж')")
+            row = {"id": number, "name": name, "padded": padded}
+            return {**row, "long_text": "ж", "note": "ж"}
+
+        rows = [insert(1, "Café €", "é"), insert(2, "plain", "x")]
+        source.load()
+        rows.append(insert(3, "Ž", "ß"))
+        source.replicate()
+        assert source.rows() == expected(*rows)
+        assert [one.identical for one in source.verify()] == [True]
+        assert findings(source) == []
+        source.sets = {}
+        assert findings(source) == ["NAME, PADDED contain bytes that are not text in AL32UTF8"]
 
 
 def test_doctor_finds_the_columns_whose_set_is_not_declared(source: Source) -> None:

@@ -31,14 +31,14 @@ WINDOWS = {"*": "WE8MSWIN1252"}
 
 @contextmanager
 def stored(
-    declared: str, values: Sequence[tuple[bytes | None, bytes | None]]
+    declared: str, values: Sequence[tuple[bytes | None, bytes | None]], length: int
 ) -> Iterator[tuple[OracleDatabase, Snapshot]]:
     number = charset(declared).number
     table = Table(
         *("APP", "T", 81_001, 81_001),
         (
             Column("ID", 1, 1, 1, 2, 22, precision=12, scale=0, nullable=False),
-            Column("NAME", 2, 2, 2, 1, 4_000, charset_id=number, charset_form=1),
+            Column("NAME", 2, 2, 2, 1, length, charset_id=number, charset_form=1),
             Column("NOTE", 3, 3, 3, 112, 4_000, charset_id=number, charset_form=1),
         ),
         key_kind=KeyKind.PRIMARY,
@@ -63,8 +63,9 @@ def checked(
     declared: str,
     values: Sequence[tuple[bytes | None, bytes | None]],
     sets: dict[str, str] | None = None,
+    length: int = 4_000,
 ) -> list[Finding]:
-    with stored(declared, values) as (oracle, snapshot):
+    with stored(declared, values, length) as (oracle, snapshot):
         return list(check_text_bytes(oracle, snapshot.tables, snapshot.database, sets or {}))
 
 
@@ -116,5 +117,10 @@ def test_only_few_clobs_are_read() -> None:
     assert found.what.startswith("APP.T: NAME contains")
 
 
-def test_a_database_with_several_bytes_per_character_is_not_read() -> None:
-    assert checked("AL32UTF8", [(b"\xe9", None)]) == []
+def test_with_several_bytes_per_character_only_columns_with_a_possible_remedy_are_read() -> None:
+    values = [(b"Caf\xe9 / ", None), ("é".encode(), b"\xe9")]
+    assert checked("AL32UTF8", values) == []
+    (found,) = checked("AL32UTF8", values, length=2_000)
+    assert found.what.startswith("APP.T: NAME contains bytes that are not text in AL32UTF8, which")
+    sets = {"*.NAME": "WE8MSWIN1252"}
+    assert checked("AL32UTF8", values[:1], sets, length=2_000) == []

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.dictionary.true_charsets import with_true_charsets
+from olr_pg.dictionary.true_charsets import RAW_MAX, with_true_charsets
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.lob_fetch import LobFetcher, is_readable
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_query import query_fields, read_rows, rows_statement
-from olr_pg.oracle.text_bytes import RAW_MAX, WRITTEN_MAX, bound_pieces, joined_texts
+from olr_pg.oracle.text_bytes import WRITTEN_MAX, bound_pieces, joined_texts
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn

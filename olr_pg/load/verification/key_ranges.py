@@ -31,13 +31,13 @@ from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.config.fallback_section import FallbackPolicies
 from olr_pg.datatypes.charsets import column_charset
 from olr_pg.datatypes.mapping import OracleType, PgKind
-from olr_pg.dictionary.true_charsets import is_explicit
+from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, placeholder
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
-from olr_pg.oracle.text_bytes import RAW_MAX, TEXT_OF_BYTES
+from olr_pg.oracle.text_bytes import TEXT_OF_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 import zlib
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -39,6 +40,9 @@ EXTENT_BLOCKS: Final = 8
 _ROWID_BYTES: Final = (4, 4, 2)
 _DATE_LENGTH: Final = 19
 _NANOSECOND_DIGITS: Final = 9
+_OTHER_BYTE: Final = re.compile("[\udc80-\udcff]")
+"""A byte that is not UTF-8 (`cells.bytes_text`)."""
+
 _BINARY: Final = frozenset({OracleType.RAW, OracleType.BLOB, OracleType.LONG_RAW})
 _AS_CLOB: Final = frozenset({OracleType.JSON, OracleType.VECTOR})
 _COMPARED: Final[dict[int, str]] = {
@@ -249,9 +253,12 @@ class RowVersions:
             return None
         if column.type_code in _BINARY:
             return bytes.fromhex(value)
-        if self._catalogue.text.is_single_byte and column.charset_form == DATABASE_FORM:
-            return text_bytes(str(value))  # compared as bytes
-        return str(value)
+        text = str(value)
+        if column.charset_form != DATABASE_FORM:
+            return text
+        has_other_bytes = column.type_code != OracleType.CLOB and _OTHER_BYTE.search(text)
+        is_bytes = self._catalogue.text.is_single_byte or has_other_bytes
+        return text_bytes(text) if is_bytes else text  # bytes are compared as bytes
 
     def _insertion(self, table: Table) -> str:
         marks = ", ".join("?" * (3 + len(table.delivered)))
