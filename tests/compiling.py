@@ -1,8 +1,9 @@
-"""Compiling the kernels that most tests need once, before the first test (`tests.compiling_ahead`).
+"""Compiling the kernels that tests need once, before the first test (`tests.compiling_ahead`).
 
 Each of the tests' processes, and each of their Spark workers, would compile the same ones at the
 same time: half of what the tests cost on a fresh machine. With the kernels on disk this takes
-seconds. Spark's classes are archived with them: the tests start some forty sessions.
+seconds. The tests need all kernels that ``olr-pg prepare`` compiles, and those of the simulator.
+Spark's classes are archived with them: the tests start some forty sessions.
 
     python -m tests.compiling decoding|applying
 """
@@ -15,10 +16,11 @@ from pathlib import Path
 
 from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.kernel_compilation import compile_kernels
 from olr_pg.load.kernel_warmup import warm_load
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
-from olr_pg.replicator.kernel_warmup import uncollected, warm_kernels
+from olr_pg.replicator.kernel_warmup import uncollected
 from olr_pg.simulator.simulation import WORKLOADS, simulate
 from olr_pg.spark.archiving import archive_classes
 from olr_pg.wire.frames import ByteOrder
@@ -34,7 +36,7 @@ _DECODED_BYTES = 100_000
 def main(share: str) -> None:
     """Compile one share."""
     if share == "decoding":
-        warm_kernels()
+        compile_kernels()  # the other share has those of the applier by then
         for workload, seed in _DECODED:
             _print_decoded(workload, seed)
         return

@@ -33,6 +33,7 @@ from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.record_view import Vector, read_vector
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
+from olr_pg.replicator.kernel_warmup import uncollected
 from olr_pg.transactions.assembler import Assembler
 from tests.fuzz_kernel import OUTSIDE, fuzz_blocks, fuzz_records
 from tests.redo.log_builder import LogBuilder, all_records, open_log, seal, without_lwn
@@ -306,15 +307,17 @@ def run_chain(subjects: list[Subject], seeds: range) -> Counter[str]:
 def run_share(share: Share) -> Counter[str]:
     """The mutations of one share."""
     subjects = load_subjects()
-    for item in subjects:
-        # Sound redo must be decoded; it also compiles the kernels before the clock runs.
-        builder = item.builder()
-        builder.add_group([list(item.records)], item.scn)
-        read_all(open_log(builder.build()), item, dump=True, split=2)
+    with uncollected():
+        for item in subjects:
+            # Sound redo must be decoded; it also compiles the kernels before the clock runs.
+            builder = item.builder()
+            builder.add_group([list(item.records)], item.scn)
+            read_all(open_log(builder.build()), item, dump=True, split=2)
     ends = run_chain(subjects, range(share.seed, share.seed + share.mutations // share.chain))
     rest = share.mutations - ends.total()
     if rest:
-        run_kernels(subjects, share.seed, len(subjects))
+        with uncollected():
+            run_kernels(subjects, share.seed, len(subjects))
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
         try:
             ends += run_kernels(subjects, share.seed, rest)

@@ -11,6 +11,7 @@ would be met by cutting a story into pieces.
 from __future__ import annotations
 
 import ast
+import gc
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -65,12 +66,12 @@ class Module(NamedTuple):
     Attributes:
         name: without the package's own, such as ``redo.blocks``.
         lines: of its source.
-        tree: its syntax.
+        nodes: of its syntax tree, listed once: to walk the tree takes longer than to parse it.
     """
 
     name: str
     lines: int
-    tree: ast.Module
+    nodes: list[ast.AST]
 
     @property
     def folder(self) -> str:
@@ -105,14 +106,14 @@ def modules() -> list[Module]:
             continue
         text = path.read_text(encoding="utf-8")
         name = ".".join(path.relative_to(ROOT / PACKAGE).with_suffix("").parts)
-        found.append(Module(name, len(text.splitlines()), ast.parse(text)))
+        found.append(Module(name, len(text.splitlines()), list(ast.walk(ast.parse(text)))))
     return found
 
 
 def imported(module: Module, names: frozenset[str]) -> set[str]:
     """Modules of the package that `module` imports, those for type checkers among them."""
     found: set[str] = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             wanted = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -171,7 +172,7 @@ def function_lines(found: list[Module]) -> list[int]:
     return [
         _lines(node) - _docstring_lines(node)
         for module in found
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -189,7 +190,7 @@ def bare_errors(found: list[Module]) -> list[str]:
     return [
         f"{module.name}:{node.lineno}"
         for module in found
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in OWN_ERRORS
@@ -205,7 +206,7 @@ def noisy_texts(found: list[Module]) -> list[str]:
         f"{module.name}:{line}"
         for module in found
         if module.name not in NOT_SHOWN
-        for handler in ast.walk(module.tree)
+        for handler in module.nodes
         if isinstance(handler, ast.ExceptHandler) and NOISY & _caught(handler.type)
         for line in _said(handler)
     ]
@@ -237,13 +238,13 @@ def private_parts(found: list[Module]) -> list[str]:
         f"{module.name}:{line}"
         for module in found
         if module.name not in PRIVATE_PARTS
-        for line in _private(module.tree)
+        for line in _private(module.nodes)
     ]
 
 
-def _private(tree: ast.Module) -> Iterable[int]:
-    own = PUBLIC_UNDERSCORES | _defined(tree)
-    for node in ast.walk(tree):
+def _private(nodes: list[ast.AST]) -> Iterable[int]:
+    own = PUBLIC_UNDERSCORES | _defined(nodes)
+    for node in nodes:
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls")):
                 continue
@@ -258,10 +259,10 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _defined(tree: ast.Module) -> set[str]:
+def _defined(nodes: list[ast.AST]) -> set[str]:
     """Names that the module defines: functions, classes, fields, and attributes of ``self``."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case (
                 ast.FunctionDef(name=name)
@@ -282,7 +283,7 @@ def many_parameters(found: list[Module]) -> int:
         len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs)
         > PARAMETERS_MAX
         for module in found
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_kernel(node)
     )
 
@@ -302,7 +303,7 @@ def import_lines(found: list[Module]) -> int:
     return sum(
         _lines(node)
         for module in found
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
 
@@ -360,6 +361,7 @@ def _refused(what: str, places: list[str]) -> Fact:
 
 def main() -> int:
     """Run the command line."""
+    gc.disable()  # all trees stay to the end: to look for garbage among them takes as long as they
     found = facts()
     for fact in found:
         sys.stdout.write(f"{fact.what}: {fact.found}{'  REFUSED' if fact.refused else ''}\n")

@@ -8,6 +8,7 @@ tested with one: the fixture `start_cli`.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -15,7 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from itertools import count
@@ -35,6 +37,9 @@ IMPORTED: Final = (
     "olr_pg.redo.dump.log_text",
     "olr_pg.replicator.decode_once",
     "olr_pg.simulator.simulation",
+    "oracledb",
+    "rich.markdown",
+    "typer.rich_utils",
 )
 
 
@@ -135,8 +140,26 @@ def become(order: dict[str, Any]) -> NoReturn:
     sys.argv = ["olr-pg", *order["arguments"]]
     from olr_pg.cli.entry import run
 
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        end(ended.code)
     raise AssertionError("a command ends its process")
+
+
+def end(code: object) -> NoReturn:
+    """End this process as Python does, but let the kernel have the modules as they are.
+
+    Python would take apart all that was imported, which copies the memory shared with the server.
+    """
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+    vars(threading)["_shutdown"]()
+    vars(atexit)["_run_exitfuncs"]()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(ValueError):  # closed
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 if __name__ == "__main__":
