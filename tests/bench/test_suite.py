@@ -52,6 +52,7 @@ def test_scan_and_server(tmp_path: Path) -> None:
     assert all(f"| {one['name']} |" in text for one in found)
 
 
+@pytest.mark.usefixtures("made_here")
 def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply_cases, "KINDS", ("mix",))
     monkeypatch.setattr(apply_cases, "TRANSACTION_ROWS", (7,))
@@ -103,6 +104,7 @@ def test_every_benchmark_is_there(name: str) -> None:
     assert callable(resolve_name(f"olr_pg.bench.{BENCHMARKS[name]}"))
 
 
+@pytest.mark.usefixtures("made_here")
 def test_load(tmp_path: Path) -> None:
     found = _run("load", tmp_path)
     _check_form(found)
