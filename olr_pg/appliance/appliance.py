@@ -163,7 +163,7 @@ def run_appliance(
         checkpoints: list[Checkpoint] = []
         loaded = LoadedStart()
         source = stack.enter_context(
-            open_source(config, data, lambda: _lowest(checkpoints), loaded.scn)
+            open_source(config, data, lambda: _lowest(checkpoints), loaded)
         )
         for part in parts:
             directory = target_directory(part)
@@ -316,7 +316,7 @@ def _open(
         ends_with_table=section is None and share > 1,
     )
     connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
-    if section is not None and share == 1:
+    if section is not None:
         loaded.know(connect_string, section.subscription)
     listener = stack.enter_context(
         Listener(

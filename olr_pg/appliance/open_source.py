@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
+from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
@@ -15,7 +16,7 @@ from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
@@ -31,7 +32,7 @@ def open_source(
     config: Config,
     data: Path,
     saved: Callable[[], int | None],
-    loaded: Callable[[Collection[str]], int] = lambda _: 0,
+    loaded: LoadedStart | None = None,
 ) -> Iterator[SourceDatabase]:
     """Open the source of `config`. Tables and columns that a filter excludes are left out.
 
@@ -39,8 +40,8 @@ def open_source(
         data: the directory `context.data`.
         saved: returns the checkpoint's SCN, below which no redo is needed; None without a
             checkpoint. It is called when the source needs the SCN.
-        loaded: returns the SCN at which a run without a checkpoint starts because of initial loads;
-            0 for the oldest log. It is called when the source needs the SCN.
+        loaded: finds the SCN at which a run starts because of initial loads. It is queried when the
+            source needs the SCN. None if there are no loads.
 
     Raises:
         OlrPgError: 3xxx errors of the offline dictionary, 7xxx errors of the live database, 1092
@@ -72,12 +73,13 @@ def open_source(
     from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault
 
+    loads = loaded or LoadedStart()
     first_scn = min(part.apply.start_scn if part.apply else 0 for part in config.targets)
     live = LiveDatabase(
         source,
         Lineage(data / FILE_NAME),
         start_scn=lambda: saved() or first_scn,
-        loaded_scn=loaded,
+        loaded_scn=loads.scn,
         dictionary=data / DICTIONARY,
         vault=None
         if source.vault is None
@@ -85,6 +87,7 @@ def open_source(
             source.vault,
             saved,
             None if source.transport is None else make_transport(source.transport, source),
+            loads.needed,
         ),
         online=_online_logs(source, data),
         join=partial(source_dictionary, config, keep=True),

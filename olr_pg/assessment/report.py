@@ -127,7 +127,7 @@ class TextColumns(NamedTuple):
             f"Text: the database declares {self.declared}, and olr_pg converts {self.as_declared}"
             f" text columns from this set{also}. Oracle does not check the bytes that applications"
             f" write: bytes of another set, such as WE8MSWIN1252, {spoilt} in PostgreSQL. Run"
-            " `olr-pg doctor --for-load` with the live source: it reads some rows, and names"
+            " `olr-pg doctor --load` with the live source: it reads some rows, and names"
             " columns with such bytes. Then name their set in `source.character-sets`"
             " (docs/charsets.md)."
         )

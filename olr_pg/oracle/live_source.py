@@ -373,7 +373,7 @@ class LiveDatabase:
         self._take_from_vault(scn)
         problems = self._open(listing.copies)
         if self._vault is not None:
-            self._vault.remove_confirmed()
+            self._vault.remove_confirmed(scn)
         # On a standby, all threads can be closed: then it is unknown which threads are open.
         return LogScan(
             self._found(),

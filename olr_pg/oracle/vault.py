@@ -50,8 +50,11 @@ class LogVault:
     """Copies of archived logs in a directory.
 
     Args:
-        confirmed: returns the SCN below which no redo is needed; None if unknown.
+        confirmed: returns the SCN below which everything is confirmed; None if unknown.
         transport: fetches the logs; None if they are mounted on this host.
+        needed: called with an SCN up to which copies could be removed; returns the SCN below which
+            no start needs redo, which loads can make lower; None if unknown. It is called only if
+            there are such copies.
 
     Raises:
         OlrPgError: 7030, the directory cannot be used.
@@ -62,7 +65,9 @@ class LogVault:
         vault: Vault,
         confirmed: Callable[[], int | None],
         transport: LogTransport | None = None,
+        needed: Callable[[int], int | None] = lambda scn: scn,
     ) -> None:
+        self._needed = needed
         self._fetching = None if transport is None else LogFetching(transport, check_brought)
         self._directory = Path(vault.directory)
         self._keep_seconds = vault.keep_hours * _SECONDS_PER_HOUR
@@ -150,28 +155,50 @@ class LogVault:
             unfinished.replace(target)
         sync_directory(self._directory)
 
-    def remove_confirmed(self) -> None:
+    def remove_confirmed(self, scn: int) -> None:
         """Remove the copies that are no longer needed and old enough.
+
+        Args:
+            scn: the SCN from which redo is read now. It can be below the confirmed SCN: replication
+                of a table that was added begins at the SCN of its load.
 
         Raises:
             OlrPgError: 7030, the directory cannot be used.
         """
         confirmed = self._confirmed()
-        if confirmed is None or (confirmed == self._cleaned and not self._keep_seconds):
+        if confirmed is None:
             return
-        self._cleaned = confirmed
+        bound = min(confirmed, scn)
+        if bound == self._cleaned and not self._keep_seconds:
+            return
+        self._cleaned = bound
+        old = self._ended_copies(bound)
+        needed = self._needed(bound) if old else None
+        for path, next_scn in old:
+            if needed is None or next_scn > needed:
+                continue
+            try:
+                path.unlink()
+            except OSError as error:
+                raise self._unusable(error) from error
+            _log.info("log removed from the vault", file=str(path))
+
+    def _ended_copies(self, scn: int) -> list[tuple[Path, int]]:
+        """Return the copies that are old enough and end at or before an SCN, each with its end."""
         oldest = time.time() - self._keep_seconds
+        found = list[tuple[Path, int]]()
         for path in self._named(_COPY):
             try:
-                if path.stat().st_mtime <= oldest and open_log(str(path)).next_scn <= confirmed:
-                    path.unlink()
-                    _log.info("log removed from the vault", file=str(path))
+                next_scn = open_log(str(path)).next_scn
+                if path.stat().st_mtime <= oldest and next_scn <= scn:
+                    found.append((path, next_scn))
             except OlrPgError as error:
                 # This log is not needed now. If it is read later, the damage is reported as an
                 # error.
                 _log.warning("a log in the vault is damaged", reason=str(error))
             except OSError as error:
                 raise self._unusable(error) from error
+        return found
 
     def _named(self, suffix: str) -> list[Path]:
         """List the vault's files with a suffix."""

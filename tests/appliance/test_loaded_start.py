@@ -37,3 +37,25 @@ def test_a_target_that_is_away_tells_nothing() -> None:
     start = LoadedStart()
     start.know("host=127.0.0.1 port=1 dbname=nothing", "olr_pg")
     assert start.scn({"S.T"}) == 0
+    assert start.needed(30) is None
+
+
+def test_redo_that_a_load_of_any_target_needs_is_kept(postgres_database: str) -> None:
+    start = LoadedStart()
+    assert start.needed(30) == 30
+    start.know(postgres_database, "olr_pg")
+    assert start.needed(30) is None  # no ledger yet
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        assert start.needed(30) == 30
+        connection.execute(LOADED, ("S.T", 28, 25, False))
+        connection.execute(LOADED, ("S.U", 20, 15, True))
+        assert start.needed(30) == 25
+        assert start.needed(20) == 20
+        connection.execute("UPDATE olr_pg.load SET finished_at = NULL")  # it is at work
+        assert start.needed(30) == 25
+        connection.execute("UPDATE olr_pg.load SET handed_over = true")
+        assert start.needed(30) == 30
+        # The target was restored from a backup.
+        connection.execute("INSERT INTO olr_pg.subscription VALUES ('olr_pg', 9, now(), 10)")
+        assert start.needed(30) == 10

@@ -376,7 +376,7 @@ def test_the_assessment_names_the_check_of_the_text(
     assess(source.folder / "olr-pg.json", out=out, no_target=True)
     remark = "the database declares US7ASCII, and olr_pg converts 5 text columns from this set (1 "
     assert remark in capsys.readouterr().out
-    assert "olr-pg doctor --for-load" in (out / "report.html").read_text("utf-8")
+    assert "olr-pg doctor --load" in (out / "report.html").read_text("utf-8")
     texts = json.loads((out / "report.json").read_text("utf-8"))["texts"]
     assert texts == {"declared": "US7ASCII", "as_declared": 5, "configured": 1}
 

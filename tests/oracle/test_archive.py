@@ -338,7 +338,7 @@ def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(
     database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"), vault=vault)
     copies = sorted(Path(log.path) for log in database.scan(0, 0).logs)
     copies[0].write_bytes(copies[0].read_bytes()[:1024])
-    confirmed[0] = max(open_log(str(path)).next_scn for path in copies[1:])
-    assert database.scan(0, 0).unusable == ()
+    confirmed[0] = end = max(open_log(str(path)).next_scn for path in copies[1:])
+    assert database.scan(end, 0).unusable == ()
     database.close()
     assert [path for path in copies if path.exists()] == copies[:1]

@@ -211,6 +211,46 @@ def test_the_vault_keeps_what_oracle_deletes(
     assert len(list(vault.glob("*.arc"))) < len(summary.logs)
 
 
+def test_the_vault_keeps_what_a_table_that_was_added_needs(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    """Its load is older than what the other tables have confirmed, and Oracle has deleted the
+    logs.
+    """
+    vault = tmp_path / "vault"
+    changes = {"directory": str(vault), "keep-hours": 1}
+    live.archive_all()
+    run_once(live.write_config(tmp_path, postgres_database, vault=changes))
+    for path in live.mount.iterdir():
+        path.unlink()
+    live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\'')
+    start = min(open_log(str(path)).header.first_scn for path in vault.glob("*.arc"))
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        (source, target) = connection.execute(
+            "SELECT source_table, target_table FROM olr_pg.ledger WHERE inserted > 0 LIMIT 1"
+        ).fetchone() or ("", "")
+        values = {"source": source, "target": target, "scn": start}
+        connection.execute(f"TRUNCATE {target}".encode())
+        connection.execute(
+            "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn,"
+            " source, parts, finished_at) VALUES ('olr_pg', %(source)s, %(target)s, %(scn)s,"
+            " %(scn)s, 'made up', 0, now())",
+            values,
+        )
+        connection.execute(
+            "UPDATE olr_pg.ledger SET commit_scn = %(scn)s, xids = '{}'"
+            " WHERE source_table = %(source)s",
+            values,
+        )
+    config = live.write_config(tmp_path, postgres_database, vault={"directory": str(vault)})
+    run_once(config)
+    assert differences(postgres_database, summary) == []
+    # When it is handed over, they may go.
+    before = len(list(vault.glob("*.arc")))
+    run_once(config)
+    assert len(list(vault.glob("*.arc"))) < before
+
+
 def test_one_run_with_the_connection_cut_in_every_phase_and_a_second_applies_nothing(
     live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
 ) -> None:

@@ -84,6 +84,6 @@ def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(
     (live.mount / "restored.copying").touch()
     vault = LogVault(section, lambda: confirmed[0])
     assert vault.logs() == []
-    confirmed[0] = max(open_log(str(path)).next_scn for path in own)
-    vault.remove_confirmed()
+    confirmed[0] = end = max(open_log(str(path)).next_scn for path in own)
+    vault.remove_confirmed(end)
     assert sorted(live.mount.iterdir()) == [*own, live.mount / "restored.copying"]
