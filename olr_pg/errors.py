@@ -1618,13 +1618,13 @@ class Code(IntEnum):
         " set, name this set for the column in `source.character-sets`, before other patterns"
         " (docs/charsets.md)",
     )
-    NO_REPAIR_AFTER_CUTOVER = _Entry(
+    TARGET_IN_USE = _Entry(
         5171,
-        "rows of the target are not repaired after a cut-over, because the applications write to"
-        " the target and the source contains old rows",
-        "stop `olr-pg verify --continuous`, and set `verify.continuous` to report or off. If the"
-        " applications use Oracle again, delete the record of the cut-over with `olr-pg cutover"
-        " --restart --status`, then repair again",
+        "rows of the target are not replaced by those of the source after a cut-over, because"
+        " applications write to the target",
+        "stop `olr-pg verify --continuous`, set `verify.continuous` to report or off, and do not"
+        " load or fetch again. If the applications use Oracle again, delete the record of the"
+        " cut-over with `olr-pg cutover --restart --status`, then repeat the command",
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,

@@ -31,6 +31,7 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableLoadProgress, lock_subscription
 from olr_pg.load.part_tasks import part_results
+from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.observability.wording import counted
@@ -150,12 +151,14 @@ def initial_load(
 
     Raises:
         OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 errors of the target, 5101–5110 errors of
-            the load.
+            the load, 5171 the tables cannot be emptied after a cut-over.
     """
     check_names(settings, [source.table for source in sources])
     with connect_with(settings) as connection:
         refuse_database(connection, settings)
         ensure_ledger(connection)
+        if options.anew:
+            check_no_cutover(connection, settings.subscription)
         look_for_crash(connection, settings.subscription)
         dbid = settings.dbid
         names = [source.table.full_name for source in sources]

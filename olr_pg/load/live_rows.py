@@ -307,9 +307,11 @@ class LiveTables:
             )
         return now
 
-    def by_key(self, table: Table) -> SourceTable:
+    def by_key(self, table: Table, *, is_checked: bool = False) -> SourceTable:
         """See `TableSource.by_key`."""
         moment = self._database_of(table).read("looking for open transactions", read_moment)
+        if is_checked:
+            self._same_definition(table, moment.scn)
         data = live_data(self.source_of(table), table, moment, ())
         return SourceTable(table, data, moment.scn, moment.start_scn)
 

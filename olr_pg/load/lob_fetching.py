@@ -40,6 +40,7 @@ from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.live_rows import LiveTables
 from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.sources import apply_section, target_settings
+from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.large_row import LargeRow
@@ -128,8 +129,9 @@ def fetch_lobs(
             None to fetch all.
 
     Raises:
-        OlrPgError: 5156 the source is not a live database, 5157 there is no such table, 5003 the
-            target cannot be reached, 7001 to 7009 errors of the source.
+        OlrPgError: 5156 the source is not a live database, 5157 there is no such table, 5171 a
+            cut-over is complete, 5003 the target cannot be reached, 7001 to 7009 errors of the
+            source.
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is offline")
@@ -138,6 +140,8 @@ def fetch_lobs(
         counts = count_incomplete(connection, section.subscription)
         if not counts and not names:
             return
+        # The applications may have set the missing values in the target.
+        check_no_cutover(connection, section.subscription)
         join, filters = (
             partial(source_dictionary, config, keep=False),
             filters_of_target(config),

@@ -132,9 +132,9 @@ class FilteredTables:
         found = self._inner.later(source)
         return None if found is None else self._filtered(found)
 
-    def by_key(self, table: Table) -> SourceTable | None:
+    def by_key(self, table: Table, *, is_checked: bool = False) -> SourceTable | None:
         """See `TableSource.by_key`."""
-        found = self._inner.by_key(table)
+        found = self._inner.by_key(table, is_checked=is_checked)
         return None if found is None else self._filtered(found)
 
     def undo_retention(self) -> str:

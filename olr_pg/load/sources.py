@@ -110,9 +110,9 @@ class _OfflineTables:
         del source
         return None
 
-    def by_key(self, table: Table) -> SourceTable | None:
+    def by_key(self, table: Table, *, is_checked: bool = False) -> SourceTable | None:
         """See `TableSource.by_key`: files have no index."""
-        del table
+        del table, is_checked
         return None
 
     def undo_retention(self) -> str:

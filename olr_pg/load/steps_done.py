@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg.types.json import Jsonb
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.encodings import storable
 
 if TYPE_CHECKING:
@@ -70,6 +71,21 @@ def read_steps(connection: Connection[Any], subscription: str) -> dict[str, Step
     """Read the recorded steps, by name."""
     rows = connection.execute(_READ, (subscription,)).fetchall()
     return {row[0]: StepState(*row) for row in rows}
+
+
+def check_no_cutover(connection: Connection[Any], subscription: str) -> None:
+    """Raise an error if a cut-over has allowed the applications to write to the target.
+
+    Raises:
+        OlrPgError: 5171.
+    """
+    report = read_steps(connection, subscription).get("report")
+    if report is not None and report.is_over:
+        raise OlrPgError(
+            Code.TARGET_IN_USE,
+            f"the cut-over of the subscription {subscription} ended at"
+            f" {report.finished_at:%Y-%m-%d %H:%M}",
+        )
 
 
 def note_step(

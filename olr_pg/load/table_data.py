@@ -122,11 +122,17 @@ class TableSource(Protocol):
         SCN.
         """
 
-    def by_key(self, table: Table) -> SourceTable | None:
+    def by_key(self, table: Table, *, is_checked: bool = False) -> SourceTable | None:
         """Return the table as of the current SCN, without partitions, so that ranges of its key can
         be read.
 
         Return None if this source cannot read ranges of a key (`TableData.within`).
+
+        Args:
+            is_checked: whether to check that the table still has the definition that was read.
+
+        Raises:
+            OlrPgError: 5118, the table has another definition now.
         """
 
     def undo_retention(self) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.load.steps_done import DONE, forget_steps, note_step
+from tests.load.conftest import Project
 from tests.replicator.test_simulated import check_tables
-
-if TYPE_CHECKING:
-    from tests.load.conftest import Project
 
 
 def fetch(project: Project, query: str) -> list[tuple[object, ...]]:
@@ -122,11 +121,18 @@ def test_a_crash_amid_a_load_into_an_unlogged_table(project: Project) -> None:
     check_tables(source.summary, project.database)
 
 
-def test_a_load_empties_no_table_that_does_not_fit(project: Project) -> None:
+def test_a_load_empties_no_table_that_does_not_fit_or_is_in_use(project: Project) -> None:
     source = project.source
     project.tables = source.write_tables(project.folder / "tables", source.scn(0.6))
     project.load()
     before = target_rows(project)
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        note_step(connection, "olr_pg", "report", DONE, {})  # the applications write to them
+        with pytest.raises(OlrPgError) as caught:
+            project.load(anew=True)
+        assert caught.value.code == 5171
+        assert target_rows(project) == before
+        forget_steps(connection, "olr_pg")
     ((target,),) = fetch(project, "SELECT max(target_table) FROM olr_pg.load")
     quoted = ".".join(f'"{part}"' for part in str(target).split(".", 1))
     with psycopg.connect(project.database, autocommit=True) as connection:

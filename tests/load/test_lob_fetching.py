@@ -26,6 +26,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.datatypes.number import encode_number
 from olr_pg.errors import OlrPgError
 from olr_pg.load import lob_fetching as fetching
+from olr_pg.load.steps_done import DONE, note_step
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
@@ -149,6 +150,18 @@ def test_values_are_fetched_as_of_where_the_table_is(source: Source) -> None:
     assert source.query("SELECT text FROM app.docs WHERE id = 9") == [("later",)]
     assert source.query("SELECT count(*) FROM olr_pg.incomplete") == [(0,)]
     assert source.fetch() == (0, {"tables": []})
+
+
+def test_nothing_is_fetched_after_a_cutover(source: Source) -> None:
+    """An application has set the value that replication lacked."""
+    source.put(1, 100, TEXT, LARGE)
+    source.lack(1, 1, "TEXT")
+    source.query("UPDATE app.docs SET text = 'newer' RETURNING 1")
+    with psycopg.connect(source.target, autocommit=True) as connection:
+        note_step(connection, "olr_pg", "report", DONE, {})
+    done = CliRunner().invoke(app, ["fetch-lobs", "--config", str(source.config())])
+    assert (done.exit_code, "OLR-05171" in done.output) == (6, True)
+    assert source.query("SELECT text FROM app.docs") == [("newer",)]
 
 
 def test_another_row_with_the_rowid_is_not_taken(source: Source) -> None:

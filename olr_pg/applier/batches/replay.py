@@ -290,7 +290,7 @@ class Replay:
     def _event(self, found: HeldEvent) -> Step:
         event = found.event
         identity = event.commit_scn, event.xid, 0
-        decided = identity in self._skipped()
+        decided, counters = identity in self._skipped(), ChangeCounts()
         if event.lobs or not decided:
             error = carry_out(
                 self._connection, self._settings, event, self._source, decided=decided
@@ -298,6 +298,10 @@ class Replay:
             if error is not None:
                 self._ledger.record(self._connection, event_error_row(event, error))
                 return Step(error=error)
+        else:
+            # As for a skipped change: source and target differ from here on.
+            counters = ChangeCounts(conflicts=1)
+            self._ledger.count(self._connection, counters)
         delete_held(self._connection, self._ledger.key, found.last_id)
         self._connection.execute(_APPLIED, (*self._ledger.key, event.commit_scn, None, None))
         if event.definition is not None:
@@ -306,4 +310,4 @@ class Replay:
             self._connection.execute(_REDEFINE, (document, *self._ledger.key))
         # The event may have changed the columns of the target table.
         self._writer.drop()
-        return Step(events=1)
+        return Step(counters, events=1)

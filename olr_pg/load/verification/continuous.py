@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -360,9 +361,10 @@ class ContinuousVerification:
             began = time.monotonic()
             part = key.next_range(walk.after, rows)
             try:
-                found = self._outcome(
-                    source, self._source.by_key, KeyedPart(part, key.cuts(part)), key
-                )
+                # Check the definition before rows are reported or repaired: a repair with an
+                # older one would leave a new column NULL.
+                later = partial(self._source.by_key, is_checked=True)
+                found = self._outcome(source, later, KeyedPart(part, key.cuts(part)), key)
             except OlrPgError as error:
                 if error.code is not Code.KEY_RANGE_TOO_SLOW:
                     raise

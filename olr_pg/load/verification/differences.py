@@ -184,7 +184,7 @@ def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDif
 
 def _state(line: dict[str, Any]) -> TargetState:
     position = line["applied_scn"], tuple(line["applied_xids"])
-    files = tuple((int(oid), int(file)) for oid, file in line["files"])
+    files = tuple((int(oid), int(file), int(columns)) for oid, file, columns in line["files"])
     return TargetState(line["conflicts"], position, files)
 
 

@@ -25,7 +25,7 @@ from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import ImageField, fields_of, placeholder
-from olr_pg.load.steps_done import read_steps
+from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.verification.target_state import is_referenced, read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -98,26 +98,11 @@ def repair(
     try:
         with connect_with(settings) as connection:
             ensure_ledger(connection)
-            _check_no_cutover(connection, settings.subscription)
+            check_no_cutover(connection, settings.subscription)
             for table in tables:
                 yield _repair(connection, settings, table)
     except psycopg.Error as error:
         raise target_error(error) from error
-
-
-def _check_no_cutover(connection: Connection[Any], subscription: str) -> None:
-    """Raise an error if a cut-over has allowed the applications to write to the target.
-
-    Raises:
-        OlrPgError: 5171.
-    """
-    report = read_steps(connection, subscription).get("report")
-    if report is not None and report.is_over:
-        raise OlrPgError(
-            Code.NO_REPAIR_AFTER_CUTOVER,
-            f"the cut-over of the subscription {subscription} ended at"
-            f" {report.finished_at:%Y-%m-%d %H:%M}",
-        )
 
 
 def _repair(

@@ -13,6 +13,8 @@ meanwhile, so that it is still missing. Three observations together are a proof:
   foreign key refers to the table, PostgreSQL allows no TRUNCATE, and the applier deletes the rows.
   For such a table, only an unchanged position in the ledger proves that a missing row was not
   deleted.
+
+If a column was added meanwhile, the compared rows lack its values, so no row is repaired.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _FILES: Final = """
-SELECT oid::int8, relfilenode::int8 FROM pg_class
+SELECT oid::int8, relfilenode::int8, relnatts::int8 FROM pg_class
 WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s)) ORDER BY 1
 """
 _REFERENCED: Final = """
@@ -44,12 +46,13 @@ class TargetState(NamedTuple):
     Attributes:
         conflicts: the number of conflicts that the ledger has counted.
         position: the commit SCN and the XIDs of the ledger's row.
-        files: the OID and the number of the file, for the table and each of its partitions.
+        files: the OID, the number of the file, and the number of columns ever added, for the table
+            and each of its partitions.
     """
 
     conflicts: int = 0
     position: tuple[int, tuple[str, ...]] = (0, ())
-    files: tuple[tuple[int, int], ...] = ()
+    files: tuple[tuple[int, int, int], ...] = ()
 
     def allows(self, now: TargetState) -> bool:
         """Return whether a row version that is still the same can be repaired if the current state
@@ -58,10 +61,10 @@ class TargetState(NamedTuple):
         return (self.conflicts, self.files) == (now.conflicts, now.files)
 
 
-def files_of(connection: Connection[Any], oid: int) -> tuple[tuple[int, int], ...]:
+def files_of(connection: Connection[Any], oid: int) -> tuple[tuple[int, int, int], ...]:
     """Return `TargetState.files` of a table, as of the current snapshot."""
     rows = connection.execute(_FILES, {"oid": oid})
-    return tuple((int(part), int(file)) for part, file in rows)
+    return tuple((int(part), int(file), int(columns)) for part, file, columns in rows)
 
 
 def read_state(

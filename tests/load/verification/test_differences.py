@@ -23,7 +23,7 @@ from olr_pg.load.verification.verification import MISSING, RowDifference
 HEAD = {"format": FORMAT, "subscription": "sub"}
 TABLE = {
     "table": "S.T", "target": ["s", "t"], "columns": ["id"], "types": [23], "key": ["id"],
-    "applied_scn": 7, "applied_xids": ["1.2.3"], "conflicts": 4, "files": [[5, 6]],
+    "applied_scn": 7, "applied_xids": ["1.2.3"], "conflicts": 4, "files": [[5, 6, 1]],
 }  # fmt: skip
 IMAGE = base64.b64encode(b"\1\2").decode()
 ROW = {"kind": MISSING, "source_image": IMAGE, "target_image": None, "key_image": IMAGE}
@@ -42,7 +42,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
             (23,),
             ("id",),
             [difference, difference],
-            TargetState(4, (7, ("1.2.3",)), ((5, 6),)),
+            TargetState(4, (7, ("1.2.3",)), ((5, 6, 1),)),
         )
     ]
 

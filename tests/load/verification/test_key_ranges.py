@@ -112,6 +112,10 @@ class Walked:
             for statement in statements:
                 connection.execute(statement.encode())
 
+    def of_target(self, query: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.database) as connection:
+            return connection.execute(query.encode()).fetchall()
+
     def in_source(self, *statements: str) -> None:
         for statement in statements:
             self.owner.execute(statement)
@@ -338,6 +342,42 @@ def test_a_load_does_not_begin_again_by_an_old_definition(
         walked.in_source(*statements)
         with pytest.raises(OlrPgError, match=r"OLR-05118.*APP\.NUMBERS"):
             source.later(work)
+
+
+def test_no_row_is_mended_by_an_old_definition(walked: Walked) -> None:
+    """The row would lack the value of a new column."""
+    walked.make(["NUMBERS"])
+
+    def prove() -> Proof:
+        one = ContinuousVerification(
+            settings, source, walked.folder, no_session, Mending(100), pause=walked.pauses.append
+        )
+        while one.prove(table).mended == 0 and one.is_walking(table.full_name):
+            pass
+        return one.proofs[table.full_name]
+
+    config = walked.config(["NUMBERS"])
+    with sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, walked.database)
+        (table,) = source.choose(())
+        changes = (
+            "ALTER TABLE {}numbers ADD w {}", "UPDATE {}numbers SET w = 5",
+        )  # fmt: skip
+        walked.in_source(*(one.format("", "NUMBER") for one in changes))
+        walked.in_target(*(one.format("app.", "numeric") for one in changes))
+        walked.in_target(
+            f"UPDATE olr_pg.ledger SET commit_scn = {walked.scn()}",
+            "DELETE FROM app.numbers WHERE v = 3",
+        )
+        found = prove()
+        assert "OLR-05118" in found.failure
+        assert walked.of_target("SELECT count(*) FROM app.numbers") == [(ROWS - 1,)]
+    with sources.open_tables(config) as source:  # it reads the definitions again
+        settings = sources.target_settings(config, source.snapshot, walked.database)
+        (table,) = source.choose(())
+        assert (prove().failure, walked.of_target("SELECT w FROM app.numbers WHERE v = 3")) == (
+            "", [(5,)],
+        )  # fmt: skip
 
 
 def test_a_range_that_is_too_slow_is_made_smaller_and_at_last_the_table_is_compared_whole(

@@ -159,6 +159,8 @@ REFERENCED = b'CREATE TABLE "s%s".child (parent int REFERENCES "s%s"."t%t"); '
         (MISSING, b"", CONFLICT, "left"),
         (MISSING, b"", b'TRUNCATE "s%s"."t%t"', "left"),
         (MISSING, b"", MOVED, "inserted"),
+        # The inserted row would lack the value of the new column.
+        (MISSING, b"", b'ALTER TABLE "s%s"."t%t" ADD added int DEFAULT 7', "left"),
         # PostgreSQL does not truncate this table: the applier deletes its rows.
         (MISSING, REFERENCED, b'DELETE FROM "s%s"."t%t"; ' + MOVED, "left"),
         (MISSING, REFERENCED, b'DELETE FROM "s%s"."t%t" WHERE "id%" = 2', "inserted"),
@@ -225,7 +227,7 @@ def test_nothing_is_repaired_after_a_cutover(
     note_step(target, settings.subscription, "report", DONE, {})
     with pytest.raises(OlrPgError) as refused:
         list(repair(settings, [file]))
-    assert refused.value.code == Code.NO_REPAIR_AFTER_CUTOVER
+    assert refused.value.code == Code.TARGET_IN_USE
     forget_steps(target, settings.subscription)  # `olr-pg cutover --restart`
     assert [one.deleted for one in repair(settings, [file])] == [1]
 
