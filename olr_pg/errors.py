@@ -1620,11 +1620,12 @@ class Code(IntEnum):
     )
     TARGET_IN_USE = _Entry(
         5171,
-        "rows of the target are not replaced by those of the source after a cut-over, because"
-        " applications write to the target",
+        "rows of the target are not replaced by those of the source after a cut-over or during a"
+        " way back, because applications write to the target",
         "stop `olr-pg verify --continuous`, set `verify.continuous` to report or off, and do not"
-        " load or fetch again. If the applications use Oracle again, delete the record of the"
-        " cut-over with `olr-pg cutover --restart --status`, then repeat the command",
+        " load or fetch again. If the applications use Oracle again, end the way back with `olr-pg"
+        " fallback end` and delete the record of the cut-over with `olr-pg cutover --restart"
+        " --status`, then repeat the command",
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg.types.json import Jsonb
 
+from olr_pg.applier.target.way_back_lives import is_open
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.encodings import storable
 
@@ -74,17 +75,25 @@ def read_steps(connection: Connection[Any], subscription: str) -> dict[str, Step
 
 
 def check_no_cutover(connection: Connection[Any], subscription: str) -> None:
-    """Raise an error if a cut-over has allowed the applications to write to the target.
+    """Raise an error if applications may write to the target: after the cut-over, or since a way
+    back has begun, until they have returned to the source.
 
     Raises:
         OlrPgError: 5171.
     """
-    report = read_steps(connection, subscription).get("report")
+    steps = read_steps(connection, subscription)
+    report, back = steps.get("report"), steps.get(TAKEN_BACK)
     if report is not None and report.is_over:
         raise OlrPgError(
             Code.TARGET_IN_USE,
             f"the cut-over of the subscription {subscription} ended at"
             f" {report.finished_at:%Y-%m-%d %H:%M}",
+        )
+    has_returned = back is not None and back.state == DONE
+    if not has_returned and is_open(connection, subscription):
+        raise OlrPgError(
+            Code.TARGET_IN_USE,
+            f"a way back of the subscription {subscription} has begun and not ended",
         )
 
 

@@ -200,13 +200,17 @@ def note_begin(connection: Connection[Any], subscription: str, account: str, scn
     _change_lives(connection, subscription, begun)
 
 
-def is_open(connection: Connection[Any], subscription: str, container: str) -> bool:
-    """Return whether a ledger in this container has a life that has not ended."""
+def is_open(connection: Connection[Any], subscription: str, container: str | None = None) -> bool:
+    """Return whether a ledger has a life that has not ended.
+
+    Args:
+        container: the container of the ledger; None for any.
+    """
     if connection.execute("SELECT to_regclass('olr_pg.way_back')").fetchone() == (None,):
         return False
     row = _read(connection, subscription)
     return row is not None and any(
-        one.container == container and one.end is None for one in row.lives
+        container in (None, one.container) and one.end is None for one in row.lives
     )
 
 
