@@ -12,7 +12,8 @@ another range in PostgreSQL. The order is the same for these types:
   most 6 (microseconds). A higher precision is rounded in PostgreSQL.
 - VARCHAR2 and CHAR of a character set whose bytes are in the order of Unicode. Oracle's sessions
   compare bytes (NLS_COMP=BINARY); PostgreSQL does so with COLLATE "C". Oracle pads CHAR with blanks
-  to its length before it compares; PostgreSQL ignores the blanks at the end of bpchar.
+  to its length before it compares; PostgreSQL ignores the blanks at the end of bpchar, and text
+  contains none. So a key of CHAR with a character below the blank is never the end of a range.
 
 Tables without a key, with a key of other types, or with a nullable key column are compared as a
 whole. For a range of text, PostgreSQL can use the index on the key only if the column has the
@@ -69,7 +70,8 @@ _FORMATS: Final = {
 }
 _NOT_IN_ORACLE_MAX: Final = 20
 """Number of consecutive target rows that are tried as the end of a range. A row is skipped if its
-key cannot be stored in Oracle; if all are skipped, the range has no end.
+key cannot be stored in Oracle, or is doubtful (`TableKey.is_doubtful`); if all are skipped, the
+range has no end.
 """
 
 _COLLATIONS: Final = """
@@ -189,7 +191,9 @@ class TableKey:
         with self._connection.cursor(binary=True) as cursor:
             found = cursor.execute(query, [*parameters, rows - 1, _NOT_IN_ORACLE_MAX]).fetchall()
         for (image,) in found:
-            if self._bound(bytes(image)) is not None:
+            # Rows beside a doubtful bound could be in different ranges on the two sides, although
+            # their own keys are not doubtful. They would look like missing and extra rows.
+            if not self.is_doubtful(bytes(image)) and self._bound(bytes(image)) is not None:
                 return rest._replace(upto=bytes(image))
         return rest
 
@@ -202,13 +206,13 @@ class TableKey:
     def is_doubtful(self, image: bytes) -> bool:
         """Return whether the two sides may order this key differently.
 
-        Oracle compares the blanks at the end of CHAR; PostgreSQL does not. The order can differ
-        only if a value contains a character below the blank.
+        Oracle compares the blanks at the end of CHAR. PostgreSQL ignores them, and in a text column
+        they are missing. The order can differ only if a value contains a character below the blank.
         """
         return any(
             field.value is not None and min(field.value, default=_BLANK) < _BLANK
-            for field in fields_of(image, self._columns)
-            if field.column.base_oid == PgKind.BPCHAR
+            for column, field in zip(self._source, fields_of(image, self._columns), strict=True)
+            if column.type_code == OracleType.CHAR
         )
 
     def _bound(self, image: bytes) -> list[KeyValue] | None:
