@@ -1182,6 +1182,14 @@ class Code(IntEnum):
         "connect to PostgreSQL itself, or to a pool that keeps one session per client (pgbouncer:"
         " pool_mode = session)",
     )
+    TABLE_WAS_LEFT_OUT = _Entry(
+        5030,
+        "the appliance ran without this table, so changes of the table may be missing",
+        "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
+        " OWNER.NAME`. Or continue without these changes: run `olr-pg errors skip`, then find the"
+        " rows that differ with `olr-pg verify --differences FILE`, and correct them with"
+        " `olr-pg repair --differences FILE --yes`",
+    )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
         "a target table is UNLOGGED",

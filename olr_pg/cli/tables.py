@@ -195,15 +195,18 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str]) -> None:
-    """Raise an error if a target table is unfit, as a load does.
+    """Raise an error if a target table is unfit, as a load does. Changes from before now are not
+    wanted, so none of them counts as missing.
 
     Raises:
         OlrPgError: 5040–5043.
     """
+    from olr_pg.applier.stopped.left_out import forget_left_out
     from olr_pg.applier.stopped.unfit_tables import unfit_reason
 
     with open_target_of(config) as (connection, settings):
         for name in names:
+            forget_left_out(connection, settings.subscription, name)
             reason = unfit_reason(connection, settings, name)
             if reason is not None:
                 raise reason

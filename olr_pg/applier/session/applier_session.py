@@ -26,6 +26,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
+from olr_pg.applier.stopped.left_out import stop_left_out
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
@@ -430,6 +431,8 @@ class Applier:
             (target_name(self._settings, t.owner, t.name) for t in self._tables.values()),
         )
         stop_unfit(connection, self._settings, self._tables)
+        begun = {name: one.scn for name, one in self._created.items()}
+        stop_left_out(connection, self._settings, self._tables, begun)
         if self._settings.create_tables:
             renamed = {name for name, one in self._created.items() if one.is_renamed}
             renamed |= vacant_names(connection, subscription)

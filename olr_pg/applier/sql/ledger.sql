@@ -5,7 +5,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
--- 12 (way_back).
+-- 12 (way_back), 13 (left_scn).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -36,6 +36,9 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS dbid bigint;
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS incomplete bigint NOT NULL DEFAULT 0;
 -- true: an operator has paused the table; its changes are held until an operator resumes it.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS paused boolean NOT NULL DEFAULT false;
+-- `olr-pg run` has started without this table in its list; the value is complete_scn at that start. Changes of
+-- the table after it may be missing. A new load, or `olr-pg errors skip`, sets it to NULL.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS left_scn bigint;
 -- Version 1 did not hold changes: the stream waited at a stopped table, and now delivers its changes again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
 
@@ -275,4 +278,4 @@ COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracl
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (12);
+INSERT INTO olr_pg.version VALUES (13);

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.rows import class_row
 
+from olr_pg.applier.stopped.left_out import forget_left_out
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             f"error {number} is {line.resolution}",
             table=line.source_table,
         )
+    if line.code == Code.TABLE_WAS_LEFT_OUT:
+        forget_left_out(connection, subscription, line.source_table)
     return line
 
 

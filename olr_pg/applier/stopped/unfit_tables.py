@@ -10,6 +10,7 @@ import structlog
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.applier.stopped.left_out import left_out_reason
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
@@ -33,11 +34,14 @@ def unfit_reason(
     table. Return None if they can, or if the target table is missing.
 
     Returns:
-        5040, the target table is UNLOGGED; 5041, a crash has emptied it; 5042, a policy may hide
-        its rows; 5043, its rows may be written elsewhere.
+        5030, changes of the table may be missing; 5040, the target table is UNLOGGED; 5041, a crash
+        has emptied it; 5042, a policy may hide its rows; 5043, its rows may be written elsewhere.
     """
     if table in lost_tables(connection, settings.subscription):
         return lost_rows(table)
+    gap = left_out_reason(connection, settings.subscription, table)
+    if gap is not None:
+        return gap
     target = read_table(connection, *named_target(settings, table))
     if target is None:
         return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 12
+VERSION: Final = 13
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -492,6 +492,22 @@ class TableLedger:
             self.stop(connection, held_source(state.position.commit_scn))
             self.record(connection, _stop_row(reason, state.position))
         return True
+
+    def stop_before(
+        self, connection: Connection[Any], held_source: str, reason: OlrPgError, scn: int
+    ) -> bool:
+        """Stop the table because changes after `scn` are missing, in a transaction of its own. If
+        the table is already stopped, only record the reason.
+
+        Returns:
+            True if the table was not stopped before.
+        """
+        with connection.transaction():
+            state = self.lock(connection)
+            if not state.stopped:
+                self.stop(connection, held_source)
+            self.record(connection, _stop_row(reason, TablePosition(scn, ())))
+        return not state.stopped
 
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
         """Store the definition of the table for its first held change, if none is stored yet. This

@@ -1,0 +1,105 @@
+"""Detects tables that the appliance replicated, then ran without, and now has in its list again.
+
+While the list of tables (`apply.tables`, filters, `olr-pg tables`) lacks a table, its changes are
+not delivered, but the checkpoint advances because the other tables confirm. When the table is back
+in the list, its next changes follow a gap. Most of them would still find their rows, so nobody
+would notice the missing ones. The ledger's row alone does not show the gap, because a table without
+changes has the same old position. So each start records in `left_scn` which tables of the ledger
+are not in the list, and stops a table that was recorded and is in the list again. A new load, or an
+operator who skips the error, deletes the record.
+
+A table whose name was taken by a new table lacks nothing: its history begins with CREATE or RENAME.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from olr_pg.applier.stopped.ddl import event_ledger
+from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+_RECORD: Final = """
+UPDATE olr_pg.ledger AS l SET left_scn = greatest(l.commit_scn, coalesce(
+    (SELECT complete_scn FROM olr_pg.subscription AS s WHERE s.subscription = l.subscription), 0))
+WHERE subscription = %(subscription)s AND left_scn IS NULL AND source_table <> ALL(%(tables)s)
+    AND NOT EXISTS (SELECT FROM olr_pg.load AS o WHERE o.subscription = l.subscription
+        AND o.source_table = l.source_table AND o.source = 'renamed')
+"""
+"""Old names of renamed tables are not recorded: no rows belong to them."""
+
+_BACK: Final = """
+SELECT source_table, left_scn FROM olr_pg.ledger
+WHERE subscription = %s AND left_scn IS NOT NULL AND source_table = ANY(%s) ORDER BY source_table
+"""
+_LEFT: Final = "SELECT left_scn FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
+_FORGET: Final = """
+UPDATE olr_pg.ledger SET left_scn = NULL WHERE subscription = %s AND source_table = %s
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+def stop_left_out(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    tables: Mapping[str, Table],
+    created: Mapping[str, int],
+) -> None:
+    """Record the tables of the ledger that are not in the list, and stop those that are in the list
+    again.
+
+    Args:
+        tables: the list: the source's tables by ``OWNER.NAME``; empty if unknown, so that nothing
+            is done.
+        created: for tables that were created or renamed while their redo was read, the SCN from
+            which their changes are complete.
+    """
+    if not tables:
+        return
+    subscription = settings.subscription
+    names = list(tables)
+    connection.execute(_RECORD, {"subscription": subscription, "tables": names})
+    for name, left_scn in connection.execute(_BACK, (subscription, names)).fetchall():
+        if created.get(name, -1) >= left_scn:
+            forget_left_out(connection, subscription, name)
+            continue
+        reason = _gap(name, left_scn)
+        document = source_document(tables[name], settings.facts, left_scn)
+        ledger = event_ledger(settings, name)
+        if ledger.stop_before(connection, document, reason, left_scn):
+            _log.error("table stopped: its changes are held", table=name, error=str(reason))
+
+
+def left_out_reason(
+    connection: Connection[Any], subscription: str, table: str
+) -> OlrPgError | None:
+    """Return the error of a table whose changes may be missing because the appliance ran without
+    it; None if it lacks nothing.
+    """
+    row = connection.execute(_LEFT, (subscription, table)).fetchone()
+    return None if row is None or row[0] is None else _gap(table, row[0])
+
+
+def forget_left_out(connection: Connection[Any], subscription: str, table: str) -> None:
+    """Delete the record that the appliance ran without a table."""
+    connection.execute(_FORGET, (subscription, table))
+
+
+def _gap(table: str, left_scn: int) -> OlrPgError:
+    return OlrPgError(
+        Code.TABLE_WAS_LEFT_OUT,
+        f"its changes after SCN {left_scn} were not delivered while the list of tables or a filter"
+        " excluded it",
+        table=table,
+    )
