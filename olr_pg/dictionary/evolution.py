@@ -259,6 +259,14 @@ class Evolution(NamedTuple):
         """Whether a step concerns two tables (`OF_TWO`)."""
         return any(step.kind in OF_TWO for step in self.steps)
 
+    @property
+    def filled(self) -> Step | None:
+        """The step that adds a column whose default Oracle wrote into each existing row; None if
+        there is none.
+        """
+        added = (step for step in self.steps if step.kind is DdlKind.ADD_COLUMN)
+        return next((step for step in added if step.text), None)
+
     def __str__(self) -> str:
         """Return a description of the steps as changes in the source."""
         return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
@@ -439,6 +447,22 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         f"{step}, whose rows are not replicated{words}",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew"
         f" --table {table}`",
+        table=table,
+    )
+
+
+def filled_rows(step: Step, table: str) -> OlrPgError:
+    """Return the error with which a table stops if Oracle wrote the default of a new column into
+    each existing row.
+
+    Args:
+        step: the step that adds the column.
+        table: ``OWNER.NAME``.
+    """
+    return OlrPgError(
+        Code.COLUMNS_CHANGED,
+        f"{step} with the default {step.text[:200]}, which the source wrote into each existing"
+        " row; load the table again",
         table=table,
     )
 

@@ -29,6 +29,7 @@ from olr_pg.ordering.commit_order import CommitOrder
 from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
 from olr_pg.ordering.parallel_commits import ParallelCommits
 from olr_pg.ordering.ready_transactions import ready_run
+from olr_pg.ordering.table_events import filled_by_ddl
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.redo.uninterpreted import Passed
@@ -501,7 +502,8 @@ class Merger:
             self.failure, limit = end.evolution.error, end.commit_scn + 1
         fault = self._order.first_fault(self._ends_delivery)
         if fault is not None and fault.commit_scn < limit:
-            self.failure, limit = fault.error, fault.commit_scn
+            events = () if self._follower is None else self._follower.events
+            self.failure, limit = filled_by_ddl(fault, events) or fault.error, fault.commit_scn
         return self._order.release(limit)
 
     def _keep(self, parts: Iterable[Encoded]) -> None:

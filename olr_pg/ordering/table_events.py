@@ -11,6 +11,11 @@ before all others.
 - A change that cannot be decoded comes before the transactions that have the same commit SCN, so
   that the table stops before its later changes are applied. Missing LOB values come before these
   transactions too, because they belong to one of them.
+
+If DDL adds a column with a default such as ``seq.NEXTVAL``, Oracle updates the existing rows in the
+same transaction (dictionary §10). These updates are before the commit of the DDL, so they name a
+column that the table does not have at their SCN. They are no fault: the event of the DDL already
+contains this (`Evolution.filled`), and stops the table if it has rows.
 """
 
 from __future__ import annotations
@@ -21,7 +26,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.dictionary.evolution import OF_TWO, Evolution, unknown_half
+from olr_pg.dictionary.evolution import OF_TWO, Evolution, filled_rows, unknown_half
+from olr_pg.errors import Code
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
@@ -65,6 +71,23 @@ class FaultReporter:
         return fault._replace(error=error)
 
 
+def filled_by_ddl(fault: RowFault, events: Iterable[SchemaEvent]) -> OlrPgError | None:
+    """Return the error of a table whose existing rows got the default of a new column, if the fault
+    consists of these updates. Return None for other faults.
+
+    Args:
+        events: DDL, including the DDL of the fault's transaction.
+    """
+    if fault.error.code != Code.ROW_DOES_NOT_FIT_TABLE:
+        return None
+    table = str(fault.error.where["table"])
+    identity = table, fault.commit_scn, fault.xid
+    for event in events:
+        if event.identity == identity and (step := event.evolution.filled):
+            return filled_rows(step, table)
+    return None
+
+
 class EventFeed:
     """The events of one run of decoding that are not published yet.
 
@@ -98,8 +121,11 @@ class EventFeed:
 
     def add(self, faults: Iterable[RowFault]) -> None:
         """Add faults and missing LOB values, in commit order."""
+        events = self._follower.events
         self._faults.extend(
-            _as_event(fault if fault.lobs else self._reporter.report(fault)) for fault in faults
+            _as_event(fault if fault.lobs else self._reporter.report(fault))
+            for fault in faults
+            if filled_by_ddl(fault, events) is None
         )
 
     def publish_before(self, scn: int) -> bool:

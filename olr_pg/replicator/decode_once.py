@@ -26,7 +26,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
 from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
-from olr_pg.ordering.table_events import FaultReporter
+from olr_pg.ordering.table_events import FaultReporter, filled_by_ddl
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 
@@ -149,7 +149,8 @@ class LogDecoding:
                     if fault.lobs:
                         lost(fault)  # `LobLosses` warns of it; the change itself was yielded
                         continue
-                    reporter.report(fault)
+                    error = filled_by_ddl(fault, follower.events)
+                    reporter.report(fault._replace(error=error) if error else fault)
                 if merger.failure is not None:
                     raise merger.failure
                 if source is not None:

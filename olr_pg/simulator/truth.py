@@ -105,6 +105,10 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
             if effect.other is not None:
                 other = effect.other.full_name_at(transaction.begin_scn)
                 line += f',"other":"{other}","exchanged":{json.dumps(effect.exchanged)}'
+            if effect.virtual is not None:
+                line += f',"virtual":{json.dumps(effect.virtual)}'
+            if effect.stops:
+                line += ',"stops":true'
             if effect.emptied:
                 line += f',"emptied":{json.dumps(sorted(effect.emptied))}'
             yield line + "}"
@@ -204,4 +208,4 @@ def _carry_out(effect: DdlEffect, rows: Rows) -> None:
     if effect.column is not None:
         default = effect.table.columns[effect.column].default
         for rowid, image in rows.items():
-            rows[rowid] = {**image, effect.column: default}
+            rows[rowid] = {effect.column: default, **image}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,7 +15,10 @@ from olr_pg.config.reading import load_config
 from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.dictionary.change_history import FILE_NAME
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.schema.followed_steps import step_sql
 from olr_pg.simulator.model.column_types import number_type, varchar
+from olr_pg.simulator.model.tables import SimVirtual
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ def run_once(
     }
     path = folder / "config.json"
     path.write_text(json.dumps(document), "utf-8")
-    assert run_appliance(load_config(path), once=True, apply=True) == 0
+    assert run_appliance(load_config(path), once=True, apply=True, translate=step_sql) == 0
 
 
 def rows_of(
@@ -345,3 +349,53 @@ def test_a_table_that_is_dropped_and_created_again_is_the_new_one(
                 " WHERE conrelid = 'shop.a'::regclass AND contype = 'p'"
             )
             assert key.fetchall() == [("PRIMARY KEY (number_of)",)]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_columns_that_oracle_computes_are_followed_and_numbered_rows_stop_their_table(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    a = source.create("A", {"ID": number_type(4, 0), "NAME": varchar(10)})
+    source.create("B", {"ID": NUMBER, "NAME": TEXT})
+    snapshot = source.take_snapshot()
+    computed = source.session.computed
+    # NEXT has INTCOL# 3 and no SEGCOL#, so the columns that come later have other numbers of both.
+    number_after = SimVirtual("NEXT", NUMBER, 0, "plus one")
+    assert computed.add_virtual(a, number_after)
+    source.add_column("A", "STATE", varchar(20), "new")
+    assert computed.add_numbered(a, "NO", identity=True)
+    assert source.session.ddl.comment(a, 2, "its state")
+    first = source.insert("A", 1, "one", "x", 7)
+    assert computed.add_virtual(a, SimVirtual("LABEL", TEXT, 1, "with x"))
+    assert computed.alter_virtual(a, 3, replace(number_after, name="FOLLOWING"))
+    assert computed.add_virtual(a, SimVirtual("OWN", NUMBER, 0, "own function"))
+    assert computed.alter_virtual(a, 3, SimVirtual("FOLLOWING", NUMBER, 0, "zero for null"))
+    assert computed.drop_virtual(a, 7, renumbers=True)  # OWN, the last one
+    assert computed.drop_virtual(a, 3, renumbers=True)  # FOLLOWING
+    source.add_column("A", "MORE", NUMBER, 4)
+    assert computed.add_virtual(a, replace(number_after, name="THIRD"))
+    source.add_column("A", "LAST", NUMBER, 6)
+    assert computed.drop_virtual(a, 7, renumbers=False)  # THIRD
+    source.insert("A", 2, None, "y", 8, 9, 10)
+    source.update(first, {4: 5})
+    assert computed.drop_identity(a, 3)
+    source.insert("B", 1, "one")
+    source.insert("B", 2, "two")
+    assert computed.add_numbered(source.tables["B"], "NO", identity=True)
+    source.insert("B", 3, "three", 3)
+    source.finish()
+    with pytest.raises(OlrPgError, match="OLR-03072"):
+        run_once(source, postgres_database, ("A", "B"))
+    labels = {1: "onex", 2: "x"}
+    with psycopg.connect(postgres_database) as connection:
+        expected = [{**row, "LABEL": labels[row["ID"]]} for row in source.rows("A")]
+        assert rows_of(connection, "A") == expected
+        comments = "SELECT col_description('shop.a'::regclass, attnum) FROM pg_attribute"
+        comments += " WHERE attrelid = 'shop.a'::regclass AND attname = 'state'"
+        assert connection.execute(comments.encode()).fetchone() == ("its state",)
+        assert [row["ID"] for row in rows_of(connection, "B")] == [1, 2]
+        assert errors_of(connection) == [("SHOP.B", "ddl", 3072, "stopped", 1)]
+    with pytest.raises(OlrPgError, match="which the source wrote into each existing row"):
+        for _ in decode_logs(snapshot, [str(source.directory / "logs")]):
+            pass

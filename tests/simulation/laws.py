@@ -8,8 +8,8 @@
 3. What the server sends on a connection are the wanted transactions, whole, in the order of
    delivery, each as the source committed it; left out are none but such as were durable or
    confirmed before.
-4. A table of which rows are in no redo stops before them, with the error that says so, and no
-   other does; the checkpoint does not pass them before it has.
+4. A table of which rows are in no redo, or whose DDL no copy can follow, stops before them, with
+   the error that says so, and no other does; the checkpoint does not pass them before it has.
 5. In the end every table that goes on is defined as in the source: `schema diff` lists nothing.
 """
 
@@ -143,15 +143,17 @@ def _check_tables(
             "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
             (subscription,),
         ).fetchall()
-        wrong = [one for one in errors if not _is_of_unlogged(truth, *one)]
+        wrong = [one for one in errors if not _is_due(truth, *one)]
         if wrong:
             raise LawBrokenError(f"the error table has what should not be there: {wrong}")
     return ledger
 
 
-def _is_of_unlogged(truth: Truth, table: str, operation: str, message: str) -> bool:
-    """Whether an error is that of a table with rows that no redo has."""
-    return table in truth.stops and operation == "undecoded" and UNLOGGED in message
+def _is_due(truth: Truth, table: str, operation: str, message: str) -> bool:
+    """Whether an error is that of a table with rows that no redo has, or with unfollowed DDL."""
+    if operation == "undecoded":
+        return table in truth.unlogged and UNLOGGED in message
+    return operation == "ddl" and table in truth.unfollowed
 
 
 def _check_table(
@@ -161,7 +163,7 @@ def _check_table(
     stop = truth.stops.get(table)
     if stop is not None and not applied.stopped and applied.commit_scn >= stop:
         raise LawBrokenError(
-            f"{table}: rows are in no redo since {stop}, but it goes on: {applied}"
+            f"{table}: nothing can be followed since {stop}, but it goes on: {applied}"
         )
 
     def has(one: SourceTransaction, name: str) -> bool:
@@ -262,10 +264,14 @@ def broken_by_checkpoint(
 ) -> str | None:
     """How a checkpoint at `scn` breaks law 2, None where it does not."""
     ledger = read_ledger(connection, subscription)
-    unseen = not_stopped(ledger, truth, scn)
-    if unseen:
-        return f"the checkpoint {scn} passes rows that no redo has of {', '.join(unseen)}"
     starts = read_starts(connection, truth, subscription, ledger)
+    unseen = [
+        table
+        for table in not_stopped(ledger, truth, scn)
+        if table not in starts or truth.stops[table] < starts[table]
+    ]
+    if unseen:
+        return f"the checkpoint {scn} passes the SCN at which {', '.join(unseen)} must stop"
     for one in truth.followed:
         if one.begin_scn < scn and not is_durable(one, ledger, starts):
             return (

@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 UNLOGGED_SOURCES: Final = 0.25
 """How many of the sources do work without redo."""
 
-ALTERING_SOURCES: Final = 0.5
-"""How many of the sources with DDL alter columns."""
+DDL_SOURCES: Final = 0.75
+"""How many of the sources with the random workload have DDL."""
 
-GROWING_SOURCES: Final = 0.35
-"""How many of these make tables."""
+ALTERING_USES: Final = (
+    *(DdlUse.FOLLOWED, DdlUse.FOLLOWED),
+    *(DdlUse.COLUMNS, DdlUse.COLUMNS, DdlUse.COLUMNS),
+    *(DdlUse.BESIDE, DdlUse.BESIDE, DdlUse.BESIDE),
+    *(DdlUse.TABLES, DdlUse.TABLES),
+    *(DdlUse.STOPPING, DdlUse.STOPPING),
+)
+"""The DDL of these sources, each as often as it is here."""
 
 TABLES_SIZE: Final = 3
 """How much more redo there is where tables are made, which takes a lot of it."""
-
-BESIDE_SOURCES: Final = 0.5
-"""How many of those that make none change comments, indexes and checks, too."""
 
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
@@ -300,7 +303,7 @@ def draw_plan(seed: int) -> Plan:
         sessions=max(drawn.sessions, drawn.threads),
         pace=pace,
         unlogged=workload == "random" and Random(seed ^ 0x1902).random() < UNLOGGED_SOURCES,
-        ddl=_draw_ddl(seed, drawn.ddl),
+        ddl=_draw_ddl(seed),
     )
     settings = Settings(
         byte_order=rng.choice(("little", "little", "little", "big")),
@@ -321,14 +324,9 @@ def draw_plan(seed: int) -> Plan:
     return Plan(seed, workload, size, shape, settings)
 
 
-def _draw_ddl(seed: int, drawn: DdlUse) -> DdlUse:
-    """Half of the sources with DDL alter columns, too; of these some make tables."""
-    alters = drawn is not DdlUse.NONE and Random(seed ^ 0xDD1).random() < ALTERING_SOURCES
-    if alters and Random(seed ^ 0xDD2).random() < GROWING_SOURCES:
-        return DdlUse.TABLES
-    if alters and Random(seed ^ 0xDD3).random() < BESIDE_SOURCES:
-        return DdlUse.BESIDE
-    return DdlUse.COLUMNS if alters else drawn
+def _draw_ddl(seed: int) -> DdlUse:
+    rng = Random(seed ^ 0xDD1)
+    return rng.choice(ALTERING_USES) if rng.random() < DDL_SOURCES else DdlUse.NONE
 
 
 def _draw_arrivals(rng: Random, threads: list[int]) -> list[Placement]:

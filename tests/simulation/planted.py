@@ -2,6 +2,7 @@
 
     uv run python -m tests.simulation.planted                 each of them, from seed 0 on
     uv run python -m tests.simulation.planted ledger --seed 7
+    uv run python -m tests.simulation.planted kept-column --starts 10   from seeds 0, 50, … 450
 
 Each patch of ``bugs/`` is planted into this process, or applied to a copy of the package, and seeds
 run with it until one fails. Exit code 1 if a bug stays unseen.
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -83,14 +85,21 @@ def main() -> int:
     parser.add_argument("bugs", nargs="*", metavar="BUG", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=SEEDS_MAX, help="at most so many")
+    parser.add_argument("--starts", type=int, default=1, help="look so often, --count seeds apart")
     options = parser.parse_args()
     unseen = 0
     for name in options.bugs or NAMES:
-        seed, words = find(name, options.seed, options.count)
-        unseen += seed is None
-        sys.stdout.write(f"{name}: {'not found' if seed is None else f'found by seed {seed}'}\n")
-        sys.stdout.write("".join(f"    {line}\n" for line in words.splitlines()[-6:]))
-        sys.stdout.flush()
+        for start in range(options.starts):
+            first, begin = options.seed + start * options.count, time.monotonic()
+            seed, words = find(name, first, options.count)
+            unseen += seed is None
+            what = (
+                "not found" if seed is None else f"found by seed {seed}, number {seed - first + 1}"
+            )
+            seconds = time.monotonic() - begin
+            sys.stdout.write(f"{name} from {first}: {what}, in {seconds:.0f} s\n")
+            sys.stdout.write("".join(f"    {line}\n" for line in words.splitlines()[-6:]))
+            sys.stdout.flush()
     return 1 if unseen else 0
 
 

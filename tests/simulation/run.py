@@ -310,7 +310,7 @@ class Simulation:
         ledger = self.check()
         unseen = not_stopped(ledger, self.truth, 1 << 63)
         if unseen:
-            raise LawBrokenError(f"rows of {', '.join(unseen)} are in no redo, but none stopped")
+            raise LawBrokenError(f"{', '.join(unseen)} must stop, but did not")
         behind = lagging(ledger, self.truth, 1 << 63)
         if behind is not None:
             raise LawBrokenError(f"transaction {behind.identity} is missing at the end")

@@ -20,7 +20,7 @@ from olr_pg.schema.conversion import convert
 from olr_pg.schema.difference import differences
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.target_settings import settings_for
-from olr_pg.simulator.model.tables import CHARSET_UTF16
+from olr_pg.simulator.model.tables import CHARSET_UTF16, IDENTITY_SEQUENCE, SimColumn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.model.tables import SimTable
 
 _TYPES: Final = {
     1: "VARCHAR2", 2: "NUMBER", 12: "DATE", 23: "RAW", 96: "CHAR", 100: "BINARY_FLOAT",
@@ -40,6 +40,9 @@ _TYPES: Final = {
 }  # fmt: skip
 """The names of COL$.TYPE#, as DBA_TAB_COLS has them."""
 
+UNTRANSLATED: Final = "own function"
+"""The form of virtual columns that PostgreSQL cannot compute; `schema diff` says so."""
+
 
 def schema_differences(
     connection: psycopg.Connection[Any],
@@ -48,7 +51,7 @@ def schema_differences(
     tables: Sequence[SimTable],
     stopped: Collection[str],
 ) -> list[str]:
-    """What ``schema diff`` lists of tables that go on.
+    """What ``schema diff`` lists of tables that go on, and does not list although it should.
 
     Args:
         stopped: tables that the target is not to have as they are.
@@ -63,7 +66,21 @@ def schema_differences(
     found = differences(
         connection, inventory, Relations(inventory, settings), convert(inventory, settings)
     )
-    return [f"{one.kind} {one.name}: {one.what} {one.detail}" for one in found]
+    own = {
+        f"{table.full_name}.{one.name}"
+        for table in going
+        for one in table.virtual.values()
+        if one.form == UNTRANSLATED
+    }
+    listed = {one.name for one in found if one.kind == "generated column"}
+    return [
+        *(
+            f"{one.kind} {one.name}: {one.what} {one.detail}"
+            for one in found
+            if one.name not in own
+        ),
+        *(f"the missing column {name} is not listed" for name in sorted(own - listed)),
+    ]
 
 
 def _table(table: SimTable) -> InventoryTable:
@@ -73,6 +90,7 @@ def _table(table: SimTable) -> InventoryTable:
         for at, column in enumerate(table.columns)
         if not column.unused
     )
+    columns += tuple(_virtual(table, at) for at in sorted(table.virtual))
     return InventoryTable(
         owner=table.owner, name=table.name, columns=columns, comment=comments.get(None, "")
     )
@@ -83,7 +101,10 @@ def _column(column: SimColumn, in_key: bool, comment: str) -> InventoryColumn:
     name, wide = _TYPES[kind.type_code], kind.charset_id == CHARSET_UTF16
     is_text = kind.type_code in (1, 96)
     length = kind.length // 2 if wide else kind.length
+    is_identity = column.sequence.startswith(IDENTITY_SEQUENCE)
     return InventoryColumn(
+        identity="BY DEFAULT" if is_identity else "",
+        identity_sequence=column.sequence if is_identity else "",
         name=column.name,
         data_type=f"N{name}" if wide else name,
         length=kind.length,
@@ -93,6 +114,12 @@ def _column(column: SimColumn, in_key: bool, comment: str) -> InventoryColumn:
         nullable=column.nullable and not in_key,
         comment=comment,
     )
+
+
+def _virtual(table: SimTable, intcol: int) -> InventoryColumn:
+    column = table.virtual[intcol]
+    own = _column(SimColumn(column.name, column.type), False, "")
+    return replace(own, default=column.expression(table), virtual=True)
 
 
 def _constraints(table: SimTable) -> list[Constraint]:

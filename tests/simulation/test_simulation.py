@@ -23,8 +23,8 @@ SPARK_EVERY: Final = 4
 """A job of Spark costs more than what it decodes here; the others decode in their own process."""
 
 FOUND: Final[dict[int, str]] = {
-    94: "rows that a partition's DDL moves were delivered where they have the SCN of its commit",
-    124: "makes a table that gets rows, while the appliance is killed",
+    32: "makes, renames and drops tables with rows, while the appliance is killed",
+    118: "splits and merges partitions with rows, while the appliance is killed",
 }
 """Further seeds that found a bug, and which (they stay, beside a test of their own for the bug),
 or that have what few others have."""

@@ -21,6 +21,7 @@ EFFECTIVE = frozenset(
     (
         *("truncate", "add column", "rename column", "drop column", "modify column", "not null"),
         *("drop table", "create again", "rename table", "beside the columns"),
+        *("virtual column", "identity column"),
     )
 )
 """DDL that the target must follow."""
@@ -35,7 +36,7 @@ class SourceTransaction:
         xid: as printed.
         lines: of ``truth.jsonl``, from its begin to its commit; none of a DDL.
         changes: its row changes, read; of a DDL what it does.
-        held: the tables that stop before it, for want of redo.
+        held: the tables that stop before it.
     """
 
     number: int
@@ -68,7 +69,10 @@ class Truth:
         parallel: commits of parallel DML, and the ends behind those of their children.
 
     Attributes:
-        stops: the SCN before which a table must stop, since rows of it are in no redo.
+        stops: the SCN before which a table must stop, since rows of it are in no redo, or since no
+            copy can follow its DDL.
+        unlogged: the tables of which rows are in no redo.
+        unfollowed: the tables with DDL that no copy can follow.
         made: the tables that were not there at the start.
     """
 
@@ -84,18 +88,18 @@ class Truth:
             if line.startswith(b'{"op":"commit"'):
                 self.transactions.append(_read(len(self.transactions), lines))
                 lines = []
+        ddl = _documents(folder / "ddl.jsonl")
+        ranges = _documents(folder / "unlogged.jsonl")
+        unlogged = [(one["table"], one["stop_scn"]) for one in ranges if one["stop_scn"]]
+        unfollowed = [(one["table"], one["commit_scn"]) for one in ddl if one.get("stops")]
         self.stops: dict[str, int] = {}
-        path = folder / "unlogged.jsonl"
-        for one in map(json.loads, path.read_bytes().splitlines() if path.exists() else ()):
-            scn = one["stop_scn"]
-            if scn is not None:
-                self.stops[one["table"]] = min(scn, self.stops.get(one["table"], scn))
+        for table, scn in (*unlogged, *unfollowed):
+            self.stops[table] = min(scn, self.stops.get(table, scn))
+        self.unlogged = frozenset(table for table, _ in unlogged)
+        self.unfollowed = frozenset(table for table, _ in unfollowed)
         self.transactions = [self._with_held(one) for one in self.transactions]
         self.by_identity = {one.identity: one for one in self.transactions}
         assert len(self.by_identity) == len(self.transactions)
-        path = folder / "ddl.jsonl"
-        lines = path.read_bytes().splitlines() if path.exists() else []
-        ddl = (json.loads(line, parse_float=Decimal) for line in lines)
         self._ddl = [
             self._with_held(
                 SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), _both(one))
@@ -148,6 +152,10 @@ class Truth:
             elif change["op"] in ("rename column", "drop column"):
                 old, new = change["names"]
                 found |= {old: False} | ({new: True} if new else {})
+            elif change["op"] == "virtual column":
+                old, new = change["names"]
+                found |= {old: False} | ({new: _is_translated(change)} if new else {})
+                found.pop("", None)
             elif change["op"] == "rename table":
                 all_found[_new_name(change)] = all_found.pop(name)
                 all_last[_new_name(change)] = all_last.pop(name)
@@ -167,6 +175,7 @@ class Truth:
     def rows(self, table: str, applied: Applied) -> list[Row]:
         """The table's rows after exactly the transactions for which `applied`."""
         of_names = dict[str, dict[str, Row]]()
+        computed = dict[str, dict[str, tuple[str, str]]]()
         for transaction in self._all:
             for change in transaction.changes:
                 name = change["table"]
@@ -175,6 +184,13 @@ class Truth:
                 if change["op"] == "rename table":
                     if done:
                         of_names[_new_name(change)] = of_names.pop(name)
+                        computed[_new_name(change)] = computed.pop(name, {})
+                elif change["op"] == "virtual column":
+                    if done:
+                        old, new = change["names"]
+                        computed.setdefault(name, {}).pop(old, None)
+                        if new and _is_translated(change):
+                            computed[name][new] = tuple(change["virtual"])
                 elif change["op"] not in OPERATIONS:
                     # Rows have other ROWIDs behind the DDL, whatever the target has of it.
                     moved = change.get("moved", {})
@@ -183,6 +199,8 @@ class Truth:
                         rows = {row: _altered(image, change) for row, image in rows.items()}
                     if done and change["op"] in ("truncate", "drop table"):
                         rows = {}
+                    if done and change["op"] == "create again":
+                        computed.pop(name, None)
                     of_names[name] = rows
                 elif done:
                     row = _row_of(change)
@@ -190,7 +208,14 @@ class Truth:
                         del rows[row]
                     else:
                         rows[row] = {**rows.get(row, {}), **change.get("after", {})}
-        return list(of_names.get(table, {}).values())
+        virtual = computed.get(table, {})
+        return [
+            {
+                **row,
+                **{name: _computed(row.get(base), form) for name, (form, base) in virtual.items()},
+            }
+            for row in of_names.get(table, {}).values()
+        ]
 
 
 def _both(ddl: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -216,10 +241,32 @@ def _altered(row: Row, ddl: dict[str, Any]) -> Row:
     return {names.get(name, name): value for name, value in row.items() if names.get(name, name)}
 
 
+def _is_translated(change: dict[str, Any]) -> bool:
+    """Whether PostgreSQL can compute a virtual column: it has no function of the source's."""
+    return bool(change["virtual"][0] != "own function")
+
+
+def _computed(value: Any, form: str) -> Any:
+    """The value of a virtual column, by Oracle's rules, in which NULL is an empty text."""
+    match form:
+        case "plus one":
+            return None if value is None else value + 1
+        case "zero for null":
+            return 0 if value is None else value
+        case _:
+            return f"{value or ''}x"
+
+
 def _row_of(change: dict[str, Any]) -> str:
     """The row that a change is about: those of index-organised tables have a key, no ROWID."""
     image = change["after" if change["op"] == "insert" else "before"]
     return str(change["rowid"] or image["ID"])
+
+
+def _documents(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON; none where there is no file."""
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [json.loads(line, parse_float=Decimal) for line in lines]
 
 
 def _read(number: int, lines: list[bytes]) -> SourceTransaction:

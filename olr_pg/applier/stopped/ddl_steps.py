@@ -28,7 +28,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.datatypes.columns import column_of
-from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.dictionary.evolution import DdlKind, filled_rows
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
@@ -297,12 +297,7 @@ class StepWriter:
         column, kind = step.after, self._type(step.after)
         name = self._names.after[column.name]
         if step.text and has_rows(self._connection, self._target.identifier):
-            raise OlrPgError(
-                Code.COLUMNS_CHANGED,
-                f"{step} with the default {step.text[:200]}, which the source wrote into"
-                " each existing row; load the table again",
-                table=self._table,
-            )
+            raise filled_rows(step, self._table)
         default = self._default(column, kind)
         if self._column(name) is not None:
             if default is not None:

@@ -53,6 +53,18 @@ RANGES: Final = 64
 """Number of ranges into which the values of a partition column are divided."""
 
 
+IDENTITY_SEQUENCE: Final = "ISEQ$$_"
+"""Prefix of the names of sequences that belong to identity columns."""
+
+VIRTUAL_FORMS: Final = {
+    "plus one": "{column}+1",
+    "zero for null": "NVL({column},0)",
+    "with x": "{column}||'x'",
+    "own function": '"{owner}"."OWN_FUNCTION"({column})',
+}
+"""Expressions of virtual columns. PostgreSQL has no equivalent of the last one."""
+
+
 class Logging(Enum):
     """The supplemental logging of a table."""
 
@@ -87,6 +99,8 @@ class SimColumn:
         default: for a NOT NULL column that was added later, the value of rows that do not store it.
         unused: the column was set unused. Rows may still contain its values, but SQL does not show
             them.
+        sequence: the sequence that gives the column its default; empty for none. The name of an
+            identity column's sequence begins with ``ISEQ$$_``.
     """
 
     name: str
@@ -94,6 +108,27 @@ class SimColumn:
     nullable: bool = True
     default: Cell | None = None
     unused: bool = False
+    sequence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SimVirtual:
+    """A virtual column: Oracle computes its values, and rows do not store them.
+
+    Attributes:
+        base: the stored column that the expression uses, 0-based.
+        form: the expression, one of `VIRTUAL_FORMS`.
+    """
+
+    name: str
+    type: ColumnType
+    base: int
+    form: str
+
+    def expression(self, table: SimTable) -> str:
+        """Return the expression as COL$.DEFAULT$ contains it."""
+        column = f'"{table.columns[self.base].name}"'
+        return VIRTUAL_FORMS[self.form].format(column=column, owner=table.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +268,13 @@ class SimBeside:
         comments: by 0-based column; the key None is for the table's comment.
         indexes: the column of each index, by OBJ# of the index; an index has one column.
         checks: by CON#, the column of the check's condition, and whether the check is enabled.
+        sequences: OBJ# of the sequence of each identity column, by 0-based column.
     """
 
     comments: dict[int | None, str] = field(default_factory=dict)
     indexes: dict[int, int] = field(default_factory=dict)
     checks: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    sequences: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -264,6 +301,8 @@ class SimTable:
         encrypted: the tablespace of the table, its indexes and its LOBs is encrypted.
         former_columns: (last SCN, columns up to this SCN) for each DDL that altered a column.
         former_names: (last SCN, name up to this SCN) for each rename.
+        virtual: the virtual columns, by INTCOL#.
+        free_intcols: INTCOL# of dropped virtual columns that no other column has taken.
         beside: comments, indexes and checks that statements have created.
         bounds: returns the index in `routes` for the value of the partition column, or -1 if no
             partition accepts the value. None: the model distributes the values over the ranges.
@@ -299,6 +338,8 @@ class SimTable:
     former_columns: list[tuple[int, tuple[SimColumn, ...]]] = field(default_factory=list)
     former_names: list[tuple[int, str]] = field(default_factory=list)
     beside: SimBeside = field(default_factory=SimBeside)
+    virtual: dict[int, SimVirtual] = field(default_factory=dict)
+    free_intcols: set[int] = field(default_factory=set)
     bounds: Callable[[Cell | None], int] | None = None
 
     def __post_init__(self) -> None:
@@ -306,6 +347,24 @@ class SimTable:
             self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
         count = len(self.segments)
         self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
+
+    def intcol(self, place: int) -> int:
+        """Return the INTCOL# of a stored column. Virtual columns have INTCOL#s, too, but no
+        SEGCOL#.
+        """
+        number = place + 1
+        for other in sorted({*self.virtual, *self.free_intcols}):
+            number += other <= number
+        return number
+
+    @property
+    def next_intcol(self) -> int:
+        """The INTCOL# of the next column that is added."""
+        return max(self.intcol(len(self.columns) - 1), 0, *self.virtual) + 1
+
+    def is_computed_from(self, place: int) -> bool:
+        """Return whether the expression of a virtual column uses a stored column."""
+        return any(one.base == place for one in self.virtual.values())
 
     def columns_at(self, scn: int) -> tuple[SimColumn, ...]:
         """Return the columns with the names and types that they had at an SCN; columns that were

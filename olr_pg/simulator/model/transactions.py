@@ -56,6 +56,8 @@ DROP_TABLE: Final = "drop table"
 CREATE_AGAIN: Final = "create again"
 EXCHANGE: Final = "exchange"
 BESIDE: Final = "beside the columns"
+VIRTUAL_COLUMN: Final = "virtual column"
+IDENTITY: Final = "identity column"
 """Operations of `DdlEffect`."""
 
 
@@ -68,12 +70,16 @@ class DdlEffect:
         emptied: DATAOBJ# of segments whose rows were removed.
         emptied_keys: keys of the rows that were removed with partitions of an index-organised
             table.
-        names: old and new name of an altered column or a renamed table; an empty text for none.
+        names: old and new name of an altered column or a renamed table; an empty text for none. If
+            the operation is IDENTITY: the old name is empty, and the new name is empty if the
+            column is no identity column any more.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
         columns: the names of all columns of a table that was dropped or created again.
         other: the table whose segment was exchanged for a segment of this table.
         exchanged: DATAOBJ# of the segment that this table received, and of the other table's.
+        virtual: the form of a virtual column's expression (`VIRTUAL_FORMS`), and the column in it.
+        stops: no copy can follow the statement, so that the table must stop there.
     """
 
     operation: str
@@ -86,6 +92,8 @@ class DdlEffect:
     columns: tuple[str, ...] = ()
     other: SimTable | None = None
     exchanged: tuple[int, int] = (0, 0)
+    virtual: tuple[str, str] | None = None
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,14 @@ from olr_pg.simulator.model.transactions import (
 from olr_pg.simulator.model.transactions import DROP_TABLE as DROPPED
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob
-from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT, CHECK_CONSTRAINT
+from olr_pg.simulator.sessions.sys_dictionary import (
+    ADDED_WITH_DEFAULT,
+    CHECK_CONSTRAINT,
+    told_type,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.model.lobs import SimLob
     from olr_pg.simulator.model.tables import ColumnType, SimColumn, SimTable
@@ -141,7 +145,10 @@ class DdlStatements:
         if column.default is not None:
             locator = basic_in_row(BLOB, self._tx.container.take_lob_number(), column.default.raw)
             dictionary.insert(
-                self._rows, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator
+                *(self._rows, "ECOL$"),
+                tab_obj=table.obj,
+                col_num=table.intcol(place),
+                default=locator,
             )
             words = " DEFAULT … NOT NULL"
         dictionary.add_column(self._rows, table, place, ADDED_WITH_DEFAULT if words else 0)
@@ -161,7 +168,7 @@ class DdlStatements:
         old = table.columns[place]
         effect = DdlEffect(RENAME_COLUMN, table, names=(old.name, name))
         words = f"RENAME COLUMN {old.name} TO {name}"
-        return self._alter_column(effect, place, replace(old, name=name), words, name=name)
+        return self._alter_column(effect, place, replace(old, name=name), words, {"name": name})
 
     def set_unused(self, table: SimTable, place: int) -> bool:
         """ALTER TABLE … SET UNUSED; the rows are not changed."""
@@ -169,21 +176,29 @@ class DdlStatements:
             return False  # Oracle would require CASCADE CONSTRAINTS.
         old = table.columns[place]
         hidden = f"SYS_C{place + 1:05d}_{table.obj:08d}$"
-        new = replace(old, name=hidden, nullable=True, unused=True)
-        return self._alter_column(
-            *(DdlEffect(DROP_COLUMN, table, names=(old.name, "")), place, new),
-            f"SET UNUSED ({old.name})",
-            name=hidden, col=0, null=0, property=HIDDEN | UNUSED,
-        )  # fmt: skip
+        new = replace(old, name=hidden, nullable=True, unused=True, sequence="")
+        told: dict[str, SysValue] = {
+            "name": hidden, "col": 0, "null": 0, "property": HIDDEN | UNUSED
+        }  # fmt: skip
+        if old.sequence:
+            told["default_text"] = None
+        effect = DdlEffect(DROP_COLUMN, table, names=(old.name, ""))
+        return self._alter_column(effect, place, new, f"SET UNUSED ({old.name})", told)
 
-    def modify_column(self, table: SimTable, place: int, kind: ColumnType) -> bool:
-        """ALTER TABLE … MODIFY to a type that accepts every existing value unchanged."""
+    def modify_column(
+        self, table: SimTable, place: int, kind: ColumnType, *, stops: bool = False
+    ) -> bool:
+        """ALTER TABLE … MODIFY to a type that accepts every existing value unchanged.
+
+        If a copy `stops` there, the new type may be any type, but the column has only NULLs.
+        """
         old = table.columns[place]
-        return self._alter_column(
-            *(DdlEffect(MODIFY_COLUMN, table, names=(old.name, old.name)), place),
-            *(replace(old, type=kind), f"MODIFY ({old.name} …)"),
-            type=kind.type_code, length=kind.length, precision=kind.precision, scale=kind.scale,
-        )  # fmt: skip
+        told = told_type(kind)
+        if not stops:
+            del told["charset_form"], told["charset_id"]
+        effect = DdlEffect(MODIFY_COLUMN, table, names=(old.name, old.name), stops=stops)
+        words = f"MODIFY ({old.name} …)"
+        return self._alter_column(effect, place, replace(old, type=kind), words, told)
 
     def set_nullable(self, table: SimTable, place: int, *, nullable: bool) -> bool:
         """ALTER TABLE … MODIFY (… NULL), or NOT NULL if no row has a NULL."""
@@ -193,13 +208,19 @@ class DdlStatements:
         words = f"MODIFY ({old.name} {'' if nullable else 'NOT '}NULL)"
         effect = DdlEffect(NOT_NULL, table, names=(old.name, old.name))
         new = replace(old, nullable=nullable)
-        return self._alter_column(effect, place, new, words, null=0 if nullable else 1)
+        return self._alter_column(effect, place, new, words, {"null": 0 if nullable else 1})
 
     def _alter_column(
-        self, effect: DdlEffect, place: int, column: SimColumn, words: str, **values: SysValue
+        self,
+        effect: DdlEffect,
+        place: int,
+        column: SimColumn,
+        words: str,
+        values: Mapping[str, SysValue],
     ) -> bool:
         table = effect.table
-        dictionary = self.begin(table)
+        is_fixed = table.is_computed_from(place) and effect.operation != NOT_NULL
+        dictionary = None if is_fixed else self.begin(table)  # ORA-54031, 54032, 54033
         if dictionary is None:
             return False
         dictionary.alter_column(self._rows, table, place, **values)
@@ -216,7 +237,7 @@ class DdlStatements:
         dictionary = self.begin(table) if text != before else None
         if dictionary is None:
             return False
-        key: tuple[SysValue, ...] = (table.obj, None if place is None else place + 1)
+        key: tuple[SysValue, ...] = (table.obj, None if place is None else table.intcol(place))
         if not before:
             dictionary.insert(self._rows, "COM$", obj=key[0], col=key[1], text=text)
         elif text:
@@ -259,7 +280,8 @@ class DdlStatements:
         dictionary.add_constraint(
             self._rows, table, con, f"CK{con}", CHECK_CONSTRAINT, condition=condition
         )
-        dictionary.insert(self._rows, "CCOL$", con=con, obj=table.obj, int_col=place + 1)
+        intcol = table.intcol(place)
+        dictionary.insert(self._rows, "CCOL$", con=con, obj=table.obj, int_col=intcol)
         table.beside.checks[con] = place, True
         words = f"ALTER TABLE {table.name} ADD CONSTRAINT CK{con} CHECK ({condition})"
         self.end(table, ALTER_TABLE, words, DdlEffect(BESIDE, table))
@@ -278,12 +300,14 @@ class DdlStatements:
         return True
 
     def _drop_with_column(self, dictionary: SysDictionary, table: SimTable, place: int) -> None:
-        """Drop the indexes and the comment of a column that is removed."""
+        """Drop the indexes, the comment and the identity sequence of a column that is removed."""
         for obj in [obj for obj, at in table.beside.indexes.items() if at == place]:
             dictionary.drop_index(self._rows, obj)
             del table.beside.indexes[obj]
         if table.beside.comments.pop(place, ""):
-            dictionary.delete(self._rows, "COM$", (table.obj, place + 1))
+            dictionary.delete(self._rows, "COM$", (table.obj, table.intcol(place)))
+        if place in table.beside.sequences:
+            dictionary.delete(self._rows, "OBJ$", (table.beside.sequences.pop(place),))
 
     def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
         """TRUNCATE TABLE: every segment is replaced by an empty one.
@@ -484,7 +508,10 @@ class DdlStatements:
         moved: dict[str, str] | None = None,
     ) -> None:
         segments, keys = emptied or _Emptied()
-        effect = DdlEffect(PARTITION, table, segments, moved or {}, emptied_keys=keys)
+        effect = DdlEffect(
+            *(PARTITION, table, segments, moved or {}),
+            emptied_keys=keys, stops=emptied is not None,
+        )  # fmt: skip
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
 
     def end(

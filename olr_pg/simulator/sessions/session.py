@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.simulator.sessions.computed_columns import ComputedColumns
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
 from olr_pg.simulator.sessions.direct_loads import DirectLoads
 from olr_pg.simulator.sessions.leaf_loads import LeafLoads
@@ -42,7 +43,7 @@ class SimSession:
     Attributes:
         chains: writes rows in pieces.
         rows: the statements that change rows; `lobs` those that change parts of LOBs, `ddl` those
-            that change definitions.
+            that change definitions, `computed` those on columns whose values Oracle computes.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class SimSession:
         loads = DirectLoads(tx, indexes, pieces, chains)
         self.lobs = LobStatements(tx, lobs, rows)
         self.ddl = DdlStatements(tx, rows, loads, dictionary)
+        self.computed = ComputedColumns(tx, rows, self.ddl)
         self.create_as_select = LeafLoads(tx, leaves).create_as_select
         self.begin_empty, self.commit, self.rollback = tx.begin_empty, tx.commit, tx.rollback
         self.savepoint, self.rollback_to = tx.savepoint, tx.rollback_to

@@ -21,6 +21,7 @@ from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimSegment, S
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from olr_pg.simulator.model.tables import ColumnType
     from olr_pg.simulator.sessions.row_statements import RowStatements
 
 SYS: Final = "SYS"
@@ -31,6 +32,7 @@ INDEX: Final = 1
 TABLE: Final = 2
 TABLE_PARTITION: Final = 19
 INDEX_PARTITION: Final = 20
+SEQUENCE: Final = 6
 LOB: Final = 21
 LOB_PARTITION: Final = 40
 """OBJ$.TYPE#."""
@@ -135,6 +137,16 @@ _SECTIONS: Final = {
     ),
     "LOBFRAG$": _Section.of(980, "sys_lob_frag", "FRAGOBJ# PARENTOBJ# TS# INDFRAGOBJ#", "frag_obj"),
 }  # fmt: skip
+_INTCOLS: Final = {
+    "COL$": ("obj", "int_col"),
+    "CCOL$": ("obj", "int_col"),
+    "COM$": ("obj", "col"),
+    "ECOL$": ("tab_obj", "col_num"),
+    "ICOL$": ("bo", "int_col"),
+    "LOB$": ("obj", "int_col"),
+}
+"""The SYS tables that name columns by INTCOL#: the fields of the OBJ# and of the INTCOL#."""
+
 _WITH_TABLESPACE: Final = ("sys_tab", "sys_tabpart", "sys_ind", "sys_indpart")
 """Fields of `SysRows` whose rows have a TS# in a snapshot, although the modelled SYS tables lack
 it.
@@ -151,6 +163,15 @@ def sys_cell(value: SysValue) -> Cell | None:
     if value is None or isinstance(value, bytes):
         return None if value is None else raw(value)
     return text(value, "utf-8") if isinstance(value, str) else number(Decimal(value))
+
+
+def told_type(kind: ColumnType) -> dict[str, SysValue]:
+    """Return the values of COL$ that describe a type."""
+    return {
+        "type": kind.type_code, "length": kind.length, "precision": kind.precision,
+        "scale": kind.scale, "charset_form": kind.charset_form or 0,
+        "charset_id": kind.charset_id or 0,
+    }  # fmt: skip
 
 
 class SysDictionary:
@@ -188,10 +209,15 @@ class SysDictionary:
     ) -> None:
         """Update the row with a key."""
         row, named = self._rows[table][key]
-        fields = list(_SECTIONS[table].columns.values())
+        section = _SECTIONS[table]
+        fields = list(section.columns.values())
         cells = {fields.index(name): sys_cell(value) for name, value in values.items()}
         assert session.update(row, cells)
         named.update(values)
+        new = tuple(named[field] for field in section.key)
+        if new != key:
+            del self._rows[table][key]
+            self._rows[table][new] = row, named
 
     def delete(self, session: RowStatements, table: str, key: tuple[SysValue, ...]) -> None:
         """Delete the row with a key."""
@@ -215,13 +241,14 @@ class SysDictionary:
         if table.key:
             self.add_constraint(session, table, obj, f"PK_{table.name}", PRIMARY_KEY)
             for at in table.key:
-                self.insert(session, "CCOL$", con=obj, obj=obj, int_col=at + 1)
+                self.insert(session, "CCOL$", con=obj, obj=obj, int_col=table.intcol(at))
         if organised:
             index, own = table.rows_index, 0 if parts else table.segments[0].dataobj
             bits = PARTITIONED_INDEX if parts else 0
             self._add_index(session, index, own, table, ROWS_INDEX, IOT_TOP, bits)
             for pos, at in enumerate(table.key, 1):
-                self.insert(session, "ICOL$", obj=index, bo=obj, int_col=at + 1, pos=pos)
+                intcol = table.intcol(at)
+                self.insert(session, "ICOL$", obj=index, bo=obj, int_col=intcol, pos=pos)
         for part in parts:
             self.add_partition(session, table, part)
         for at in table.lobs:
@@ -250,7 +277,8 @@ class SysDictionary:
             session, "IND$", obj=obj, data_obj=obj, bo=table.obj, type=NORMAL_INDEX, flags=0,
             property=0,
         )  # fmt: skip
-        self.insert(session, "ICOL$", obj=obj, bo=table.obj, int_col=place + 1, pos=1)
+        intcol = table.intcol(place)
+        self.insert(session, "ICOL$", obj=obj, bo=table.obj, int_col=intcol, pos=1)
 
     def drop_index(self, session: RowStatements, obj: int) -> None:
         """Delete the rows of an index that `create_index` has inserted."""
@@ -285,7 +313,7 @@ class SysDictionary:
         self._insert_object(session, lob.obj, segment, f"SYS_LOB{end}", LOB)
         self._add_index(session, lob.index_obj, index, table, LOB_INDEX, f"SYS_IL{end}")
         self.insert(
-            session, "LOB$", obj=table.obj, int_col=at + 1, l_obj=lob.obj, ts=tablespace,
+            session, "LOB$", obj=table.obj, int_col=table.intcol(at), l_obj=lob.obj, ts=tablespace,
             ind=lob.index_obj, chunk=1, flags=0,
             property=(IN_ROW if storage.in_row else 0) | (SECUREFILE if storage.securefile else 0)
             | (PARTITIONED_LOB if divided else 0),
@@ -305,23 +333,51 @@ class SysDictionary:
             )  # fmt: skip
 
     def add_column(
-        self, session: RowStatements | None, table: SimTable, place: int, bits: int = 0
+        self,
+        session: RowStatements | None,
+        table: SimTable,
+        place: int,
+        bits: int = 0,
+        text: str | None = None,
     ) -> None:
-        """Insert the row of a table's column at `place` (from 0), with bits of its PROPERTY."""
-        column, at = table.columns[place], place + 1
-        kind = column.type
+        """Insert the row of a table's column at `place` (from 0), with bits of its PROPERTY, and
+        the text of its default.
+        """
+        column, at = table.columns[place], table.intcol(place)
         self.insert(
-            session, "COL$", obj=table.obj, col=at, seg_col=at, int_col=at, name=column.name,
-            type=kind.type_code, length=kind.length, precision=kind.precision, scale=kind.scale,
-            charset_form=kind.charset_form or 0, charset_id=kind.charset_id or 0,
-            null=0 if column.nullable else 1, property=bits,
+            session, "COL$", obj=table.obj, col=at, seg_col=place + 1, int_col=at,
+            name=column.name, **told_type(column.type), null=0 if column.nullable else 1,
+            property=bits, default_text=text,
         )  # fmt: skip
+
+    def add_virtual(self, session: RowStatements, table: SimTable, intcol: int, bits: int) -> None:
+        """Insert the row of a table's virtual column, with the bits of its PROPERTY."""
+        column = table.virtual[intcol]
+        self.insert(
+            session, "COL$", obj=table.obj, col=intcol, seg_col=0, int_col=intcol,
+            name=column.name, **told_type(column.type), null=0, property=bits,
+            default_text=column.expression(table),
+        )  # fmt: skip
+
+    def drop_intcol(self, session: RowStatements, table: SimTable, intcol: int) -> None:
+        """Give each column of a table with a higher INTCOL# the next lower one."""
+        for name, (of_table, field) in _INTCOLS.items():
+            rows = self._rows[name].items()
+            found = [
+                (value, key)
+                for key, (_, named) in rows
+                if named[of_table] == table.obj
+                and isinstance(value := named[field], int)
+                and value > intcol
+            ]
+            for value, key in sorted(found):
+                self.update(session, name, key, **{field: value - 1})
 
     def alter_column(
         self, session: RowStatements, table: SimTable, place: int, **values: SysValue
     ) -> None:
         """Update the row of a table's column at `place` (from 0)."""
-        self.update(session, "COL$", (table.obj, place + 1), **values)
+        self.update(session, "COL$", (table.obj, table.intcol(place)), **values)
 
     def add_partition(
         self, session: RowStatements | None, table: SimTable, segment: SimSegment
@@ -365,12 +421,18 @@ class SysDictionary:
         }
         for index in list(table.beside.indexes):
             self.drop_index(session, index)
+        for sequence in table.beside.sequences.values():
+            self.delete(session, "OBJ$", (sequence,))
         for con in constraints:
             self.delete(session, "CON$", (con,))
         for name, field in of_table.items():
             rows = self._rows[name].items()
             for key in [key for key, (_, named) in rows if named[field] == table.obj]:
                 self.delete(session, name, key)
+
+    def create_sequence(self, session: RowStatements, obj: int, name: str) -> None:
+        """Insert the row of OBJ$ of a sequence."""
+        self._insert_object(session, obj, 0, name, SEQUENCE)
 
     def rename(self, session: RowStatements, obj: int, name: str) -> None:
         """Change the name of a table or partition."""

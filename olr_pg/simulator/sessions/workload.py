@@ -14,11 +14,13 @@ from olr_pg.simulator.model.column_types import (
     number_type,
     random_lob,
     raw_type,
+    timestamp_type,
+    varchar,
 )
 from olr_pg.simulator.model.lobs import LobCell, LobDraft
 from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
-from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
+from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn, SimVirtual
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.parallel_statements import ParallelGroup
 from olr_pg.simulator.sessions.placement import TableSpec, place_table
@@ -53,7 +55,7 @@ WIDE_COLUMN: length of the columns that make such rows long.
 LOGGED_LOADS: Final = 0.3
 """Probability that a load is logged, in databases with NOLOGGING loads."""
 
-DDL_WEIGHT: Final = 2.5
+DDL_WEIGHT: Final = 9.0
 """Weight of DDL in the uses `ALTERING`: high, because a change of one table writes little redo."""
 
 UNLOGGED_WEIGHT: Final = 2.5
@@ -75,9 +77,38 @@ BESIDE_STATEMENTS: Final = (
 
 COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
 """Methods of `DdlStatements` that alter a column."""
+
+COMPUTED_STATEMENTS: Final = (
+    *("add_virtual", "alter_virtual", "drop_virtual", "add_numbered", "drop_identity"),
+)
+"""Methods of `ComputedColumns`."""
+
+PARTITION_STATEMENTS: Final = ("truncate_partition", "exchange_partition", "drop_partition")
+"""Methods of `DdlStatements` that remove rows of a partition. A copy without partitions stops."""
+
+STOPS: Final = 0.15
+"""Probability that a statement of the use STOPPING is one that a copy cannot follow:
+`PARTITION_STATEMENTS`, MODIFY to another type, or a column with a sequence if there are rows.
+"""
+
+WAITING: Final = 0.5
+"""Probability that DDL of the uses `ALTERING` waits for the open transactions of a table, if all
+tables are locked. Otherwise the DDL fails.
+"""
 VARCHAR2: Final = 1
 NUMBER: Final = 2
+DATE: Final = 12
 """COL$.TYPE#."""
+
+VIRTUAL_TYPES: Final = {
+    VARCHAR2: ("with x", "own function"),
+    NUMBER: ("plus one", "zero for null", "own function"),
+}
+"""The forms of a virtual column's expression, by the TYPE# of the column in it."""
+
+NUMBER_DIGITS_MAX: Final = 18
+"""Maximum precision of a number in the expression of a virtual column, so that the result is exact.
+"""
 WIDENED: Final = 20
 VARCHAR2_MAX: Final = 4000
 PRECISION_MAX: Final = 38
@@ -107,10 +138,11 @@ class DdlUse(Enum):
 
     FOLLOWED: a replicated copy can follow these statements: adding nullable columns, TRUNCATE, and
     ADD, SPLIT and MERGE of partitions. COLUMNS: in addition, columns with a default are added, and
-    columns are renamed, set unused, made wider and made NOT NULL. BESIDE: as COLUMNS, with
-    comments, indexes and checks. TABLES: as COLUMNS, and tables are created, renamed, or dropped
-    and created again. ANY: as COLUMNS, and partitions are truncated, exchanged or dropped; a copy
-    differs after that.
+    columns are renamed, set unused, made wider and made NOT NULL; also virtual columns, and
+    identity columns of empty tables. BESIDE: as COLUMNS, with comments, indexes and checks. TABLES:
+    as COLUMNS, and tables are created, renamed, or dropped and created again. STOPPING: as COLUMNS,
+    with statements that a copy cannot follow. ANY: as COLUMNS, but without virtual and identity
+    columns, and partitions are truncated, exchanged or dropped; a copy differs after that.
     """
 
     NONE = "none"
@@ -118,11 +150,12 @@ class DdlUse(Enum):
     COLUMNS = "columns"
     BESIDE = "beside"
     TABLES = "tables"
+    STOPPING = "stopping"
     ANY = "any"
 
 
-ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES)
-"""Uses with much DDL, whose changes a replicated copy can follow."""
+ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES, DdlUse.STOPPING)
+"""Uses with much DDL, whose changes a replicated copy can follow, or after which it stops."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
@@ -149,6 +182,34 @@ def _wider(kind: ColumnType) -> ColumnType | None:
     if kind.type_code == NUMBER and kind.precision and kind.precision + 2 <= PRECISION_MAX:
         return replace(kind, precision=kind.precision + 2)
     return None
+
+
+def _is_short_number(kind: ColumnType) -> bool:
+    digits = kind.precision or NUMBER_DIGITS_MAX + 1
+    return kind.type_code == NUMBER and digits <= NUMBER_DIGITS_MAX
+
+
+def _is_short_text(kind: ColumnType) -> bool:
+    return kind.type_code == VARCHAR2 and kind.charset_form == 1
+
+
+def _computed_statements(table: SimTable) -> list[str]:
+    """Return the methods of `ComputedColumns` that a table allows."""
+    return [
+        *["add_virtual"] * bool(_bases(table)),
+        *["alter_virtual", "alter_virtual", "drop_virtual"] * bool(table.virtual),
+        *["add_numbered"] * (3 if not table.live else 0),
+        *["drop_identity"] * bool(table.beside.sequences),
+    ]
+
+
+def _bases(table: SimTable) -> list[int]:
+    """Return the columns from which a virtual column can be computed: short numbers and texts."""
+    return [
+        at
+        for at, one in enumerate(table.columns)
+        if not one.unused and (_is_short_number(one.type) or _is_short_text(one.type))
+    ]
 
 
 def is_wide(column: SimColumn) -> bool:
@@ -215,6 +276,7 @@ class RandomWorkload:
         self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()
         self._group: ParallelGroup | None = None
+        self._sessions: dict[int, SimSession] = {}
         self._made = 0
 
     def tables(self) -> list[TableSpec]:
@@ -267,6 +329,7 @@ class RandomWorkload:
 
     def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Carry out one random action."""
+        self._sessions[id(session)] = session
         if self._group is not None and session.instance.mode_rng.random() < PARALLEL_END:
             self.finish()
         if session.instance.chooses(SourceMode.PARALLEL_DML, PARALLEL):
@@ -494,14 +557,61 @@ class RandomWorkload:
             name = f"R{self._rng.randrange(1_000_000)}"
             session.ddl.rename_column(table, at, name)
         elif statement == "set_nullable":
-            if is_free:
+            if is_free and at not in table.beside.sequences:
                 session.ddl.set_nullable(table, at, nullable=not column.nullable)
         elif statement == "modify_column":
             wider = _wider(column.type)
+            if self._ddl_use in ALTERING and column.type.type_code == DATE:
+                wider = timestamp_type(self._rng.choice((0, 3, 6, 9)))
             if wider is not None:
                 session.ddl.modify_column(table, at, wider)
         elif is_free and at not in table.lobs and not table.index_organised and len(used) > 2:
             session.ddl.set_unused(table, at)
+
+    def _compute_column(self, statement: str, session: SimSession, table: SimTable) -> None:
+        rng, computed, virtual = self._rng, session.computed, table.virtual
+        name = f"V{rng.randrange(1_000_000)}"
+        if statement == "add_virtual":
+            if len(table.columns) + len(virtual) < LEAF_COLUMNS_MAX:
+                computed.add_virtual(table, self._virtual_column(table, name))
+        elif statement == "add_numbered":
+            if len(table.columns) < LEAF_COLUMNS_MAX:
+                computed.add_numbered(table, name, identity=rng.random() < 0.7)
+        elif statement == "drop_identity":
+            computed.drop_identity(table, min(table.beside.sequences))
+        elif statement == "drop_virtual":
+            intcol = rng.choice(sorted(virtual))
+            computed.drop_virtual(table, intcol, renumbers=rng.random() < 0.5)
+        else:
+            intcol = rng.choice(sorted(virtual))
+            old = virtual[intcol]
+            forms = [one for one in VIRTUAL_TYPES[old.type.type_code] if one != old.form]
+            new = replace(old, name=name), replace(old, form=rng.choice(forms))
+            computed.alter_virtual(table, intcol, rng.choice(new))
+
+    def _virtual_column(self, table: SimTable, name: str) -> SimVirtual:
+        """Draw a virtual column that is computed from a number or a text."""
+        at = self._rng.choice(_bases(table))
+        kind = table.columns[at].type
+        form = self._rng.choice(VIRTUAL_TYPES[kind.type_code])
+        kind = number_type() if kind.type_code == NUMBER else replace(kind, length=VARCHAR2_MAX)
+        return SimVirtual(name, kind, at, form)
+
+    def _modify_type(self, session: SimSession, table: SimTable) -> None:
+        """MODIFY of a column without values to another type."""
+        free = [
+            at
+            for at, one in enumerate(table.columns)
+            if not one.unused
+            and at not in table.key
+            and at != table.partition_column
+            and one.type.type_code == NUMBER
+            and one.default is None
+            and not table.is_computed_from(at)
+            and all(row.cells[at] is None for row in table.live)
+        ]
+        if free:
+            session.ddl.modify_column(table, self._rng.choice(free), varchar(50), stops=True)
 
     def _change_beside(self, statement: str, session: SimSession, table: SimTable) -> None:
         rng, ddl, beside = self._rng, session.ddl, table.beside
@@ -571,47 +681,72 @@ class RandomWorkload:
             return SimColumn(name, random_lob(self._rng))
         return random_column(self._rng, name, filled=filled)
 
+    def _altered_table(self, session: SimSession, table: SimTable) -> SimTable:
+        """Choose a table for DDL: one that is not locked, or `table` when its transactions end."""
+        own = session.container
+        free = [one for one in own.tables if not own.is_locked(one)]
+        if free:
+            return self._rng.choice(free)
+        if self._rng.random() < WAITING:
+            for other in self._sessions.values():
+                locked = other.transaction.objects if other.transaction else set[int]()
+                if other.container is own and not table.objects.isdisjoint(locked):
+                    other.commit()
+                    self._marks.pop(id(other), None)
+        return table
+
     def _ddl(self, session: SimSession, table: SimTable) -> None:
         if self._ddl_use is DdlUse.NONE:
             return
-        rng = self._rng
-        if self._ddl_use in ALTERING:  # Most other actions lock the tables whose rows they change.
-            own = session.container
-            table = rng.choice([one for one in own.tables if not own.is_locked(one)] or [table])
-        parts = table.has_partitions and not table.lobs
-        statements = [
-            *("add_column", "truncate"),
-            *["add_partition"] * parts,
-            *["split_partition", "merge_partitions"] * (parts and table.is_plain),
-        ]
-        if self._ddl_use is not DdlUse.FOLLOWED:
-            statements += ["add_filled_column", *COLUMN_STATEMENTS]
-        if self._ddl_use in (DdlUse.COLUMNS, DdlUse.BESIDE):
-            statements += ["set_unused"] * 2  # with TABLES, re-created tables lack columns, too
-        statements += BESIDE_STATEMENTS if self._ddl_use is DdlUse.BESIDE else ()
-        if self._ddl_use is DdlUse.ANY:
-            statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
-        if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
-            statements += ["create_table"] * 2  # much redo: a row of COL$ per column
-        if self._ddl_use is DdlUse.TABLES:
-            # If rows are not in redo, their table stops, and so would the table that gets its name.
-            statements += ["drop_table", *["rename_table"] * (not self._unlogged)] * 2
-        statement = rng.choice(statements)
+        if self._ddl_use in ALTERING:
+            table = self._altered_table(session, table)
+        statement = self._rng.choice(self._statements(session, table))
         if statement == "create_table":
             self._create_table(session)
         elif statement == "drop_table":
             self._replace_table(session, table)
         elif statement == "rename_table":
             self._rename_table(session, table)
+        elif statement == "modify_type":
+            self._modify_type(session, table)
         elif statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
                 session.ddl.add_column(table, self._new_column(table, name, filled=filled))
-        elif statement in (*BESIDE_STATEMENTS, *COLUMN_STATEMENTS):
-            is_beside = statement in BESIDE_STATEMENTS
-            (self._change_beside if is_beside else self._alter_column)(statement, session, table)
+        elif statement in COMPUTED_STATEMENTS:
+            self._compute_column(statement, session, table)
+        elif statement in BESIDE_STATEMENTS:
+            self._change_beside(statement, session, table)
+        elif statement in COLUMN_STATEMENTS:
+            self._alter_column(statement, session, table)
         elif statement in ("truncate", "add_partition"):
             getattr(session.ddl, statement)(table)
         else:
-            getattr(session.ddl, statement)(table, rng.randrange(len(table.segments)))
+            getattr(session.ddl, statement)(table, self._rng.randrange(len(table.segments)))
         self._marks.pop(id(session), None)
+
+    def _statements(self, session: SimSession, table: SimTable) -> list[str]:
+        """Return the DDL statements to choose from."""
+        use, parts = self._ddl_use, table.has_partitions and not table.lobs
+        if use is DdlUse.STOPPING and self._rng.random() < STOPS:
+            return ["modify_type", "add_numbered", *PARTITION_STATEMENTS * (2 * parts)]
+        statements = [
+            *("add_column", "truncate"),
+            *["add_partition"] * parts,
+            *["split_partition", "merge_partitions"] * (parts and table.is_plain),
+        ]
+        if use is not DdlUse.FOLLOWED:
+            statements += ["add_filled_column", *COLUMN_STATEMENTS]
+        if use in ALTERING:
+            statements += ["comment", *_computed_statements(table)]
+        if use in ALTERING and use is not DdlUse.TABLES:
+            statements += ["set_unused"] * 2  # with TABLES, re-created tables lack columns, too
+        statements += BESIDE_STATEMENTS if use is DdlUse.BESIDE else ()
+        if use is DdlUse.ANY:
+            statements += PARTITION_STATEMENTS * parts
+        if use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
+            statements += ["create_table"] * 2  # much redo: a row of COL$ per column
+        if use is DdlUse.TABLES:
+            # If rows are not in redo, their table stops, and so would the table that gets its name.
+            statements += ["drop_table", *["rename_table"] * (not self._unlogged)] * 2
+        return statements

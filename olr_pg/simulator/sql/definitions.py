@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.simulator.model.tables import Logging, SimColumn
+from olr_pg.simulator.model.tables import IDENTITY_SEQUENCE, Logging, SimColumn
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.placement import (
     FIRST_OBJECT,
@@ -37,7 +37,7 @@ from olr_pg.simulator.sql.create_table import (
 from olr_pg.simulator.sql.declarations import read_type
 from olr_pg.simulator.sql.partitions import ListBounds, RangeBounds
 from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, StoredRow, Trigger
-from olr_pg.simulator.sql.sequences import IDENTITY_SEQUENCE, SqlSequence
+from olr_pg.simulator.sql.sequences import SqlSequence
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
 if TYPE_CHECKING:

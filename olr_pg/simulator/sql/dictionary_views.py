@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.simulator.model.tables import IDENTITY_SEQUENCE
 from olr_pg.simulator.sql.plans import Plan
-from olr_pg.simulator.sql.sequences import IDENTITY_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
 
 from olr_pg.simulator.ora_error import OraError
-
-IDENTITY_SEQUENCE: Final = "ISEQ$$_"
-"""Prefix of the names of sequences that belong to identity columns."""
 
 
 @dataclass(slots=True)
