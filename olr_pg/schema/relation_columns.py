@@ -37,6 +37,7 @@ _KEPT: Final[dict[ValueKind, frozenset[PgKind]]] = {
     ValueKind.TIMESTAMP: frozenset({PgKind.TIMESTAMP}),
     ValueKind.TIMESTAMPTZ: frozenset({PgKind.TIMESTAMPTZ}),
     ValueKind.INTERVAL: frozenset({PgKind.INTERVAL}),
+    ValueKind.MONTHS: frozenset({PgKind.INTERVAL}),
     ValueKind.RAW: frozenset({PgKind.BYTEA, PgKind.XML}),
     ValueKind.BOOLEAN: frozenset({PgKind.BOOL}),
     ValueKind.XML: frozenset({PgKind.XML}),

@@ -140,3 +140,28 @@ def test_names_that_are_kept_are_kept_everywhere() -> None:
     assert text == 'SELECT "X"."ID" AS "NUMBER_OF" FROM "SHOP"."P" AS "X"'
     (table,) = [one for one in convert(INVENTORY, kept) if one.kind == "table"]
     assert table.sql.startswith('CREATE TABLE "SHOP"."P" (\n    "ID" integer NOT NULL')
+
+
+@pytest.mark.parametrize(
+    ("data_type", "length", "scale"),
+    [
+        *(("NUMBER", 22, None), ("NUMBER", 22, 0), ("BINARY_FLOAT", 4, None)),
+        *(("VARCHAR2", 10, None), ("CHAR", 10, None), ("DATE", 7, None), ("RAW", 16, None)),
+        *(("TIMESTAMP(6)", 11, 6), ("TIMESTAMP(6) WITH TIME ZONE", 13, 6)),
+        *(("INTERVAL DAY(2) TO SECOND(6)", 11, 6), ("INTERVAL YEAR(2) TO MONTH", 5, 0)),
+    ],
+)
+def test_a_check_reads_a_column_of_every_type(
+    data_type: str, length: int, scale: int | None
+) -> None:
+    own = InventoryTable(
+        owner="SHOP",
+        name="T",
+        columns=(column("C", data_type, length=length, char_length=length, scale=scale),),
+    )
+    condition = '"C" IS NOT NULL OR "C" IS NULL'
+    check = Constraint(owner="SHOP", name="CK", table="T", kind="check", condition=condition)
+    made = convert(Inventory(owners=("SHOP",), tables=(own,), constraints=(check,)), SETTINGS)
+    (found,) = [one for one in made if one.kind == "check"]
+    assert found.reason == ""
+    assert '(NOT "c" IS NULL OR "c" IS NULL)' in found.sql

@@ -69,7 +69,7 @@ def schema_differences(
     own = {
         f"{table.full_name}.{one.name}"
         for table in going
-        for one in table.virtual.values()
+        for one in table.user_virtual.values()
         if one.form == UNTRANSLATED
     }
     listed = {one.name for one in found if one.kind == "generated column"}
@@ -90,7 +90,7 @@ def _table(table: SimTable) -> InventoryTable:
         for at, column in enumerate(table.columns)
         if not column.unused
     )
-    columns += tuple(_virtual(table, at) for at in sorted(table.virtual))
+    columns += tuple(_virtual(table, at) for at in sorted(table.user_virtual))
     return InventoryTable(
         owner=table.owner, name=table.name, columns=columns, comment=comments.get(None, "")
     )
@@ -151,13 +151,21 @@ def _constraints(table: SimTable) -> list[Constraint]:
 
 
 def _indexes(table: SimTable) -> list[InventoryIndex]:
+    parts = {
+        obj: IndexPart(text=table.columns[place].name)
+        for obj, place in table.beside.indexes.items()
+    }
+    for one in table.virtual.values():
+        if one.index:
+            parts[one.index] = IndexPart(text=one.expression(table), expression=True)
     return [
         InventoryIndex(
             owner=table.owner,
             name=f"IX{obj}",
             table_owner=table.owner,
             table=table.name,
-            parts=(IndexPart(text=table.columns[place].name),),
+            kind="FUNCTION-BASED NORMAL" if part.expression else "NORMAL",
+            parts=(part,),
         )
-        for obj, place in table.beside.indexes.items()
+        for obj, part in parts.items()
     ]

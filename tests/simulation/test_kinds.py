@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.simulation.kinds import KINDS, kinds_of
 
-SEEDS: Final = (7, 23, 80, 85, 198)
+SEEDS: Final = (4, 23, 67, 85)
 """They have every kind; where the simulator has changed, `python -m tests.simulation.kinds` says
 which is drawn how often.
 """

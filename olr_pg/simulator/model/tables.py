@@ -60,6 +60,7 @@ VIRTUAL_FORMS: Final = {
     "plus one": "{column}+1",
     "zero for null": "NVL({column},0)",
     "with x": "{column}||'x'",
+    "upper": "UPPER({column})",
     "own function": '"{owner}"."OWN_FUNCTION"({column})',
 }
 """Expressions of virtual columns. PostgreSQL has no equivalent of the last one."""
@@ -118,12 +119,15 @@ class SimVirtual:
     Attributes:
         base: the stored column that the expression uses, 0-based.
         form: the expression, one of `VIRTUAL_FORMS`.
+        index: OBJ# of the function-based index for which Oracle made the column, which is hidden
+            then; 0 for a column of the user.
     """
 
     name: str
     type: ColumnType
     base: int
     form: str
+    index: int = 0
 
     def expression(self, table: SimTable) -> str:
         """Return the expression as COL$.DEFAULT$ contains it."""
@@ -301,7 +305,7 @@ class SimTable:
         encrypted: the tablespace of the table, its indexes and its LOBs is encrypted.
         former_columns: (last SCN, columns up to this SCN) for each DDL that altered a column.
         former_names: (last SCN, name up to this SCN) for each rename.
-        virtual: the virtual columns, by INTCOL#.
+        virtual: the virtual columns, by INTCOL#; also those of function-based indexes.
         free_intcols: INTCOL# of dropped virtual columns that no other column has taken.
         beside: comments, indexes and checks that statements have created.
         bounds: returns the index in `routes` for the value of the partition column, or -1 if no
@@ -361,6 +365,11 @@ class SimTable:
     def next_intcol(self) -> int:
         """The INTCOL# of the next column that is added."""
         return max(self.intcol(len(self.columns) - 1), 0, *self.virtual) + 1
+
+    @property
+    def user_virtual(self) -> dict[int, SimVirtual]:
+        """The virtual columns that are not hidden, by INTCOL#."""
+        return {intcol: one for intcol, one in self.virtual.items() if not one.index}
 
     def is_computed_from(self, place: int) -> bool:
         """Return whether the expression of a virtual column uses a stored column."""

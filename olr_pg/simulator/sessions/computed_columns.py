@@ -1,4 +1,5 @@
-"""DDL of columns whose values Oracle computes: virtual columns, and columns with a sequence.
+"""DDL of columns whose values Oracle computes: virtual columns, also the hidden ones of
+function-based indexes, and columns with a sequence.
 
 A virtual column has an INTCOL#, but no SEGCOL#, because rows do not store it (dictionary §2.4). So
 the INTCOL# and SEGCOL# of the columns that are added after it differ. It is not known whether DROP
@@ -15,22 +16,30 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.column_bits import VIRTUAL, VIRTUAL_ATTRIBUTE
+from olr_pg.dictionary.column_bits import (
+    HIDDEN,
+    SYSTEM_GENERATED,
+    VIRTUAL,
+    VIRTUAL_ATTRIBUTE,
+)
 from olr_pg.simulator.fields.cells import number
 from olr_pg.simulator.model.column_types import number_type
-from olr_pg.simulator.model.tables import IDENTITY_SEQUENCE, SimColumn
+from olr_pg.simulator.model.tables import IDENTITY_SEQUENCE, SimColumn, SimVirtual
 from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,
+    BESIDE,
     IDENTITY,
     VIRTUAL_COLUMN,
     DdlEffect,
 )
-from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE
+from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE, CREATE_INDEX, DROP_INDEX
+from olr_pg.simulator.sessions.sys_dictionary import FUNCTIONAL
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.model.tables import SimTable, SimVirtual
+    from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.sessions.ddl_statements import DdlStatements
     from olr_pg.simulator.sessions.row_statements import RowStatements
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 USES_SEQUENCE: Final = 1 << 35
@@ -41,6 +50,12 @@ OWN_SEQUENCE: Final = "OWN_SEQUENCE"
 """The name of a sequence that is not the sequence of an identity column."""
 
 SEQUENCE_DIGITS: Final = 12
+
+INDEXED_EXPRESSION: Final = VIRTUAL | HIDDEN | SYSTEM_GENERATED | VIRTUAL_ATTRIBUTE
+"""COL$.PROPERTY of the column of a function-based index, as a real dictionary has it."""
+
+NUMBER: Final = 2
+"""COL$.TYPE#."""
 
 
 class ComputedColumns:
@@ -61,6 +76,7 @@ class ComputedColumns:
             return False
         intcol = table.next_intcol
         table.virtual[intcol] = column
+        table.free_intcols.discard(intcol)
         bits = self._rng.choice((VIRTUAL, VIRTUAL | VIRTUAL_ATTRIBUTE))
         dictionary.add_virtual(self._rows, table, intcol, bits)
         self._end(table, f"ADD ({column.name} AS ({column.expression(table)}))", column, "")
@@ -91,6 +107,15 @@ class ComputedColumns:
         dictionary = self._ddl.begin(table)
         if dictionary is None:
             return False
+        old = self._drop(dictionary, table, intcol, renumbers=renumbers)
+        effect = DdlEffect(VIRTUAL_COLUMN, table, names=(old.name, ""))
+        words = f"ALTER TABLE {table.name} DROP COLUMN {old.name}"
+        self._ddl.end(table, ALTER_TABLE, words, effect)
+        return True
+
+    def _drop(
+        self, dictionary: SysDictionary, table: SimTable, intcol: int, *, renumbers: bool
+    ) -> SimVirtual:
         dictionary.delete(self._rows, "COL$", (table.obj, intcol))
         is_last = intcol == table.next_intcol - 1
         old = table.virtual.pop(intcol)
@@ -100,11 +125,7 @@ class ComputedColumns:
             table.free_intcols = {at - (at > intcol) for at in table.free_intcols}
         elif not is_last:
             table.free_intcols.add(intcol)
-        effect = DdlEffect(VIRTUAL_COLUMN, table, names=(old.name, ""))
-        self._ddl.end(
-            *(table, ALTER_TABLE, f"ALTER TABLE {table.name} DROP COLUMN {old.name}", effect)
-        )
-        return True
+        return old
 
     def _end(self, table: SimTable, words: str, column: SimVirtual, old_name: str) -> None:
         base = table.columns[column.base].name
@@ -112,6 +133,36 @@ class ComputedColumns:
             *(VIRTUAL_COLUMN, table), names=(old_name, column.name), virtual=(column.form, base)
         )
         self._ddl.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+
+    # --- function-based indexes, each with a hidden virtual column ---
+
+    def create_expression_index(self, table: SimTable, place: int) -> bool:
+        """CREATE INDEX on an expression with the column at `place`, from 0."""
+        dictionary = self._ddl.begin(table)
+        if dictionary is None:
+            return False
+        intcol, obj = table.next_intcol, self._tx.container.take_object()
+        kind = table.columns[place].type
+        form = "plus one" if kind.type_code == NUMBER else "upper"
+        column = SimVirtual(f"SYS_NC{intcol:05d}$", kind, place, form, obj)
+        table.virtual[intcol] = column
+        table.free_intcols.discard(intcol)
+        dictionary.add_virtual(self._rows, table, intcol, INDEXED_EXPRESSION)
+        dictionary.create_index(self._rows, table, obj, intcol, FUNCTIONAL)
+        words = f"CREATE INDEX IX{obj} ON {table.name} ({column.expression(table)})"
+        self._ddl.end(table, CREATE_INDEX, words, DdlEffect(BESIDE, table))
+        return True
+
+    def drop_expression_index(self, table: SimTable, intcol: int, *, renumbers: bool) -> bool:
+        """DROP INDEX, with its virtual column; `renumbers` as for `drop_virtual`."""
+        dictionary = self._ddl.begin(table)
+        if dictionary is None:
+            return False
+        obj = table.virtual[intcol].index
+        dictionary.drop_index(self._rows, obj)
+        self._drop(dictionary, table, intcol, renumbers=renumbers)
+        self._ddl.end(table, DROP_INDEX, f"DROP INDEX IX{obj}", DdlEffect(BESIDE, table))
+        return True
 
     # --- columns with a sequence ---
 

@@ -254,7 +254,7 @@ class DdlStatements:
         if dictionary is None:
             return False
         obj = self._tx.container.take_object()
-        dictionary.create_index(self._rows, table, obj, place)
+        dictionary.create_index(self._rows, table, obj, table.intcol(place))
         table.beside.indexes[obj] = place
         words = f"CREATE INDEX IX{obj} ON {table.name} ({table.columns[place].name})"
         self.end(table, CREATE_INDEX, words, DdlEffect(BESIDE, table))

@@ -58,6 +58,7 @@ ROWS_INDEX: Final = 4
 LOB_INDEX: Final = 8
 UNIQUE: Final = 0x1
 PARTITIONED_INDEX: Final = 0x2
+FUNCTIONAL: Final = 0x10
 """IND$.TYPE# of the index that contains a table's rows, and of a LOB index; bits of IND$.PROPERTY.
 """
 
@@ -269,15 +270,19 @@ class SysDictionary:
         self.insert(session, "CDEF$", con=con, obj=table.obj, type=kind, **told)
 
     def create_index(
-        self, session: RowStatements | None, table: SimTable, obj: int, place: int
+        self,
+        session: RowStatements | None,
+        table: SimTable,
+        obj: int,
+        intcol: int,
+        bits: int = 0,
     ) -> None:
-        """Insert the rows of an index on the column at `place` (from 0)."""
+        """Insert the rows of an index on the column with an INTCOL#, and bits of its PROPERTY."""
         self._insert_object(session, obj, obj, f"IX{obj}", INDEX)
         self.insert(
             session, "IND$", obj=obj, data_obj=obj, bo=table.obj, type=NORMAL_INDEX, flags=0,
-            property=0,
+            property=bits,
         )  # fmt: skip
-        intcol = table.intcol(place)
         self.insert(session, "ICOL$", obj=obj, bo=table.obj, int_col=intcol, pos=1)
 
     def drop_index(self, session: RowStatements, obj: int) -> None:
@@ -420,6 +425,8 @@ class SysDictionary:
             named["con"] for _, named in self._rows["CDEF$"].values() if named["obj"] == table.obj
         }
         for index in list(table.beside.indexes):
+            self.drop_index(session, index)
+        for index in (one.index for one in table.virtual.values() if one.index):
             self.drop_index(session, index)
         for sequence in table.beside.sequences.values():
             self.delete(session, "OBJ$", (sequence,))

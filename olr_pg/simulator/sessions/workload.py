@@ -72,8 +72,9 @@ ONE_RECORD: Final = 0.1
 
 BESIDE_STATEMENTS: Final = (
     *("comment", "comment", "create_index", "drop_index", "add_check", "switch_check"),
+    *("create_expression_index", "drop_expression_index"),
 )
-"""Methods of `DdlStatements` that change neither rows nor columns."""
+"""Methods of `DdlStatements` and `ComputedColumns` that change neither rows nor visible columns."""
 
 COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
 """Methods of `DdlStatements` that alter a column."""
@@ -197,7 +198,7 @@ def _computed_statements(table: SimTable) -> list[str]:
     """Return the methods of `ComputedColumns` that a table allows."""
     return [
         *["add_virtual"] * bool(_bases(table)),
-        *["alter_virtual", "alter_virtual", "drop_virtual"] * bool(table.virtual),
+        *["alter_virtual", "alter_virtual", "drop_virtual"] * bool(table.user_virtual),
         *["add_numbered"] * (3 if not table.live else 0),
         *["drop_identity"] * bool(table.beside.sequences),
     ]
@@ -569,7 +570,7 @@ class RandomWorkload:
             session.ddl.set_unused(table, at)
 
     def _compute_column(self, statement: str, session: SimSession, table: SimTable) -> None:
-        rng, computed, virtual = self._rng, session.computed, table.virtual
+        rng, computed, virtual = self._rng, session.computed, table.user_virtual
         name = f"V{rng.randrange(1_000_000)}"
         if statement == "add_virtual":
             if len(table.columns) + len(virtual) < LEAF_COLUMNS_MAX:
@@ -628,6 +629,15 @@ class RandomWorkload:
             ddl.drop_index(table, rng.choice(list(beside.indexes)))
         elif statement == "switch_check" and beside.checks:
             ddl.switch_check(table, rng.choice(list(beside.checks)))
+        elif statement == "drop_expression_index":
+            hidden = sorted(table.virtual.keys() - table.user_virtual.keys())
+            if hidden:
+                intcol, renumbers = rng.choice(hidden), rng.random() < 0.5
+                session.computed.drop_expression_index(table, intcol, renumbers=renumbers)
+        elif statement == "create_expression_index":
+            bases = [at for at in _bases(table) if at in short and not table.is_computed_from(at)]
+            if bases:
+                session.computed.create_expression_index(table, rng.choice(bases))
         elif statement in ("create_index", "add_check"):
             taken = {*beside.indexes.values(), *table.key}
             taken |= {at for at, _ in beside.checks.values()}
