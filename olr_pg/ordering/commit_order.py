@@ -35,6 +35,8 @@ class CommitOrder:
 
     Attributes:
         left_scn: every transaction that commits below this SCN was released or left out.
+        given_scn: the highest commit SCN of the released transactions and faults; -1 before the
+            first one.
         left_out: the faults that were released last.
         is_again: the current split is decoded again, so its transactions may already be released.
             Otherwise a transaction that commits below `left_scn` is an error.
@@ -45,6 +47,7 @@ class CommitOrder:
         self._faults: list[RowFault] = []
         self._last: CommitKey | None = None
         self.left_scn = 0
+        self.given_scn = -1
         self.left_out: list[RowFault] = []
         self.is_again = False
 
@@ -120,6 +123,9 @@ class CommitOrder:
         released, self._runs = split_runs(self._runs, limit)
         if released:
             self._last = max(run.last_key for run in released)
+            self.given_scn = max(self.given_scn, self._last[0])
+        if self.left_out:
+            self.given_scn = max(self.given_scn, self.left_out[-1].commit_scn)
         return [run for of_view in by_view(released).values() for run in in_commit_order(of_view)]
 
     def abandon(self, scn: int) -> None:
@@ -129,6 +135,7 @@ class CommitOrder:
         self._runs, _ = split_runs(self._runs, scn)
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
         self.left_scn = min(self.left_scn, scn)
+        self.given_scn = min(self.given_scn, scn - 1)
         if self._last is not None and self._last[0] >= scn:
             # No transaction of the new incarnation, which begins at `scn`, was released yet.
             self._last = scn, CommitPosition(0, 0, 0, 0, 0)

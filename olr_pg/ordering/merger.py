@@ -205,6 +205,13 @@ class Merger:
         return self._order.left_scn
 
     @property
+    def given_scn(self) -> int:
+        """The highest commit SCN of the released transactions, faults and dictionary changes; -1
+        before the first one. `left_scn` is higher if nothing was committed for some time.
+        """
+        return max(self._order.given_scn, self._dictionary.given_scn)
+
+    @property
     def left_out(self) -> list[RowFault]:
         """The faults that were released with the last transactions."""
         return self._order.left_out
@@ -563,6 +570,11 @@ class DictionaryOrder:
         """
         known = (t for t in self._waiting if t.commit_scn < limit)
         return sorted(known, key=lambda t: t.order)
+
+    @property
+    def given_scn(self) -> int:
+        """The highest commit SCN of the released transactions; -1 before the first one."""
+        return -1 if self._last is None else self._last[0]
 
     def release(self, limit: int) -> None:
         """Remove the transactions that commit below `limit`. Set `left` to those that were not

@@ -23,7 +23,7 @@ from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
 from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.new_incarnation import Incarnations
+from olr_pg.ordering.new_incarnation import Incarnations, behind_delivered
 from olr_pg.ordering.ready_transactions import by_view
 from olr_pg.ordering.release import Release
 from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
@@ -104,7 +104,8 @@ class DecodingRun:
         self._more_is_coming = False
         self._held_up: OlrPgError | None = None
         self._skipped: set[str] = set()
-        self._incarnations = Incarnations(self.merger)
+        self._starts = {feed: feed.open_scn for feed in feeds}
+        self._incarnations = Incarnations(self.merger, self._starts.values())
         self._admission = Admission(
             self.merger, parts.threads, self._scn, waits=parts.waits_for_beginning
         )
@@ -134,7 +135,7 @@ class DecodingRun:
     def _restore(self, recovery: RecoveryRun, image: NamedImage) -> None:
         restored = recovery.restore(image, self.merger.subscription)
         try:
-            logs = self._parts.logs.scan(self, self._scn, 0).logs
+            logs = self._parts.logs.scan(self, self._scn, self._promised_scn).logs
         finally:
             self._parts.logs.remove_reader(self)
         if restored is not None:
@@ -142,7 +143,7 @@ class DecodingRun:
             if orphaning is None:
                 self._reached = restored.marks
                 self._decoded.begin_at(restored.marks.values())
-                self._incarnations.restored(mark.log for mark in restored.marks.values())
+                self._incarnations.restored(restored.marks.values())
                 self.merger.restore(restored.state)
             else:
                 first_scn = orphaning.header.first_scn
@@ -273,7 +274,7 @@ class DecodingRun:
     def _new_logs(self) -> list[ArchivedLog]:
         """Return the logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
-        scan = self._parts.logs.scan(self, delivered, self._left_scn)
+        scan = self._parts.logs.scan(self, delivered, self._promised_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
         lasting = [one for one in scan.unusable if one.code != Code.LOG_ON_ITS_WAY]
@@ -287,7 +288,7 @@ class DecodingRun:
         database = self._parts.logs.source.database
         stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)
         self.progress.scanned(stream, self._parts.logs.unseen_since, self._parts.logs.answered_at)
-        self._incarnations.limit(stream.logs)
+        self._limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)
         if self._parts.logs.source.is_online:
@@ -307,6 +308,28 @@ class DecodingRun:
         ):
             self._held_up = None
         return logs
+
+    @property
+    def _promised_scn(self) -> int:
+        """The SCN below which a restart delivers no transaction: transactions were delivered up to
+        it, or a checkpoint has passed it while nothing was committed.
+        """
+        return max([self._left_scn, *(feed.saved_scn for feed in self.feeds)])
+
+    def _limit(self, logs: Iterable[ArchivedLog]) -> None:
+        """Hold everything back from the SCN on at which a RESETLOGS has orphaned the redo of the
+        incarnation that is read.
+        """
+        scn = self._incarnations.limit(logs)
+        if scn is not None:
+            for feed in self._begun_before(scn):
+                feed.limit_open(scn)
+
+    def _begun_before(self, scn: int) -> list[Feed]:
+        """Return the targets for which the run began at an SCN or before it. The others were
+        beyond it already, in a later incarnation.
+        """
+        return [feed for feed in self.feeds if self._starts[feed] <= scn]
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
         """Stop waiting for redo threads that are closed in the source and were read to their
@@ -333,8 +356,12 @@ class DecodingRun:
                 self._until.see_log(log)
         self._note_decoding()
         scn = self._incarnations.begin(logs[0])
-        if scn is not None and not self._begin_incarnation(scn):
-            return False
+        if scn is not None:
+            saved = max((feed.saved_scn for feed in self._begun_before(scn)), default=-1)
+            if saved > scn:
+                raise behind_delivered(logs[0], saved)
+            if not self._begin_incarnation(scn):
+                return False
         sources = thread_splits(logs, self._decoded.goes_on_at)
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
@@ -409,7 +436,7 @@ class DecodingRun:
             return False
         _log.info("discarding redo that a RESETLOGS made invalid", resetlogs_scn=scn)
         self.merger.abandon(scn)
-        for feed in self.feeds:
+        for feed in self._begun_before(scn):
             feed.abandon(scn)
         if self._recovery is not None:
             self._recovery.abandoned()
@@ -420,7 +447,7 @@ class DecodingRun:
 
         Until a transaction is queued, `Feed.open_scn` is at or below its begin SCN.
         """
-        if released or left_out:
+        if released or left_out or self.merger.left_dictionary:
             # Record this SCN before the delivery: if the source is opened with RESETLOGS before the
             # next scan, the scan must know what was delivered.
             self._left_scn = self.merger.left_scn

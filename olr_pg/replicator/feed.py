@@ -89,6 +89,8 @@ class Feed:
         passed_scn: all transactions that began at `start_scn` or later and commit at or before this
             SCN are queued or were already confirmed.
         told: the events of tables that the queue has received.
+        saved_scn: the highest SCN that the target's checkpoint had in this session; -1 if unknown.
+            A restart does not deliver transactions that began before it.
     """
 
     delivery: FeedTarget
@@ -100,6 +102,7 @@ class Feed:
     passed_scn: int = -1
     resumed: bool = False
     told: PublishedEvents = field(default_factory=PublishedEvents)
+    saved_scn: int = -1
 
     @property
     def names(self) -> frozenset[str]:
@@ -141,6 +144,12 @@ class Feed:
         """Record that everything that commits at or before this SCN was queued."""
         self.passed_scn = max(self.passed_scn, scn)
         self.queue.pass_scn(scn)
+
+    def limit_open(self, scn: int) -> None:
+        """Record that the redo from `scn` on is orphaned, so that transactions of a new incarnation
+        can begin at `scn`.
+        """
+        self.open_scn = min(self.open_scn, scn)
 
     def abandon(self, scn: int) -> None:
         """Record that a RESETLOGS has orphaned the redo from `scn` on. The new incarnation

@@ -130,7 +130,8 @@ class Delivery:
         """
         assert self._chosen is not None  # the protocol requires TableList first
         queue = ReadyQueue(*self._bounds, self._backlog, self.told)
-        feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed)
+        saved = scn if resumed else -1
+        feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed, saved_scn=saved)
         self.drained.clear()
         self.failure = None
         try:
@@ -172,6 +173,8 @@ class Delivery:
 
     def saved(self, scn: int, image: str | None) -> None:
         """See `server.replication_source.ReplicationSource.saved`."""
+        if self._feed is not None:
+            self._feed.saved_scn = max(self._feed.saved_scn, scn)
         if self._decoder.recovery is not None:
             self._decoder.recovery.saved(self.name, scn, image)
 

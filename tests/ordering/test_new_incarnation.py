@@ -22,9 +22,10 @@ from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.recovery_runs import split_transactions
 from tests.replicator.scripted_source import SHOP, Delivered, Rac, Reader, ScriptedSource, make_rac
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.dictionary.model import Snapshot
@@ -177,6 +178,25 @@ class Mistake:
         source.logs = [replace(old, end_scn=self.scn)]
         return source
 
+    def source_read_to_its_end(
+        self, mistake: Callable[[DdlSource], object]
+    ) -> tuple[ScriptedSource, ArchivedLog]:
+        """A source that was not opened with RESETLOGS yet, and its log before the mistake."""
+        parent = self.parent
+        parent.threads[0].switch()
+        for _ in range(20):
+            parent.instance.advance_scn()
+        mistake(parent)
+        for _ in range(200):
+            parent.instance.advance_scn()
+        parent.finish()
+        logs = discover_logs([str(parent.directory / "logs")])
+        assert [log.header.first_scn >= self.scn for log in logs] == [False, True]
+        assert parent.snapshot is not None
+        source = ScriptedSource(with_new_incarnation(parent.snapshot))
+        source.logs = logs
+        return source, logs[0]
+
     def source_with_open(self) -> ScriptedSource:
         """One more transaction is open when it goes wrong; the new incarnation has begun."""
         cells = [sys_cell(9), sys_cell("nine")]
@@ -199,6 +219,61 @@ def test_orphaned_ddl_is_not_followed(tmp_path: Path) -> None:
         reader.settle()
         assert reader.failure() is None
         assert len(reader.take()) == 2
+
+
+@pytest.mark.parametrize("has_ddl", [False, True])
+def test_quiet_redo_that_was_read_before_the_resetlogs_is_given_up(
+    tmp_path: Path, has_ddl: bool
+) -> None:
+    """Nothing of it was delivered, but the run has read it to its end."""
+    made = Mistake(tmp_path)
+    cells = [sys_cell(9), sys_cell("nine")]
+    source, old = made.source_read_to_its_end(
+        lambda parent: (
+            parent.drop("A") if has_ddl else parent.open_session().insert(parent.tables["A"], cells)
+        )
+    )
+    with Reader(source, query=SHOP) as reader:
+        reader.settle()
+        assert len(reader.take()) == 1
+        source.logs = [old, made.new]
+        reader.settle()
+        failure = reader.failure()
+        if has_ddl:  # the applier may have dropped the table
+            assert failure is not None
+            assert failure.code == 7020
+        else:
+            assert failure is None
+            assert len(reader.take()) == 2
+            assert reader.delivery.open_scn() > made.scn
+
+
+def test_a_checkpoint_behind_the_resetlogs_stops_hard(tmp_path: Path) -> None:
+    """A restart at the checkpoint would skip what the new incarnation began before it."""
+    made = Mistake(tmp_path)
+    source, _ = made.source_read_to_its_end(lambda _: None)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for log in source.logs:
+        shutil.copy(log.path, logs)
+
+    def database() -> OfflineDatabase:
+        lineage = Lineage(tmp_path / "incarnation.json")
+        return OfflineDatabase(source.snapshot, [str(logs)], poll_seconds=0.01, lineage=lineage)
+
+    with Reader(database(), query=SHOP) as reader:
+        reader.take_begin()
+        wait_until(lambda: reader.delivery.open_scn() > made.scn)
+        saved = reader.delivery.open_scn()
+        reader.delivery.saved(saved, None)  # all is confirmed
+        shutil.copy(made.new.path, logs)
+        wait_until(lambda: reader.failure() is not None)
+        failure = reader.failure()
+        assert failure is not None
+        assert failure.code == 7020
+    with pytest.raises(OlrPgError) as caught, Reader(database(), saved, query=SHOP, resumed=True):
+        pass
+    assert caught.value.code == 7020
 
 
 def test_what_was_open_is_dropped_and_accounted_for(tmp_path: Path) -> None:
