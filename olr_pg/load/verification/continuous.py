@@ -90,6 +90,11 @@ _RANGES_WITHOUT_INDEX: Final = 64
 whole table for each range.
 """
 
+_EXTRA_CHECKED_MAX: Final = 1_000
+"""Maximum number of extra rows of a range that are looked for in the source, with a statement each.
+If the two sides order keys differently, the source has many of them.
+"""
+
 _LATER_TRIES: Final = 6
 
 _HOUR: Final = 3600.0
@@ -441,7 +446,7 @@ class ContinuousVerification:
                 break
             self._pause(LAG_SECONDS)
         rest = confirmed(found.differences, again.differences)
-        if key is not None and any(key.is_doubtful(one.key) for one in rest):
+        if key is not None and _is_misplaced(source, again.scn, key, rest):
             return _Outcome(again.scn, again.source_rows, doubtful=True)
         told, lines, lacking = self._told(again._replace(differences=rest))
         mended = self._mend(again, told) if told and self._mending else 0
@@ -525,6 +530,24 @@ class ContinuousVerification:
         ]
         told_lines = (head, *(line for _, line in told)) if told else ()
         return [one for one, _ in told], told_lines, len(left_out)
+
+
+def _is_misplaced(
+    source: SourceTable, scn: int, key: TableKey, rows: Sequence[RowDifference]
+) -> bool:
+    """Return whether the two sides may have put some of these rows into different ranges.
+
+    If the source has a row with the key of an extra row, it orders keys in another way than the
+    target, for example because the column has a linguistic collation. The row must not be deleted.
+    """
+    if any(key.is_doubtful(one.key) for one in rows):
+        return True
+    extra = (one.key for one in rows if one.kind == EXTRA)
+    cuts = key.cuts_at(islice(extra, _EXTRA_CHECKED_MAX))
+    if not cuts or source.data.within is None:
+        return False
+    parts = source.data.within(scn, cuts).partitions
+    return any(True for part in parts for _ in part.batches())
 
 
 def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDifferences:

@@ -37,11 +37,11 @@ from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, placeholder
-from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
+from olr_pg.oracle.key_cuts import KeyBound, KeyCut, KeyValue, key_cuts
 from olr_pg.oracle.text_bytes import TEXT_OF_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from psycopg import Connection
 
@@ -202,6 +202,18 @@ class TableKey:
         names = [column.name for column in self._source]
         bounds = (None if one is None else self._bound(one) for one in (part.after, part.upto))
         return key_cuts(names, *bounds)
+
+    def cuts_at(self, images: Iterable[bytes]) -> tuple[KeyCut, ...]:
+        """Return the conditions with which the source reads the rows with exactly these keys. Keys
+        that Oracle cannot store are left out.
+        """
+        names = tuple(column.name for column in self._source)
+        keys = (self._bound(image) for image in images)
+        return tuple(
+            KeyCut(names, tuple(KeyBound("=", value) for value in key))
+            for key in keys
+            if key is not None
+        )
 
     def is_doubtful(self, image: bytes) -> bool:
         """Return whether the two sides may order this key differently.

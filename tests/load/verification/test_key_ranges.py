@@ -22,9 +22,10 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
 from olr_pg.load.verification.continuous import Budget, ContinuousVerification, Mending
 from olr_pg.load.verification.differences import read_differences
+from olr_pg.load.verification.key_ranges import TableKey
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
-from olr_pg.oracle.key_cuts import KeyValue, key_cuts
+from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.config.model import Config
+    from olr_pg.load.verification.key_ranges import KeyRange
     from olr_pg.monitor.proofs import Proof
 
 _DAY = datetime(2020, 2, 25)  # noqa: DTZ001 - Oracle's have no zone
@@ -369,6 +371,32 @@ def test_no_range_ends_at_a_key_that_the_two_sides_order_differently(
             ends = [key.next_range(None, rows).upto for rows in range(1, len(words))]
     assert [str(end, "utf-8")[12:] for end in ends if end] == [*words[:6], "b"]
     assert walked.walk(["TABS"])[-1].is_equal
+
+
+def test_a_row_that_the_source_has_in_another_range_is_not_deleted(
+    walked: Walked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if Oracle ordered the key by a linguistic collation."""
+    walked.make(["NUMBERS"])
+    exact = TableKey.cuts
+
+    def shifted(self: TableKey, part: KeyRange) -> tuple[KeyCut, ...]:
+        return tuple(
+            cut._replace(bounds=tuple(one._replace(operator=one.operator[0]) for one in cut.bounds))
+            for cut in exact(self, part)
+        )  # the source lacks the last row of each range
+
+    monkeypatch.setattr(TableKey, "cuts", shifted)
+    with sources.open_tables(walked.config(["NUMBERS"])) as source:
+        settings = sources.target_settings(
+            walked.config(["NUMBERS"]), source.snapshot, walked.database
+        )
+        one = ContinuousVerification(
+            settings, source, walked.folder, no_session, Mending(100), pause=walked.pauses.append
+        )
+        proof = one.prove(*source.choose(()))
+    # It was compared as a whole.
+    assert (proof.failure, proof.is_equal, proof.mended, proof.rows) == ("", True, 0, ROWS)
 
 
 def test_no_row_is_mended_by_an_old_definition(walked: Walked) -> None:
