@@ -1544,6 +1544,14 @@ class Code(IntEnum):
         " in the target was lost. Do not let another client use this port, and always"
         " restore the schema olr_pg together with the tables",
     )
+    START_AFTER_TARGET = _Entry(
+        5151,
+        "`apply.start-scn` is after the SCN that the target requires, and the saved SCN is lost",
+        "stop the appliance, remove `checkpoint.json`, set `apply.start-scn` to the SCN that the"
+        " target requires, and start again: changes that were applied are skipped. If the logs from"
+        " that SCN on are lost, compare the tables with `olr-pg verify`, and load those that differ"
+        " again",
+    )
     LOB_STOPS_TABLE = _Entry(
         5155,
         "the redo does not contain the whole LOB value, and `apply.incomplete-lobs`"

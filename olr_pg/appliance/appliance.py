@@ -48,6 +48,7 @@ from olr_pg.applier.settings import (
     not_translated,
 )
 from olr_pg.applier.target import applied_file as applied
+from olr_pg.applier.target.source_position import SourceLogs
 from olr_pg.applier.target.way_back_lives import known_ledgers
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.config.model import MIB, SHUTDOWN_SECONDS, NamedTarget
@@ -365,7 +366,7 @@ def _open(
             tables,
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
-            decoder.logs.current_scn,
+            SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
             {} if created is None else created.known,
         )
         delivery.told = applier.wake

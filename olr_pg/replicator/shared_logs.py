@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.capture.wanted_logs import check_beginning
 from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
@@ -101,6 +102,18 @@ class SharedLogs:
         """Return an SCN that the source has reached (`SourceDatabase.current_scn`)."""
         with self._lock:
             return self.source.current_scn()
+
+    def check_from(self, scn: int) -> None:
+        """Check that the oldest log of every redo thread begins at `scn` or before it.
+
+        Raises:
+            OlrPgError: 2010, it begins later; or any error of the source.
+        """
+        reader = object()
+        try:
+            check_beginning(self.scan(reader, 0, 0).logs, scn)
+        finally:
+            self.remove_reader(reader)
 
     def has_news(self) -> bool:
         """Return whether an online log has grown (`SourceDatabase.has_news`)."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from olr_pg.capture.logs import LogScan
+from olr_pg.errors import OlrPgError
 from olr_pg.observability.steady_time import steady_time
 from olr_pg.replicator.shared_logs import SharedLogs
 
@@ -95,3 +98,20 @@ def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> N
     found = steady_time()
     logs.scan("one", 1, 1)
     assert end <= logs.unseen_since <= found
+
+
+def test_the_oldest_log_of_each_thread_must_begin_early_enough() -> None:
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    heads = [
+        SimpleNamespace(thread=t, first_scn=scn, sequence=9, resetlogs_scn=1)
+        for t, scn in ((1, 40), (2, 60))
+    ]
+    found: Any = tuple(SimpleNamespace(header=head, next_scn=99) for head in heads)
+    scan = LogScan(found, (), (), None)
+    source.scan = lambda scn, delivered_scn: scan  # type: ignore[method-assign]
+    logs.check_from(60)
+    with pytest.raises(OlrPgError, match=r"OLR-02010.*60.*50"):
+        logs.check_from(50)
+    with pytest.raises(OlrPgError, match=r"OLR-02010.*40.*30"):
+        logs.check_from(30)

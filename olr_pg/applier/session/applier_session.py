@@ -47,7 +47,7 @@ from olr_pg.applier.target.ledger import (
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
 from olr_pg.applier.target.set_aside import set_aside
-from olr_pg.applier.target.source_position import check_not_ahead
+from olr_pg.applier.target.source_position import SourceLogs, check_not_ahead
 from olr_pg.applier.target.statement_watch import StatementWatch
 from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth
@@ -97,7 +97,7 @@ class Applier:
             None, the applier connects to the address in the settings.
         is_saved_here: returns whether the server's saved position was confirmed by this applier. If
             it returns False, another client may have confirmed it.
-        source_scn: returns an SCN that the source has reached; None if unknown.
+        source_logs: answers questions about the redo of the source.
         created: tables that need no initial load, because they were created while their redo was
             read, by ``OWNER.NAME``.
 
@@ -111,11 +111,11 @@ class Applier:
         source_tables: Sequence[Table] = (),
         connect: Callable[[], ServerLink] | None = None,
         is_saved_here: Callable[[], bool] = lambda: False,
-        source_scn: Callable[[], int | None] = lambda: None,
+        source_logs: SourceLogs = SourceLogs(),  # noqa: B008 - it is frozen
         created: Mapping[str, Created] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
-        self._source_scn = source_scn
+        self._source_logs = source_logs
         self._created = created
         self._is_saved_here = is_saved_here
         self._connect = connect or partial(_connect, settings.host, settings.port)
@@ -323,6 +323,7 @@ class Applier:
             look_at_target=self._look_at_target,
             is_paused=lambda: self._pauses.whole is not None,
             is_saved_here=self._is_saved_here,
+            check_logs=self._source_logs.check_from,
         )
         try:
             workers.start()
@@ -423,7 +424,9 @@ class Applier:
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
-        check_not_ahead(connection, subscription, self._source_scn, targets, self._stop)
+        check_not_ahead(
+            connection, subscription, self._source_logs.current_scn, targets, self._stop
+        )
         register(connection, subscription, self._settings.known_ledgers)
         set_aside(
             connection,

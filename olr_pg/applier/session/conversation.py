@@ -81,6 +81,7 @@ class Conversation:
         look_at_target: reads states from the target; called periodically.
         is_paused: returns whether the subscription was paused at the last call of `look_at_target`.
         is_saved_here: returns whether the server's saved position was confirmed by this applier.
+        check_logs: raises an error if the oldest available log begins after this SCN.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Conversation:
         look_at_target: Callable[[], None],
         is_paused: Callable[[], bool],
         is_saved_here: Callable[[], bool],
+        check_logs: Callable[[int], None],
     ) -> None:
         self._settings = settings
         self._target = target
@@ -111,6 +113,7 @@ class Conversation:
         self._look_at_target = look_at_target
         self._is_paused = is_paused
         self._is_saved_here = is_saved_here
+        self._check_logs = check_logs
         self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
         is_stream = settings.consistency is Consistency.TRANSACTION
         self._distribution = Distribution(workers, tables, is_stream=is_stream)
@@ -142,7 +145,8 @@ class Conversation:
 
         Raises:
             OSError: the server cannot be reached.
-            OlrPgError: 5012, the server refuses; 5024, the target has lost transactions.
+            OlrPgError: 5012, the server refuses; 5024, the target has lost transactions; 2010, the
+                server has lost its saved SCN, and the oldest log begins too late.
             psycopg.Error: the target cannot be queried.
         """
         self._forget()
@@ -168,6 +172,8 @@ class Conversation:
                 # that committed before the image, even if the image has the same start SCN.
                 self._exchange.decline_image()
             start = self._positions.start(saved.scn, self._settings.start_scn, is_own=is_own)
+            if saved.scn is None:
+                self._positions.check_begin(start, self._check_logs)
             self._exchange.ask(StartScn(start))
             self._positions.started(start)
 
@@ -578,6 +584,37 @@ class NotedPositions:
         )
         self._disbelieved = saved_scn
         return own
+
+    def check_begin(self, start_scn: int, check_logs: Callable[[int], None]) -> None:
+        """Check that a start without a saved SCN does not skip changes that the target lacks.
+
+        If the server's checkpoint was lost, only the target knows from which SCN it needs redo. A
+        start at the oldest log fails if this log begins later. If the configuration names a later
+        SCN, log a warning: an operator may have chosen it because older logs are lost.
+
+        Raises:
+            OlrPgError: 2010, the oldest log begins after the SCN.
+            psycopg.Error: the target cannot be queried.
+        """
+        if self.handover.scn and self.handover.covers_all:
+            return  # no table needs redo from before its load
+        needed = self._target.use(lambda c: noted_start(c, self._subscription))
+        if needed is None or 0 < start_scn <= needed:
+            return
+        if start_scn == 0:
+            check_logs(needed)
+            return
+        error = OlrPgError(
+            Code.START_AFTER_TARGET,
+            f"the server starts at SCN {start_scn}, but the target requires all changes from SCN"
+            f" {needed} on",
+            subscription=self._subscription,
+        )
+        _log.warning(
+            "changes between the target's position and `apply.start-scn` may be missing",
+            reason=str(error),
+            action=error.action,
+        )
 
     def started(self, scn: int) -> None:
         """Record that the server delivers all transactions that began at this SCN or later."""

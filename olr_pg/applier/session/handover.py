@@ -75,8 +75,8 @@ class Handover(NamedTuple):
             nothing to hand over.
         start_scn: the SCN at which replication must start for these loads; 0 to start with the
             oldest log.
-        covers_all: whether every table of the subscription was loaded, so that no table needs redo
-            before `start_scn`.
+        covers_all: whether these are loads of every table of the subscription, so that no table
+            needs redo before `start_scn`.
         tables: the loaded tables.
     """
 
@@ -125,7 +125,7 @@ def read_handover(
     return Handover(
         max(scn for _, scn, *_ in pending),
         min(start for _, _, start, *_ in pending),
-        bool(tables) and set(tables) <= {row[0] for row in loads},
+        bool(tables) and set(tables) <= {row[0] for row in pending},
         frozenset(name for name, *_ in pending),
     )
 

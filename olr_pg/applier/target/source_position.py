@@ -1,4 +1,5 @@
-"""Checks that the source is not behind the target.
+"""Checks that the source is not behind the target, and that it still has the redo that the target
+lacks.
 
 If the source is a clone (which keeps the DBID) or was restored to an earlier point in time, the
 target can contain commits with higher SCNs than the source has reached. New changes of the source
@@ -8,7 +9,7 @@ with lower SCNs would then be skipped as if they were already applied.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 
@@ -29,6 +30,18 @@ SELECT source_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s)
 ORDER BY commit_scn DESC, source_table LIMIT 1
 """
+
+
+class SourceLogs(NamedTuple):
+    """What the applier asks about the redo of the source. The defaults know nothing.
+
+    Attributes:
+        current_scn: returns an SCN that the source has reached; None if unknown.
+        check_from: raises an error (2010) if the oldest available log begins after this SCN.
+    """
+
+    current_scn: Callable[[], int | None] = lambda: None
+    check_from: Callable[[int], None] = lambda _: None
 
 
 def check_not_ahead(

@@ -81,3 +81,28 @@ def test_a_load_starts_further_back_than_either(target: KeptConnection) -> None:
     one = positions(target, scn=90, start_scn=30)
     assert one.start(60, 0, is_own=True) == 30
     assert one.start(10**9, 80, is_own=False) == 30
+
+
+def _needs(target: KeptConnection, start: int, **handover: Any) -> list[int]:
+    """From which SCN on the source must have its logs."""
+    asked: list[int] = []
+    positions(target, **handover).check_begin(start, asked.append)
+    return asked
+
+
+def test_without_a_saved_scn_the_oldest_log_must_reach_back_to_the_target(
+    target: KeptConnection,
+) -> None:
+    assert _needs(target, 0) == []  # a first run
+    earlier = positions(target)
+    earlier.saved(50)
+    earlier.note()
+    with capture_logs() as lines:
+        assert _needs(target, 0) == [50]
+        assert _needs(target, 0, scn=90, start_scn=80) == [50]
+        assert _needs(target, 80, scn=90, start_scn=80, covers_all=True) == []
+        assert _needs(target, 50) == []
+    assert lines == []
+    with capture_logs() as lines:
+        assert _needs(target, 51) == []
+    assert [line["reason"][:9] for line in lines] == ["OLR-05151"]
