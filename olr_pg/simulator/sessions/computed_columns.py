@@ -172,6 +172,8 @@ class ComputedColumns:
         """
         if identity and (table.beside.sequences or not self._tx.redo.has_container):
             return False  # ORA-30669; identity columns exist since 12.1
+        if table.live and not self._can_number(table):
+            return False
         dictionary = self._ddl.begin(table)
         if dictionary is None:
             return False
@@ -215,3 +217,11 @@ class ComputedColumns:
         words = f"ALTER TABLE {table.name} MODIFY ({old.name} DROP IDENTITY)"
         self._ddl.end(table, ALTER_TABLE, words, effect)
         return True
+
+    @staticmethod
+    def _can_number(table: SimTable) -> bool:
+        """Return whether the model can update all rows of a table: heap rows of one piece, which
+        store all columns.
+        """
+        has_defaults = any(column.default for column in table.columns)
+        return table.is_plain and not has_defaults and not any(row.chain for row in table.live)
