@@ -377,7 +377,7 @@ class Conversation:
         if lowest is not None:
             limit = min(limit, lowest - 1)
         if limit > self._positions.confirmed_scn:
-            self._applied.save_first()
+            self._applied.save()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
         # This is lower than the last received SCN if requests are in flight: their answers may

@@ -5,9 +5,9 @@ A restored backup lacks transactions that were already confirmed to the server, 
 standby that was behind when it was promoted. The server does not deliver these transactions again.
 The target alone cannot show this, because its ledger was restored together with its rows. So for
 each table, the applier records the commit SCN up to which transactions were on the target's disk,
-in memory and in a file beside the server's checkpoint. On each new connection, it compares this
-record with the ledger. Transactions that were not on disk yet are not recorded. So a killed applier
-or a crash of PostgreSQL does not look like a restore.
+in memory and in a file beside the server's checkpoint. It writes the file before each confirmation.
+On each new connection, it compares this record with the ledger. Transactions that were not on disk
+yet are not recorded. So a killed applier or a crash of PostgreSQL does not look like a restore.
 """
 
 from __future__ import annotations
@@ -152,33 +152,28 @@ class AppliedTables:
 
     def save(self) -> None:
         """Write the file if the record has changed. If this fails, log a warning: a restart can
-        still work, but detects less.
+        still work, but detects less. Only the session's thread calls this.
+
+        Call it before each confirmation: a restart trusts the server's saved SCN, so the file must
+        not know less than the server. If it did, a failover to a standby that lacks the last
+        transactions, together with the end of the applier, would lose them without a message.
         """
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:
                 return
-            file = _File(subscription=self._subscription, tables=self._tables)
-            try:
-                replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
-            except OSError as error:
-                if not self._is_told:
-                    _log.warning("could not save the applied positions", error=plain_reason(error))
-                self._is_told = True
-                return
-            self._is_told = False
-            self._saved = self._tables.copy()
-
-    def save_first(self) -> None:
-        """Write the file if it contains no record yet.
-
-        Call this before the first confirmation. If the applier is killed, a restart trusts the
-        server's saved SCN only if this file contains a record (`NotedPositions` in
-        `applier.session.conversation`).
-        """
+            tables = self._tables.copy()
+        # Write without the lock, because the workers add to the record meanwhile.
+        file = _File(subscription=self._subscription, tables=tables)
+        try:
+            replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
+        except OSError as error:
+            if not self._is_told:
+                _log.warning("could not save the applied positions", error=plain_reason(error))
+            self._is_told = True
+            return
+        self._is_told = False
         with self._lock:
-            is_first = not self._saved
-        if is_first:
-            self.save()
+            self._saved = tables
 
     def _read(self) -> dict[str, int]:
         if self._path is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -158,6 +159,27 @@ def test_a_target_that_is_put_back_while_it_runs(
     assert [error.code for error in caught] == [5024]
     assert 2 not in _ids(r)
     assert 3 not in _ids(r)
+
+
+def test_the_file_knows_what_is_confirmed(replication: Replication) -> None:
+    """Who is killed right after a confirmation, while a standby that is behind takes over, must not
+    start behind what the standby lacks.
+    """
+    r = replication
+    applier = Applier(r.settings(batch_milliseconds=1))
+    thread, _ = r.started(applier)
+    try:
+        for _ in range(3):
+            scn = _one_more(r)
+            r.script.put_rest()
+            while applier.confirmed_scn < scn:
+                assert thread.is_alive()
+                thread.join(0.001)
+            known = json.loads((r.folder / "applied.json").read_bytes())["tables"]
+            assert known == {"S.T": scn}
+    finally:
+        applier.stop()
+        thread.join()
 
 
 def test_a_table_that_is_loaded_anew_is_not_taken_for_one_put_back(
