@@ -1871,6 +1871,13 @@ class Code(IntEnum):
         " standby is a snapshot standby, convert it to a physical standby. The appliance continues"
         " by itself when both databases fit",
     )
+    IN_DOUBT = _Entry(
+        7046,
+        "a distributed transaction is in doubt: its changes are neither in the loaded rows nor in"
+        " the redo that is read after the load",
+        "wait until Oracle's process RECO or the transaction manager has ended it, or end it on the"
+        " source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'. Then load again",
+    )
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",

@@ -29,6 +29,7 @@ from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOU
 from olr_pg.oracle.facts import ReadableScn, read_readable_scn, read_scn, receives_redo
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
+from olr_pg.oracle.quiet_source import check_in_doubt
 from olr_pg.oracle.rowids import (
     RowidRange,
     ranges_by_extents,
@@ -231,13 +232,21 @@ class LiveTables:
                 raise OlrPgError(
                     _STANDBY, "according to V$DATABASE, the source is a physical standby"
                 )
+            if for_load:
+                self._check_in_doubt()
             now = read_moments(self._containers)
+            if for_load:  # an instance may have ended in between
+                self._check_in_doubt()
             self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
             self._dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
             self.snapshot: Snapshot = join(self._dictionaries)
         except BaseException:
             self.close()
             raise
+
+    def _check_in_doubt(self) -> None:
+        for one in self._containers.databases.values():
+            one.read("looking for distributed transactions in doubt", check_in_doubt)
 
     def close(self) -> None:
         """Close the connections."""
@@ -279,6 +288,7 @@ class LiveTables:
         """
         table = source.table
         # Open transactions of other containers do not affect this table.
+        self._check_in_doubt()
         moment = self._database_of(table).read("looking for open transactions", read_moment)
         now = self._same_definition(table, moment.scn)
         stored = replace(

@@ -24,6 +24,7 @@ from olr_pg.oracle.facts import read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
+from olr_pg.oracle.quiet_source import check_in_doubt
 from olr_pg.oracle.redo_source import RedoSource
 from olr_pg.oracle.standby_checks import check_standby
 from olr_pg.oracle.storage_checks import Storage
@@ -151,6 +152,10 @@ def check_oracle(
                     OlrPgError(Code.STANDBY_HIDES_TRANSACTIONS, "the source is a physical standby"),
                 )
             )
+        try:
+            oracle.read("looking for distributed transactions in doubt", check_in_doubt)
+        except OlrPgError as problem:
+            found.append(coded("oracle.in-doubt", problem))
         found += oracle.read(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),

@@ -125,7 +125,8 @@ LOG: Final = _table("V$LOG", "THREAD# FIRST_CHANGE#", "ARCHIVED STATUS")
 LOGFILE: Final = _table("V$LOGFILE", "GROUP#", "STATUS TYPE MEMBER")
 STANDBY_LOG: Final = _table("V$STANDBY_LOG", "GROUP#", "STATUS")
 THREAD: Final = _table("V$THREAD", "THREAD#", "STATUS ENABLED")
-TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
+TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN")
+PENDING: Final = _table("DBA_2PC_PENDING", "", "LOCAL_TRAN_ID STATE")
 EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
@@ -203,5 +204,6 @@ LOAD_VIEWS: Final = {
     EXTENTS: "a load divides tables by a sample of their rows instead of their extents",
     PARAMETER: "a load cannot report whether undo is kept long enough",
     UNDOSTAT: "a load cannot report whether undo is kept long enough",
+    PENDING: "a load and a cut-over do not notice distributed transactions that are in doubt",
 }
 """Views that a load reads if it can, and the consequence if it cannot."""

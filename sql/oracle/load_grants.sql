@@ -5,8 +5,9 @@
 --
 -- The script grants all tables that the schema contains now. Run it again after you create tables. Without
 -- DBA_EXTENTS, the load samples the tables' rows instead. Without V$PARAMETER and V$UNDOSTAT, the load
--- cannot report how much undo it needs. `olr-pg doctor --load` checks these grants. `olr-pg run` does not
--- need them: revoke them after the cut-over.
+-- cannot report how much undo it needs. Without DBA_2PC_PENDING, the load and the cut-over do not notice
+-- distributed transactions that are in doubt. `olr-pg doctor --load` checks these grants. `olr-pg run` does
+-- not need them: revoke them after the cut-over.
 
 SET VERIFY OFF
 SET SERVEROUTPUT ON
@@ -14,6 +15,7 @@ DEFINE olr_user = &1
 DEFINE olr_schema = &2
 
 GRANT SELECT ON SYS.DBA_EXTENTS TO &olr_user;
+GRANT SELECT ON SYS.DBA_2PC_PENDING TO &olr_user;
 GRANT SELECT ON SYS.V_$PARAMETER TO &olr_user;
 GRANT SELECT ON SYS.V_$UNDOSTAT TO &olr_user;
 

@@ -336,6 +336,20 @@ def test_a_standby_is_no_source_of_a_load(patient: Patient) -> None:
     assert "OLR-07041" in result.stderr
 
 
+def test_no_load_begins_beside_a_transaction_in_doubt(patient: Patient) -> None:
+    pending = {"LOCAL_TRAN_ID": "70.31.1376339", "STATE": "prepared"}
+    patient.live.state.catalogue.insert("DBA_2PC_PENDING", [pending])
+    assert patient.findings() == []
+    found = patient.findings(for_load=True)
+    finding = next(finding for finding in found if finding.check == "oracle.in-doubt")
+    assert "OLR-07046" in finding.what
+    assert "COMMIT FORCE" in finding.mend[0]
+    result = CliRunner().invoke(app, ["initial-load", "--config", str(patient.config())])
+    assert result.exit_code != 0
+    assert "OLR-07046" in result.stderr
+    assert "70.31.1376339" in result.stderr
+
+
 def set_property(live: LiveSource, name: str, value: str) -> None:
     live.state.catalogue.update(
         'UPDATE SYS.DATABASE_PROPERTIES SET "PROPERTY_VALUE" = ? WHERE "PROPERTY_NAME" = ?',

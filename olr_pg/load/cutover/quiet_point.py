@@ -179,7 +179,7 @@ class _Live:
                 name: one.read(doing, read_activity)
                 for name, one in self._containers.databases.items()
             }
-        active = [_words(name, one) for name, one in found.items() if one.transactions]
+        active = [text for name, one in found.items() for text in _words(name, one)]
         if active:
             raise OlrPgError(Code.SOURCE_NOT_QUIET, "; ".join(active))
         # All containers share the SCN of the database, and the containers are checked one after the
@@ -215,7 +215,10 @@ class _Live:
         return tuple(one for one in joined.structure.sequences if one.owner in owners)
 
 
-def _words(container: str, found: Activity) -> str:
+def _words(container: str, found: Activity) -> Iterator[str]:
     where = f" in {container}" if container else ""
-    number = counted(found.transactions, "open transaction")
-    return f"{number}{where}, the oldest since SCN {found.oldest}"
+    if found.transactions:
+        number = counted(found.transactions, "open transaction")
+        yield f"{number}{where}, the oldest since SCN {found.oldest}"
+    for one in found.in_doubt:
+        yield f"the distributed transaction {one}{where} is in doubt (DBA_2PC_PENDING)"
