@@ -1188,7 +1188,8 @@ class Code(IntEnum):
         "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
         " OWNER.NAME`. Or continue without these changes: run `olr-pg errors skip`, then find the"
         " rows that differ with `olr-pg verify --differences FILE`, and correct them with"
-        " `olr-pg repair --differences FILE --yes`",
+        " `olr-pg repair --differences FILE --yes`. If another appliance replicates other tables"
+        " under the same `apply.subscription`, give each its own",
     )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
