@@ -28,6 +28,7 @@ from olr_pg.applier.stopped.hold import (
     delete_held,
     first_held,
 )
+from olr_pg.applier.stopped.pausing import paused_tables
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.stopped.unfit_tables import unfit_reason
 from olr_pg.applier.target.ledger import ChangeCounts
@@ -121,7 +122,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
 
 class Replay:
-    """The steps of a table's replay; arguments as in `replay`."""
+    """The steps of a table's replay; arguments as in `replay`. A step of a paused table fails."""
 
     def __init__(self, connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
         self._connection = connection
@@ -170,6 +171,10 @@ class Replay:
         state = self._ledger.lock(self._connection)
         if not state.stopped:
             return Step(ended=True)
+        if self._table in paused_tables(self._connection, self._settings.subscription):
+            # An operator has paused the table before this replay, or during it.
+            paused = "no held change is applied until then"
+            return Step(error=OlrPgError(Code.TABLE_PAUSED, paused, table=self._table))
         found = self._first()
         if found is None:
             # This also resolves the row of the error table if the table stopped without a failed

@@ -71,13 +71,9 @@ UPDATE olr_pg.ledger SET held_source = %s
 WHERE subscription = %s AND source_table = %s AND held_source IS NULL
 """
 _GO_ON = """
-UPDATE olr_pg.ledger SET stopped = paused, held_source = NULL
+UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
 WHERE subscription = %s AND source_table = %s
 """
-"""Resumes a table after a replay. It stays stopped if an operator has paused it since the replay
-began.
-"""
-
 _TARGETS = """
 SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table

@@ -14,6 +14,7 @@ import pytest
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.pausing import (
     pause_all,
     pause_table,
@@ -24,6 +25,7 @@ from olr_pg.applier.stopped.pausing import (
 )
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import Code
 from tests.applier.seen import fails, held, rows
 
 Replication = Any  # tests/applier/conftest.py
@@ -145,6 +147,27 @@ def test_a_change_that_does_not_go_in_stops_the_table_once_it_is_resumed(
         assert error.code == 5008
         assert stopped_tables(connection, "olr_pg") == ["S.T"]
     assert rows(r) == [(1, 1, None)]
+
+
+def test_nothing_but_a_resume_applies_the_changes_of_a_paused_table(
+    replication: Replication,
+) -> None:
+    """Somebody skips an error of a table that somebody else has paused."""
+    r = replication
+    r.transaction(r.insert({"ID": 1, "V": "too long for a varchar(20)"}))
+    r.transaction(r.insert({"ID": 2}))
+    fails(r)
+    with target(r) as connection:
+        assert pause_table(connection, "olr_pg", "S.T", "s.t")
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        skip_error(connection, "olr_pg", error.id)
+        done = replay(connection, r.settings(), "S.T")
+        assert done.error is not None
+        assert done.error.code == Code.TABLE_PAUSED
+        assert rows(r) == []
+        assert unpause_table(connection, "olr_pg", "S.T")
+        assert replay(connection, r.settings(), "S.T").error is None
+    assert [row[0] for row in rows(r)] == [2]
 
 
 def test_a_paused_subscription_takes_and_confirms_nothing(replication: Replication) -> None:
