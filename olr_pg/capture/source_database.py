@@ -86,6 +86,11 @@ class SourceDatabase(Protocol):
             OlrPgError: the SCN cannot be stored.
         """
 
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """Return the SCN from which on a RESETLOGS has orphaned the redo of an incarnation; None
+        if no RESETLOGS of it is known.
+        """
+
     def pause(self, idle: int) -> float:
         """Return the seconds to wait before the next `scan`, after `idle` scans without new
         logs.
@@ -213,6 +218,10 @@ class OfflineDatabase:
         """
         if self._lineage is not None:
             self._lineage.delivered(scn)
+
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """See `SourceDatabase.end_of`."""
+        return None if self._lineage is None else self._lineage.end_of(resetlogs_id)
 
     def _follow(self, lineage: Lineage, logs: Sequence[ArchivedLog]) -> None:
         """Record the incarnations that the logs' headers name."""

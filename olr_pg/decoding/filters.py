@@ -462,6 +462,10 @@ class FilteredDatabase:
         """See `SourceDatabase.delivering`."""
         self._source.delivering(scn)
 
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """See `SourceDatabase.end_of`."""
+        return self._source.end_of(resetlogs_id)
+
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`."""
         return self._source.pause(idle)

@@ -426,6 +426,10 @@ class LiveDatabase:
         """
         self._lineage.delivered(scn)
 
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """See `SourceDatabase.end_of`."""
+        return self._lineage.end_of(resetlogs_id)
+
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`. While no new logs appear, the pause grows up to ten times
         `poll-ms`.

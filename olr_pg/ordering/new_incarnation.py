@@ -38,6 +38,11 @@ class Incarnations:
         self._next_scn = 0
         self._behind: frozenset[int] = frozenset()
 
+    @property
+    def current(self) -> int:
+        """The resetlogs id of the incarnation that is read; 0 before the first log."""
+        return self._current
+
     def restored(self, marks: Iterable[Reached]) -> None:
         """Continue at the positions up to which an earlier run has read the redo threads."""
         for mark in marks:

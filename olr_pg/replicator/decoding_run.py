@@ -117,6 +117,7 @@ class DecodingRun:
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
         self._left_scn = 0
+        self._is_orphaned = False
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
     def restore(self, image: NamedImage) -> None:
@@ -174,7 +175,7 @@ class DecodingRun:
             self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
         finally:
             self._parts.logs.remove_reader(self)
-            if not failed:
+            if not (failed or self._is_orphaned):
                 # After a failure, do not reuse the follower, because an update of it may be
                 # incomplete. The next run creates a new one from durable state.
                 self._parts.followers.give_back(self._follower)
@@ -450,8 +451,12 @@ class DecodingRun:
         if released or left_out or self.merger.left_dictionary:
             # Record this SCN before the delivery: if the source is opened with RESETLOGS before the
             # next scan, the scan must know what was delivered.
-            self._left_scn = self.merger.left_scn
-            self._parts.logs.delivering(self._left_scn)
+            left = self.merger.left_scn
+            end = self._parts.logs.delivering(left, self._incarnations.current)
+            if end is not None and end < left:
+                self._begin_again(end)
+                return False
+            self._left_scn = left
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Release(released)
@@ -471,6 +476,18 @@ class DecodingRun:
         for feed in self.feeds:
             feed.note_passed(self.merger.left_scn - 1)
         return not self.ending.is_set()
+
+    def _begin_again(self, scn: int) -> None:
+        """End the run, so that a new run reads the redo before `scn`, and then the new incarnation.
+
+        The run would otherwise deliver orphaned redo: it found its logs before the RESETLOGS, and
+        delivers slowly. The reader of another target has found the RESETLOGS since.
+        """
+        _log.info("reading again up to a RESETLOGS", resetlogs_scn=scn)
+        for feed in self._begun_before(scn):
+            feed.abandon(scn)
+        self._is_orphaned = True
+        self.ending.set()
 
     def _note_open(self, scn: int) -> None:
         for feed in self.feeds:

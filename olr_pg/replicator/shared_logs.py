@@ -139,12 +139,20 @@ class SharedLogs:
                 self._news_at = time.monotonic()
                 return
 
-    def delivering(self, scn: int) -> None:
-        """Record that transactions with a commit SCN below `scn` can be delivered from now on
-        (`SourceDatabase.delivering`).
+    def delivering(self, scn: int, resetlogs_id: int) -> int | None:
+        """Record that transactions of an incarnation with a commit SCN below `scn` can be delivered
+        from now on (`SourceDatabase.delivering`).
+
+        Returns:
+            The SCN from which on the redo of the incarnation is orphaned (`SourceDatabase.end_of`).
+            Another reader can have found the RESETLOGS. Nothing is recorded if the SCN is lower
+            than `scn`.
         """
         with self._lock:
-            self.source.delivering(scn)
+            end = self.source.end_of(resetlogs_id)
+            if end is None or end >= scn:
+                self.source.delivering(scn)
+            return end
 
     def remove_reader(self, reader: object) -> None:
         """Remove a reader."""

@@ -16,6 +16,7 @@ from olr_pg.capture.logs import discover_logs, open_log
 from olr_pg.capture.orphans import lost_ends
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering import split_merging
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
@@ -274,6 +275,35 @@ def test_a_checkpoint_behind_the_resetlogs_stops_hard(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught, Reader(database(), saved, query=SHOP, resumed=True):
         pass
     assert caught.value.code == 7020
+
+
+def test_a_slow_run_delivers_no_redo_that_another_run_found_orphaned(
+    rac: Rac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It found its logs before the RESETLOGS, and waits for its client in the middle of them."""
+    # Large logs are not joined to one split.
+    monkeypatch.setattr(split_merging, "joined_runs", lambda logs, _: [[log] for log in logs])
+    source = rac.source(1)
+    source.logs = rac.one
+    with Reader(source, once=True) as reader:
+        reader.drain()
+        whole = reader.take()
+    wanted = [one for one in whole if one.commit_scn < rac.one[4].next_scn - 20]
+    scn = wanted[-1].commit_scn + 1
+    assert len(wanted) < len(whole)
+    with Reader(source, transactions_max=1) as reader:
+        wait_until(lambda: reader.queue.status().ready > 0)
+        source.logs = cut_at(rac.one, scn)
+        source.ends = {log.header.resetlogs_id: scn for log in rac.one}
+        scans, taken = source.scans, list[Delivered]()
+
+        def has_read_all() -> bool:
+            is_through = source.scans > scans + 3 and not reader.queue.status().ready
+            taken.extend(begins(memoryview(reader.take_messages())))
+            return is_through
+
+        wait_until(has_read_all)
+        assert taken == wanted
 
 
 def test_what_was_open_is_dropped_and_accounted_for(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class ScriptedSource:
         opened: redo threads that are open; None: the source does not know.
         absent: logs that it has archived, of which there is no copy.
         told: what it was told to be delivered, one SCN after the other.
+        ends: the SCN from which on the redo of an incarnation is orphaned, by resetlogs id.
         scans: how often it was looked at.
         scn: that it has come to; None: it does not tell.
     """
@@ -63,6 +64,7 @@ class ScriptedSource:
         self.logs: list[ArchivedLog] = []
         self.absent: list[ArchivedLog] = []
         self.told: list[int] = []
+        self.ends: dict[int, int] = {}
         self.scans = 0
         self._looked = threading.Condition()
 
@@ -94,6 +96,9 @@ class ScriptedSource:
 
     def delivering(self, scn: int) -> None:
         self.told.append(scn)
+
+    def end_of(self, resetlogs_id: int) -> int | None:
+        return self.ends.get(resetlogs_id)
 
     is_online = False
 
