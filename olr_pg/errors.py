@@ -782,6 +782,12 @@ class Code(IntEnum):
         "give each source its own `context.data`. Or remove the file, and start with a dictionary"
         " snapshot of the start SCN",
     )
+    DDL_READ_LATE = _Entry(
+        3076,
+        "DDL was read that committed before DDL that was followed earlier",
+        "start the appliance again: the DDL is recorded now, and is followed in its place. An"
+        " earlier run has read one redo thread while the logs of another thread were missing",
+    )
     TABLE_NEWER_THAN_SNAPSHOT = _Entry(
         3080,
         "a table of the subscription was created or renamed after the dictionary snapshot",

@@ -102,6 +102,9 @@ class ContainerFollower:
         followed: the SYS tables whose row changes the follower needs.
         versions: the versions of changed tables, by OBJ#.
         done: the commit position of the last processed transaction.
+        late: transactions with DDL of a table that committed before `done` but were not processed.
+            They are recorded, but not in effect: a follower that begins with all recorded
+            transactions processes them in their place.
     """
 
     def __init__(
@@ -140,6 +143,8 @@ class ContainerFollower:
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
         self.done = (snapshot.scn, (1 << 16, 0, 0, 0))
+        self._taken = set[tuple[int, tuple[int, int, int, int]]]()
+        self.late: list[DictionaryTransaction] = []
         self._new_tables = NewTables(take)
 
     @property
@@ -176,11 +181,29 @@ class ContainerFollower:
         Raises:
             OlrPgError: 3070 or 3005 if rows of SYS tables are invalid.
         """
+        if transaction.order in self._taken:
+            return {}
+        self._taken.add(transaction.order)
         if transaction.order <= self.done:
+            self._note_late(transaction)
             return {}
         versions = dict(self._evolve(transaction, rest))
         self.done = transaction.order
         return versions
+
+    def _note_late(self, transaction: DictionaryTransaction) -> None:
+        """Record a transaction that committed before `done`, if it should have been processed.
+
+        This happens if an earlier run recorded DDL of one redo thread before it had read the logs
+        of another thread. Only DDL of tables of the snapshot counts, because it was always recorded
+        when it was read.
+        """
+        if self._record is None or transaction.commit_scn <= self.snapshot_scn:
+            return
+        named = (obj for statement in transaction.statements for obj in self._objects_of(statement))
+        if not self._first.keys().isdisjoint(named):
+            self._record(transaction)
+            self.late.append(transaction)
 
     # --- one transaction ---
 

@@ -61,6 +61,8 @@ from olr_pg.dictionary.decoding_plan import Span
 from olr_pg.dictionary.evolution import UNKNOWN_DDL, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.errors import OlrPgError
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _CONTAINER: Final = 0xFFFF_FFFF << 32
@@ -360,7 +361,9 @@ class DictionaryFollower:
             The SCN from which the plan of the subscription has changed; None if it has not.
 
         Raises:
-            OlrPgError: 3070 or 3005 if rows of SYS tables are invalid.
+            OlrPgError: 3070 or 3005 if rows of SYS tables are invalid; 3076, a transaction commits
+                before one that was processed earlier. It is recorded, so that a follower that
+                begins with the recorded transactions processes it in its place.
         """
         changed = None
         for number, transaction in enumerate(transactions):
@@ -373,6 +376,15 @@ class DictionaryFollower:
                 if self._subscribed is not None and self._subscribed.concerns(key, version):
                     self._subscribed.add(key, version)
                     changed = version.since if changed is None else changed
+        late = [one for container in self._containers.values() for one in container.late]
+        if late:
+            text = next((s.text for one in late for s in one.statements), "")
+            raise OlrPgError(
+                Code.DDL_READ_LATE,
+                f"{len(late)} transactions with DDL, the first one: {text}",
+                scn=late[0].commit_scn,
+                xid=format_xid(late[0].xid),
+            )
         return changed
 
     def _key(self, container: ContainerFollower, obj: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from bisect import insort
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import orjson
@@ -76,7 +77,7 @@ class DictionaryHistory:
                 return
             self._append(_as_json(transaction))
             self._known.add(transaction.order)
-            self.transactions.append(transaction)
+            insort(self.transactions, transaction, key=lambda one: one.order)
 
     def _begin(self, database: str, snapshot_scn: int) -> None:
         self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})
@@ -130,6 +131,8 @@ class DictionaryHistory:
             raise OlrPgError(
                 Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(self._path)
             ) from error
+        # A transaction can be recorded late (`ContainerFollower.late`).
+        found.sort(key=lambda one: one.order)
         self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
         self._known = {t.order for t in found}
 

@@ -13,18 +13,21 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.decoding.split import plan_splits
+from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs, decode_splits
+from olr_pg.replicator.decode_once import LogDecoding, decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
 
 BLOCK: Final = 512
 WHOLE: Final = 1 << 30
@@ -196,6 +199,47 @@ def test_ddl_of_one_redo_thread_reaches_the_rows_of_another(
             {"ID": 3, "EXTRA": 33},
             {"ID": 4, "EXTRA": 44},
         ]
+
+
+def test_ddl_that_is_read_later_than_what_committed_after_it_is_followed_in_its_place(
+    altered: DdlSource, tmp_path: Path
+) -> None:
+    """As where the logs of a redo thread were missing when an earlier run recorded DDL of another
+    one.
+    """
+    snapshot = altered.snapshot
+    assert snapshot is not None
+    ddl: list[DictionaryTransaction] = []
+    decoding = LogDecoding(snapshot, [str(altered.directory / "logs")])
+    for _ in decoding.runs(ddl=ddl.append):
+        pass
+
+    def follower(history: DictionaryHistory) -> DictionaryFollower:
+        found = DictionaryFollower(snapshot, record=history.add)
+        found.subscribe(snapshot.tables)
+        found.apply(history.transactions)
+        return found
+
+    def evolved(found: DictionaryFollower) -> list[str]:
+        return [f"{event.commit_scn} {event.evolution}" for event in found.events]
+
+    right = follower(DictionaryHistory(tmp_path / "whole", "DB", snapshot.scn))
+    right.apply(ddl)
+    assert len(evolved(right)) > 2
+    for missing in range(len(ddl) - 1):
+        path = tmp_path / f"without-{missing}"
+        history = DictionaryHistory(path, "DB", snapshot.scn)
+        follower(history).apply(ddl[:missing] + ddl[missing + 1 :])
+        recorded = len(history.transactions)
+        later = follower(DictionaryHistory(path, "DB", snapshot.scn))
+        with pytest.raises(OlrPgError, match="1 transactions with DDL") as late:
+            later.apply(ddl)
+        assert late.value.code == 3076
+        again = DictionaryHistory(path, "DB", snapshot.scn)
+        assert len(again.transactions) == recorded + 1
+        healed = follower(again)
+        healed.apply(ddl)
+        assert evolved(healed) == evolved(right)
 
 
 @pytest.mark.parametrize("split_bytes", SPLITS)
