@@ -42,6 +42,10 @@ PART_ROWS = 6
 PARTS = "SELECT count(*) >= {} FROM olr_pg.load_part"
 FINISHED = "SELECT count(*) >= {} FROM olr_pg.load WHERE finished_at IS NOT NULL"
 TAKEN_OVER = "SELECT count(*) >= {} FROM pg_stat_activity WHERE application_name LIKE 'olr_pg%%'"
+LOCKED = """
+SELECT count(*) > 0 FROM pg_locks JOIN pg_database ON oid = database
+WHERE locktype = 'advisory' AND datname = current_database()
+"""
 CHANGES = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_pg.ledger"
 
 
@@ -67,6 +71,9 @@ def killed_at(project: Loads, query: str, *arguments: str) -> int:
                 pass
             time.sleep(0.002)
         process.communicate()
+        # The backends of a killed process hold its locks until they see that it is gone.
+        while connection.execute(LOCKED).fetchone() == (True,):
+            time.sleep(0.002)
     assert process.returncode in (DONE, KILLED), (project.folder / "stderr.log").read_text()
     return process.returncode
 
