@@ -67,7 +67,12 @@ SELECT id, source_table, target_table, target_name, what, statements, present, r
 FROM olr_pg.structure WHERE subscription = %s ORDER BY id
 """
 _DONE: Final = "DELETE FROM olr_pg.structure WHERE id = %s"
-_FAILED: Final = "UPDATE olr_pg.structure SET state = 'reported', reason = %s WHERE id = %s"
+_FAILED: Final = """
+UPDATE olr_pg.structure SET state = 'reported', reason = %s WHERE id = %s AND statements = %s
+RETURNING id
+"""
+"""Nothing is updated if DDL has changed the statements meanwhile: then they are executed later."""
+
 _IS_DUE: Final = "SELECT FROM olr_pg.structure WHERE id = %s AND state = 'due' FOR UPDATE"
 _INDEX: Final = """
 SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -174,8 +179,11 @@ def make_structure(
             if is_transient(error) or is_locked(error) or is_cancelled(error):
                 continue
             reason = mask(plain_words(error))
-            connection.execute(_FAILED, (reason, line.number))
+            failed = (reason, line.number, list(line.statements))
+            is_final = connection.execute(_FAILED, failed).fetchone() is not None
             _drop_unfinished(connection, line)
+            if not is_final:
+                continue
             _log.warning(
                 "a change of structure could not be made in the target",
                 table=line.source,

@@ -253,6 +253,8 @@ class StepWriter:
         is_done = self._column(old) is None and self._column(new) is not None
         if old != new and not is_done:
             self._alter("RENAME COLUMN {} TO {}", sql.Identifier(old), sql.Identifier(new))
+        if old != new:
+            self._notes.rename_column(old, new)
         rename_column(
             self._connection, self._ledger, (step.before.name, step.after.name), (old, new)
         )
@@ -324,8 +326,9 @@ class StepWriter:
             self._notes.forget_column(before.name)
         if before is not None and after is not None and not step.text:
             if was_there and found != self._visible_name(after):
-                names = map(sql.Identifier, (str(found), self._visible_name(after)))
-                self._alter("RENAME COLUMN {} TO {}", *names)
+                names = str(found), self._visible_name(after)
+                self._alter("RENAME COLUMN {} TO {}", *map(sql.Identifier, names))
+                self._notes.rename_column(*names)
             return
         if was_there:
             self._alter("DROP COLUMN {}", sql.Identifier(str(found)))

@@ -46,6 +46,14 @@ RETURNING state = 'due'
 """
 _FORGET_TABLE: Final = "DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s"
 
+_RENAME_COLUMN: Final = """
+UPDATE olr_pg.structure
+SET statements = ARRAY(SELECT replace(one, %s, %s)
+        FROM unnest(statements) WITH ORDINALITY AS s (one, place) ORDER BY place),
+    present = replace(present, %s, %s)
+WHERE subscription = %s AND source_table = %s AND target_name <> %s
+"""
+
 _INTERRUPT: Final = """
 SELECT pg_cancel_backend(pid) FROM pg_stat_activity
 WHERE application_name = %s AND datname = current_database() AND usename = current_user
@@ -133,6 +141,22 @@ class StructureNotes:
     def forget_column(self, name: str) -> None:
         """Delete the record of a virtual column."""
         self._forget("column", name)
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Replace the name of a target column in the SQL of the table's pending changes.
+
+        If the schema, the table or the object itself has the same name, its statement remains as it
+        is. It then fails, and the record shows the reason.
+        """
+        if old in (self._target.schema, self._target.name):
+            return
+        names = [
+            kind(name).as_string(self._connection)
+            for kind in (sql.Identifier, sql.Literal)
+            for name in (old, new)
+        ]
+        key = self._settings.subscription, self._event.table, old
+        self._connection.execute(_RENAME_COLUMN, (*names, *key))
 
     def forget_all(self) -> None:
         """Delete all records of the table. Call this if another table has its name now."""

@@ -458,6 +458,36 @@ def test_each_kind_by_each_policy(target: Connection, name: str, policy: DdlPoli
     assert read_lines(target, settings.subscription) == []
 
 
+def test_an_index_is_made_on_a_column_that_was_renamed_before_it_could_be_made(
+    target: Connection,
+) -> None:
+    source = Source()
+    follow = DdlPolicy.FOLLOW
+    settings = ApplierSettings(
+        "", "", 0, "", ddl={DdlKind.INDEX: follow, DdlKind.RENAME_COLUMN: follow},
+        translate=step_sql,
+    )  # fmt: skip
+    for text, made in (
+        ("CREATE INDEX t_ix ON t (name)", an_index()),
+        ("RENAME COLUMN name TO title", (altered("c2", name="TITLE"),)),
+    ):
+        event = source.ddl(text, made)
+        assert event is not None
+        assert apply_event(target, settings, event, source.definition) is None
+    (line,) = read_lines(target, settings.subscription)
+    assert line.is_due
+    assert line.present is not None
+    assert "ARRAY['title']" in line.present
+    make_structure(target, settings.subscription)
+    assert read_lines(target, settings.subscription) == []
+    found = target.execute(
+        "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'shop.t'::regclass"
+        " AND indexrelid = 'shop.t_ix'::regclass"
+    ).fetchone()
+    assert found is not None
+    assert found[0].endswith("(title)")
+
+
 class Histories(NamedTuple):
     """What happens to one thing, statement by statement, and what the target then says."""
 
