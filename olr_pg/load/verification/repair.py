@@ -128,15 +128,13 @@ def _repair(
             # Delete extra rows first, because another row may need the key or a unique value of a
             # deleted row.
             for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
-                outcome = "left"
-                if not (
-                    ledger.listed
-                    and key
-                    and table.lacks_later(connection, ledger.key, difference, found.state)
-                ):
-                    outcome = table.repair(connection, difference)
+                has_list = ledger.listed and bool(key)
+                lacks_later = has_list and table.lacks_later(
+                    connection, ledger.key, difference, found.state
+                )
+                outcome = "left" if lacks_later else table.repair(connection, difference)
                 done[outcome] += 1
-                if ledger.listed and key and outcome != "left":
+                if has_list and outcome != "left":
                     table.clear_incomplete(connection, ledger.key, difference)
             table.finish(connection)
             if ledger.listed:

@@ -67,7 +67,7 @@ TRIES: Final = 4
 """Maximum number of attempts to compare a table that is rewritten during the comparison."""
 
 _APPLIED: Final = """
-SELECT l.commit_scn, l.xids, l.stopped, l.paused,
+SELECT l.commit_scn, l.stopped, l.paused,
     CASE WHEN coalesce(load.handed_over, true) THEN s.complete_scn ELSE 0 END
 FROM olr_pg.ledger AS l LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
     LEFT JOIN olr_pg.subscription AS s USING (subscription)
@@ -111,7 +111,6 @@ class VerifiedTable(NamedTuple):
     Attributes:
         table: the table, and the compared columns.
         scn: the SCN of the source's rows; 0 if unknown.
-        applied_scn, applied_xids: the table's position in the ledger.
         state: the state of the target's table, which a repair compares with the current one.
         source_rows, target_rows: total number of rows on each side.
         chunks, differing: number of compared chunks, and of chunks that differ.
@@ -124,8 +123,6 @@ class VerifiedTable(NamedTuple):
     table: VerifyTable
     compared: ComparedColumns
     scn: int
-    applied_scn: int
-    applied_xids: tuple[str, ...]
     state: TargetState
     source_rows: int
     target_rows: int
@@ -134,6 +131,11 @@ class VerifiedTable(NamedTuple):
     skipped: int
     differences: tuple[RowDifference, ...]
     losses: Mapping[str, Counters]
+
+    @property
+    def applied_scn(self) -> int:
+        """The commit SCN of the table's last change, according to the ledger."""
+        return self.state.position[0]
 
     @property
     def identical(self) -> bool:
@@ -189,7 +191,6 @@ class _Work:
         source: SourceTable,
         table: VerifyTable,
         compared: ComparedColumns,
-        position: tuple[int, list[str]],
         part: KeyRange | None = None,
     ) -> None:
         self.state = TargetState()
@@ -197,7 +198,6 @@ class _Work:
         self.part = part
         self.table = table
         self.compared = compared
-        self.position = position
         self.sides = (_Side(table.chunks), _Side(table.chunks))
         self.losses = dict[str, Counters]()
         self.differing = list[int]()
@@ -358,17 +358,17 @@ def _plan(
     refuse_hidden(connection, target, name)
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
-    position, complete_scn = _position(connection, settings, name) if has_ledger else ((0, []), 0)
+    applied_scn, complete_scn = _position(connection, settings, name) if has_ledger else (0, 0)
     if at_position and source.data.as_of is not None:
         # No change of this table commits between its position and `complete_scn`, so the source
         # need not be read later than its own SCN.
-        scn = max(position[0], min(complete_scn, source.scn)) or source.scn
+        scn = max(applied_scn, min(complete_scn, source.scn)) or source.scn
         arrival.wait_for(source, scn)
         source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
-    if 0 < source.scn < position[0]:
+    if 0 < source.scn < applied_scn:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
-            f"the target contains commit SCN {position[0]}, but the table data are as of"
+            f"the target contains commit SCN {applied_scn}, but the table data are as of"
             f" SCN {source.scn}",
             table=name,
         )
@@ -376,7 +376,7 @@ def _plan(
     rows = source.data.rows or estimated_rows(connection, target)
     chunks = chunk_count(rows if part is None else part.rows)
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
-    return _Work(source, table, compared_by(plan, source.table), position, part)
+    return _Work(source, table, compared_by(plan, source.table), part)
 
 
 def _data_as_of(data: TableData, scn: int, within: KeyedPart | None) -> TableData:
@@ -389,11 +389,9 @@ def _data_as_of(data: TableData, scn: int, within: KeyedPart | None) -> TableDat
 
 def _position(
     connection: Connection[Any], settings: ApplierSettings, table: str
-) -> tuple[tuple[int, list[str]], int]:
-    """Return the position of a table, and the SCN up to which all of its changes are applied.
-
-    The position is the commit SCN of its last change, and the transactions at that SCN. Changes
-    that are held for other tables do not matter for this table.
+) -> tuple[int, int]:
+    """Return the commit SCN of a table's last change, and the SCN up to which all of its changes
+    are applied. Changes that are held for other tables do not matter for this table.
 
     Raises:
         OlrPgError: 5111 the table is stopped or paused.
@@ -401,8 +399,8 @@ def _position(
     row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
     if row is None:
         found = connection.execute(_COMPLETE, (settings.subscription,)).fetchone()
-        return (0, []), int(found[0]) if found else 0
-    commit_scn, xids, stopped, paused, complete_scn = row
+        return 0, int(found[0]) if found else 0
+    commit_scn, stopped, paused, complete_scn = row
     if paused:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
@@ -416,7 +414,7 @@ def _position(
             "the table has stopped, and its changes are held",
             table=table,
         )
-    return (commit_scn, xids), complete_scn or 0
+    return commit_scn, complete_scn or 0
 
 
 def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
@@ -512,8 +510,6 @@ def _result(work: _Work) -> VerifiedTable:
         work.table,
         work.compared,
         work.source.scn,
-        int(work.position[0]),
-        tuple(work.position[1]),
         work.state,
         source.rows,
         target.rows,
