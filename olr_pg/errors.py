@@ -397,6 +397,12 @@ class Code(IntEnum):
         " archived. If the thread was removed from the database for good, stop olr_pg and remove"
         " its number from `threads.json` in `context.data`",
     )
+    LOG_REPLACED = _Entry(
+        2022,
+        "the file of a log was replaced by another log before the log was decoded",
+        "put the original log back at this path, and make sure that nothing reuses the name of a"
+        " log before `olr-pg logs --purgeable` lists it. Then start olr_pg again",
+    )
     VALUE_MALFORMED = _Entry(
         2050,
         "a value is not valid for its Oracle type",

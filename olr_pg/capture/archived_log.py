@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from olr_pg.errors import Code, OlrPgError
+
 if TYPE_CHECKING:
-    from olr_pg.errors import OlrPgError
     from olr_pg.redo.header import LogHeader
 
 
@@ -21,6 +22,48 @@ class LogPosition(NamedTuple):
     thread: int
     sequence: int
     dbid: int
+
+
+class FoundLog(NamedTuple):
+    """The fields of a log's header by which a later reader notices that its file was replaced.
+
+    Attributes:
+        first_scn: distinguishes the logs of a database and of its clone, which can have the same
+            position.
+        end: the number of used blocks and the next SCN; None while Oracle is writing the log,
+            because both change when it closes the log.
+    """
+
+    position: LogPosition
+    first_scn: int
+    end: tuple[int, int] | None
+
+    def check(self, header: LogHeader, path: str) -> None:
+        """Check that a header that was read later is a header of this log.
+
+        Raises:
+            OlrPgError: 2022, it is a header of another log.
+        """
+        blocks, next_scn = (header.nab, header.next_scn) if self.end is None else self.end
+        pairs = (
+            ("resetlogs id", header.resetlogs_id, self.position.resetlogs_id),
+            ("thread", header.thread, self.position.thread),
+            ("sequence", header.sequence, self.position.sequence),
+            ("DBID", header.dbid, self.position.dbid),
+            ("first SCN", header.first_scn, self.first_scn),
+            ("number of blocks", header.nab, blocks),
+            ("next SCN", header.next_scn, next_scn),
+        )
+        for what, now, before in pairs:
+            if now != before:
+                raise OlrPgError(
+                    Code.LOG_REPLACED,
+                    f"its {what} is {now}; it was {before} when the log was found",
+                    file=path,
+                    thread=self.position.thread,
+                    sequence=self.position.sequence,
+                    resetlogs=self.position.resetlogs_id,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +92,12 @@ class ArchivedLog:
         """The position of the log in the redo stream."""
         header = self.header
         return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
+
+    @property
+    def identity(self) -> FoundLog:
+        """The fields that identify the log if its file is opened again."""
+        end = None if self.grows else (self.blocks, self.next_scn)
+        return FoundLog(self.position, self.header.first_scn, end)
 
     @property
     def next_scn(self) -> int:

@@ -90,7 +90,7 @@ class _Owner:
         """Yield the split's committed transactions as soon as they are complete."""
         split, merger, plan = self._split, self._merger, self._subscription.row_plan
         own = split.own
-        log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block)
+        log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block, own.log)
         result = decode_split(
             self._subscription, log, own.first_block, own.end_block, first_group=own.first_block
         )
@@ -99,7 +99,7 @@ class _Owner:
         yield merger.feed(split.thread, result)
         self._waiting = self._slots()
         for part, group in _pieces(split.rest if self._waiting and merger.failure is None else ()):
-            log = open_for_decoding(part.path, part.first_block, part.end_block, group)
+            log = open_for_decoding(part.path, part.first_block, part.end_block, group, part.log)
             yield from self._behind(log, part, group)
             if not self._waiting or merger.failure is not None:
                 break

@@ -23,6 +23,7 @@ from olr_pg.transactions.delimit import delimit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from olr_pg.capture.archived_log import FoundLog
     from olr_pg.redo.batch import EventColumns
 
 
@@ -39,7 +40,7 @@ class Surveyed(NamedTuple):
     """What the survey has found in a split.
 
     Attributes:
-        sequence: the sequence of its log.
+        log: the log that contains the split.
         size: bytes of redo in the split.
         scn: all redo after the split has this SCN or a higher one; 0 if unknown.
         events: the begins and ends of transactions in the split.
@@ -48,7 +49,7 @@ class Surveyed(NamedTuple):
     """
 
     path: str
-    sequence: int
+    log: FoundLog
     size: int
     scn: int
     events: EventColumns
@@ -99,7 +100,8 @@ class ThreadOwners:
             return
         number = len(self.owners)
         scn = max(found.scn, self.owners[-1].scn if self.owners else 0)
-        own = Owner(LogPart(found.path, *found.blocks), found.sequence, found.size, scn)
+        part = LogPart(found.path, *found.blocks, found.log)
+        own = Owner(part, found.log.position.sequence, found.size, scn)
         self.owners.append(own)
         events, instances = found.events, delimit(found.events)
         ends = instances.end
@@ -183,5 +185,5 @@ def _joined(parts: Iterable[LogPart]) -> tuple[LogPart, ...]:
     joined = []
     for path, of_log in groupby(parts, key=lambda part: part.path):
         found = list(of_log)
-        joined.append(LogPart(path, found[0].first_block, found[-1].end_block))
+        joined.append(LogPart(path, found[0].first_block, found[-1].end_block, found[0].log))
     return tuple(joined)

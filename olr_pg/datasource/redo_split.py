@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
+    from olr_pg.capture.archived_log import FoundLog
     from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.model import Database
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
@@ -25,11 +26,13 @@ class LogPart(NamedTuple):
 
     Attributes:
         first_block: the block at which the first of these groups begins.
+        log: the log that the survey found at `path`.
     """
 
     path: str
     first_block: int
     end_block: int
+    log: FoundLog | None = None
 
 
 class Bounds(NamedTuple):

@@ -259,7 +259,7 @@ class _Reading:
         result, events = self._last.pop((split.path, split.first_block))
         return Surveyed(
             path=split.path,
-            sequence=log.header.sequence,
+            log=log.identity,
             size=split.size,
             scn=result.watermark,
             events=events,
@@ -296,7 +296,7 @@ def _read_split(
             for finished in assembler.feed_window(extract.batch):
                 dictionary.extend(finished.dictionary)
                 faults.extend(finished.faults)
-            watermark = scn_at(log, extract.end)
+            watermark = scn_at(log, extract.end) or watermark
         if not watermark and split.end_block >= blocks_in_use(log):
             watermark = scn_at(log, split.end_block)
     except OlrPgError as error:

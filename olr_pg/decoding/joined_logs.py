@@ -30,7 +30,7 @@ from olr_pg.redo.window import Log
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog, FoundLog
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.header import LogHeader
     from olr_pg.redo.uninterpreted import Passed
@@ -50,14 +50,20 @@ class JoinedLog(NamedTuple):
     """A log that is decoded together with others.
 
     Attributes:
+        log: the log that was found at `path`.
         blocks: number of used blocks, including blocks 0 and 1.
         next_scn: every SCN in the log is lower than this one.
     """
 
     path: str
-    sequence: int
+    log: FoundLog
     blocks: int
     next_scn: int
+
+    @property
+    def sequence(self) -> int:
+        """The log sequence number."""
+        return self.log.position.sequence
 
     @property
     def data_blocks(self) -> int:
@@ -196,12 +202,15 @@ def _check_heads(
 ) -> None:
     """Raise an error if a file has changed since its log was found."""
     order = ">" if header.big_endian else "<"
-    for name, wanted in (
-        ("nab", [log.blocks for log in logs]),
-        ("resetlogs id", [header.resetlogs_id] * len(logs)),
+    for name, size, wanted in (
+        ("nab", 4, [one.blocks for one in logs]),
+        ("resetlogs id", 4, [one.log.position.resetlogs_id for one in logs]),
+        ("dbid", 4, [one.log.position.dbid for one in logs]),
+        ("thread", 2, [one.log.position.thread for one in logs]),
+        ("first scn", 4, [one.log.first_scn & 0xFFFFFFFF for one in logs]),  # its lower half
     ):
         at = LOG_HEADER.at(name)
-        found = heads[:, at : at + 4].copy().view(f"{order}u4")[:, 0]
+        found = heads[:, at : at + size].copy().view(f"{order}u{size}")[:, 0]
         _refuse_unless(found == np.array(wanted, np.uint32), logs, f"its header's {name}")
 
 

@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
-from olr_pg.capture.readers import is_by_ranges, map_log, read_header
+from olr_pg.capture.readers import (
+    HEADER_BYTES,
+    is_by_ranges,
+    map_log,
+    parse_start,
+    read_header,
+)
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
 from olr_pg.decoding.stored_logs import open_stored
@@ -28,7 +34,7 @@ from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Objects, Tally
-from olr_pg.redo.window import Log, blocks_in_use
+from olr_pg.redo.window import Log, blocks_in_use, is_sound
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.finished_columns import DmlKind, TransactionColumns
@@ -44,7 +50,7 @@ from olr_pg.wire.packed_changes import write_packed
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog, FoundLog
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.decoding_plan import Span
     from olr_pg.dictionary.model import Table
@@ -187,11 +193,12 @@ class Split(NamedTuple):
 
     Attributes:
         first_group: the block at which the first LWN group of the split begins; 0 if unknown.
-        thread, sequence: redo thread and sequence of the log, for display.
+        log: the log that was found at `path`; None to accept any log. The file is opened again when
+            the split is decoded, perhaps on another machine or hours later, so it can be another.
         known_end: for a log that is still being written: (the block after the complete LWN groups,
             the lowest SCN of later redo). None if the header of the log contains its end.
         joined: small logs that are decoded as one log (`joined_logs`), empty for a single log. The
-            blocks of all logs are numbered one after the other; path and sequence are those of the
+            blocks of all logs are numbered one after the other; `path` and `log` are those of the
             first log.
     """
 
@@ -200,8 +207,7 @@ class Split(NamedTuple):
     end_block: int
     size: int
     first_group: int = 0
-    thread: int = 0
-    sequence: int = 0
+    log: FoundLog | None = None
     known_end: tuple[int, int] | None = None
     joined: tuple[JoinedLog, ...] = ()
 
@@ -209,12 +215,9 @@ class Split(NamedTuple):
         """Return one split for each of the joined logs."""
         block_size = self.size // (self.end_block - self.first_block)
         return [
-            Split(
-                log.path, FIRST_DATA_BLOCK, log.blocks, log.data_blocks * block_size,
-                thread=self.thread, sequence=log.sequence,
-            )
-            for log in self.joined
-        ]  # fmt: skip
+            Split(one.path, FIRST_DATA_BLOCK, one.blocks, one.data_blocks * block_size, 0, one.log)
+            for one in self.joined
+        ]
 
 
 class Encoded(NamedTuple):
@@ -292,7 +295,7 @@ def plan_splits(
         Split(
             log.path, start, end, (end - start) * size,
             first_block if FIRST_DATA_BLOCK < start == first_block else 0,
-            log.header.thread, log.header.sequence, known_end,
+            log.identity, known_end,
         )
         for start, end in zip(starts, ends, strict=True)
     ]  # fmt: skip
@@ -300,13 +303,11 @@ def plan_splits(
 
 def plan_joined(logs: Sequence[ArchivedLog]) -> Split:
     """Return one split for small logs that are decoded as one log (`joined_logs.joined_runs`)."""
-    joined = tuple(
-        JoinedLog(log.path, log.header.sequence, log.blocks, log.next_scn) for log in logs
-    )
-    blocks, header = sum(log.data_blocks for log in joined), logs[0].header
+    joined = tuple(JoinedLog(log.path, log.identity, log.blocks, log.next_scn) for log in logs)
+    blocks, first = sum(log.data_blocks for log in joined), logs[0]
     return Split(
-        logs[0].path, FIRST_DATA_BLOCK, FIRST_DATA_BLOCK + blocks, blocks * header.block_size,
-        thread=header.thread, sequence=header.sequence, joined=joined,
+        first.path, FIRST_DATA_BLOCK, FIRST_DATA_BLOCK + blocks,
+        blocks * first.header.block_size, log=first.identity, joined=joined,
     )  # fmt: skip
 
 
@@ -396,7 +397,7 @@ def decode_split(
                 left = remaining(subscription, finished, assembler)
                 faults.extend(left.faults)
                 encoded.extend(encode(subscription, left, lambda write: write(output), faults))
-            watermark = watermark_at(log, extract.end)
+            watermark = watermark_at(log, extract.end) or watermark
         else:
             if not watermark and end >= blocks_in_use(log):
                 watermark = watermark_at(log, end)
@@ -546,41 +547,64 @@ def open_split(split: Split) -> Log:
     the split.
 
     Raises:
-        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
+        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains
+            another log now.
     """
     if split.joined:
         return open_joined(split.joined)
+    place = split.path, split.first_block, split.end_block, split.first_group
     if split.known_end is None:
-        return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+        return open_for_decoding(*place, split.log)
     if is_by_ranges(split.path):
-        return open_stored(
-            split.path, split.first_block, split.end_block, split.first_group, split.known_end
-        )
-    header, _ = read_header(split.path)
-    nab, next_scn = split.known_end
-    return Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
+        log = open_stored(*place, split.known_end)
+    else:
+        header, _ = read_header(split.path)
+        nab, next_scn = split.known_end
+        log = Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
+    return _checked(log, split.log)
 
 
 def open_for_decoding(
-    path: str, first: int = 0, end: int | None = None, first_group: int = 0
+    path: str,
+    first: int = 0,
+    end: int | None = None,
+    first_group: int = 0,
+    wanted: FoundLog | None = None,
 ) -> Log:
     """Map the log at `path`. If logs are read in ranges, read what is needed to decode the blocks
     [first, end).
 
+    Args:
+        wanted: the log that was found at `path`; None to accept any log.
+
     Raises:
-        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
+        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains
+            another log now.
     """
     if is_by_ranges(path):
-        return open_stored(path, first, end, first_group)
-    archived = open_log(path)
-    return Log(path, archived.header, map_log(path))
+        return _checked(open_stored(path, first, end, first_group), wanted)
+    open_log(path)
+    data = map_log(path)
+    # Take the header from the mapped file: the file can have been replaced since it was checked.
+    return _checked(Log(path, parse_start(data[:HEADER_BYTES].tobytes(), path), data), wanted)
+
+
+def _checked(log: Log, wanted: FoundLog | None) -> Log:
+    if wanted is not None:
+        wanted.check(log.header, log.path)
+    return log
 
 
 def watermark_at(log: Log, block: int) -> int:
     """Return the lowest SCN of all records that begin at `block` or later. An LWN group must begin
-    at this block.
+    at this block. Return 0 if the block is damaged.
+
+    The block after a window or a split is not checked otherwise before its SCN is used. A wrong SCN
+    would become the position from which a restart reads, and hide all redo before it.
     """
     if block < blocks_in_use(log):
+        if not is_sound(log, block):
+            return 0
         at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
         head = log.raw[at : at + 8].tobytes()
         return read_scn(head, 0, big_endian=log.header.big_endian)

@@ -284,6 +284,19 @@ def _check(
     raise_block(log, status, block)
 
 
+def is_sound(log: Log, block: int) -> bool:
+    """Return whether a used block is undamaged and belongs to the log."""
+    header = log.header
+    size = header.block_size
+    raw = log.raw[: blocks_in_use(log) * size]
+    payload = np.empty(size - BLOCK_HEADER, np.uint8)
+    status, _ = unpack_blocks(
+        raw, raw.view(np.uint64), size, block, block + 1, header.sequence, header.big_endian, True,
+        block, payload,
+    )  # fmt: skip
+    return bool(status == BlockStatus.OK)
+
+
 def raise_block(log: Log, status: int, block: int, offset: int | None = None) -> None:
     """Raise the error for the `BlockStatus` of a block, unless the status is OK.
 

@@ -183,7 +183,8 @@ def describe(splits: Sequence[Split]) -> str:
     """
     logs: dict[int, list[int]] = {}
     for split in splits:
-        logs.setdefault(split.thread, []).append(split.sequence)
+        if split.log is not None:
+            logs.setdefault(split.log.position.thread, []).append(split.log.position.sequence)
     parts = []
     for thread, sequences in sorted(logs.items()):
         first, last = min(sequences), max(sequences)

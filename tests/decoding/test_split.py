@@ -1,18 +1,27 @@
-"""A log is cut into splits that have every block once."""
+"""A log is cut into splits that have every block once, and that take no other log for theirs."""
 
 from __future__ import annotations
 
+import shutil
+import struct
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from olr_pg.capture.logs import open_log
-from olr_pg.decoding.split import plan_splits
-from olr_pg.errors import OlrPgError
+from olr_pg.decoding.split import decode_whole, plan_splits, subscribe
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.merger import Merger
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, LOG_HEADER, LWN
+from tests.online_group import sealed
+from tests.online_source import SmallLogs, small_logs
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.decoding.split import Subscription
 
 
 @pytest.mark.parametrize("split_bytes", [1, 512, 100_000, 1 << 40])
@@ -30,3 +39,83 @@ def test_a_file_without_redo_is_no_log(tmp_path: Path) -> None:
     path.write_bytes(bytes(4096))
     with pytest.raises(OlrPgError):
         open_log(str(path))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SmallLogs:
+    return small_logs(tmp_path_factory.mktemp("small"), logs=3, rows=8)
+
+
+@pytest.fixture(scope="module")
+def subscription(made: SmallLogs) -> Subscription:
+    return subscribe(made.snapshot.tables, made.snapshot.database.con_id)
+
+
+def copied(log: ArchivedLog, folder: Path) -> ArchivedLog:
+    return open_log(shutil.copy(log.path, str(folder)))
+
+
+def with_header(log: ArchivedLog, field: str, change: int) -> bytes:
+    """The log with another number in its header, as the same log of another database has it."""
+    size = log.header.block_size
+    data = bytearray(Path(log.path).read_bytes())
+    block, at = bytearray(data[size : 2 * size]), LOG_HEADER.at(field)
+    form = "<H" if field == "thread" else "<I"
+    (number,) = struct.unpack_from(form, block, at)
+    struct.pack_into(form, block, at, number + change)
+    data[size : 2 * size] = sealed(block)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("field", ["thread", "dbid", "resetlogs id", "first scn", "next scn", None])
+@pytest.mark.parametrize("grows", [False, True], ids=["whole", "at work"])
+def test_a_log_whose_file_was_replaced_since_it_was_found_is_not_decoded(
+    made: SmallLogs, subscription: Subscription, tmp_path: Path, field: str | None, *, grows: bool
+) -> None:
+    log = copied(made.logs[1], tmp_path)
+    found = replace(log, grows=grows)
+    (split,) = plan_splits(found)
+    assert decode_whole(subscription, split).failure is None
+    other = Path(made.logs[2].path).read_bytes() if field is None else with_header(log, field, 1)
+    Path(log.path).write_bytes(other)
+    if grows and field == "next scn":  # it is closed meanwhile
+        assert decode_whole(subscription, split).failure is None
+        return
+    with pytest.raises(OlrPgError) as raised:
+        decode_whole(subscription, split)
+    assert raised.value.code == Code.LOG_REPLACED
+    assert raised.value.where["sequence"] == log.header.sequence
+
+
+@pytest.mark.parametrize("damage", ["another SCN", "all bits", "of another log"])
+def test_the_scn_of_a_damaged_block_behind_a_split_moves_no_position(
+    made: SmallLogs, subscription: Subscription, tmp_path: Path, damage: str
+) -> None:
+    log = copied(made.logs[1], tmp_path)
+    size, path = log.header.block_size, Path(log.path)
+    (all_of_it,) = plan_splits(log)
+    in_blocks = (decode_whole(subscription, one).blocks for one in plan_splits(log, size))
+    groups = [blocks[0] for blocks in in_blocks if blocks is not None]
+    first = all_of_it._replace(end_block=groups[len(groups) // 2])
+    before = decode_whole(subscription, first)
+    data = bytearray(path.read_bytes())
+    block = data[first.end_block * size : (first.end_block + 1) * size]
+    if damage == "all bits":
+        block[:] = b"\xff" * size
+    else:
+        at = BLOCK_HEADER + LWN.at("scn")
+        struct.pack_into("<I", block, at, before.watermark + 100_000)
+        if damage == "of another log":
+            struct.pack_into("<I", block, 8, log.header.sequence + 1)
+            block = bytearray(sealed(block))
+    data[first.end_block * size : (first.end_block + 1) * size] = block
+    path.write_bytes(data)
+    merger, behind = (
+        Merger(subscription, 0, {1: 0}),
+        all_of_it._replace(first_block=first.end_block),
+    )
+    results = [decode_whole(subscription, one) for one in (first, behind)]
+    assert [result.failure is None for result in results] == [True, False]
+    for result in results:
+        merger.feed(1, result)
+        assert merger.watermark <= before.watermark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.capture.archived_log import FoundLog, LogPosition
 from olr_pg.decoding.joined_logs import JoinedLog
 from olr_pg.decoding.split import Split
 from olr_pg.errors import Code, OlrPgError
@@ -53,6 +54,10 @@ def merged(merger: Any, splits: list[ThreadSplit]) -> list[int]:
     return [one.source.split.first_block for one in found if one.source is not None]
 
 
+def found_log(sequence: int) -> FoundLog:
+    return FoundLog(LogPosition(1, 1, sequence, 1), 1, None)
+
+
 def test_splits_are_decoded_again_in_front_of_the_rest() -> None:
     splits = [split(number) for number in range(5)]
     merger = ScriptedMerger({2: splits[1:3]})
@@ -66,7 +71,7 @@ def test_nothing_is_merged_behind_a_failure() -> None:
 
 
 def test_joined_logs_that_fail_are_decoded_one_by_one() -> None:
-    logs = (JoinedLog("log a", 1, 5, 10), JoinedLog("log b", 2, 9, 20))
+    logs = (JoinedLog("log a", found_log(1), 5, 10), JoinedLog("log b", found_log(2), 9, 20))
     joined = ThreadSplit(1, Split("log a", 2, 12, 5_120, joined=logs))
     merger = ScriptedMerger({})
     assert merged(merger, [split(0), joined, split(4)]) == [0, 2, 2, 4]

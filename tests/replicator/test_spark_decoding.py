@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.capture.archived_log import FoundLog, LogPosition
 from olr_pg.capture.logs import open_log
 from olr_pg.decoding.split import Split, plan_splits, subscribe
 from olr_pg.dictionary.loader import load_snapshot
@@ -143,7 +144,8 @@ def test_a_log_that_only_the_appliance_has_is_a_missing_mount(
 
 def test_a_description_names_threads_logs_and_the_amount() -> None:
     def part(thread: int, sequence: int, size: int) -> Split:
-        return Split("log", 1, 2, size, 0, thread, sequence)
+        log = FoundLog(LogPosition(1, thread, sequence, 1), 1, None)
+        return Split("log", 1, 2, size, 0, log)
 
     some = [part(1, number, 262_500_000) for number in range(118, 126)]
     assert describe(some) == "decode thread 1, logs 118–125, 2.1 GB"
