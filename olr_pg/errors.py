@@ -1528,7 +1528,7 @@ class Code(IntEnum):
     )
     NO_SUCH_STOPPED_TABLE = _Entry(
         5144,
-        "no such table has stopped",
+        "a table cannot be retried",
         "`olr-pg errors list` shows the stopped tables",
     )
     TRANSACTION_NOT_WHOLE = _Entry(
@@ -1582,8 +1582,8 @@ class Code(IntEnum):
     NO_SUCH_REPLICATED_TABLE = _Entry(
         5157,
         "no such table is replicated",
-        "use the names of the source, OWNER.NAME. `olr-pg errors list` shows which tables have"
-        " incomplete rows",
+        "use the name of the source, OWNER.NAME, without wildcards. `olr-pg tables list` shows the"
+        " replicated tables",
     )
     TARGET_KEY_UNINDEXED = _Entry(
         5161,
@@ -2139,11 +2139,11 @@ class Code(IntEnum):
         8013,
         "a table cannot be paused alone",
         'with `apply.consistency` "transaction" all tables are paused together: `olr-pg tables'
-        " pause --all`. Else name a table of `apply.tables`",
+        " pause --all`",
     )
     TABLE_NOT_PAUSED = _Entry(
         8014,
-        "a table is not paused",
+        "a table cannot be resumed",
         "`olr-pg tables list` shows the paused tables. Resume a table that an error has stopped"
         " with `olr-pg errors retry`",
     )

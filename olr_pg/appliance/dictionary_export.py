@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.containers import join_containers
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
+from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError
@@ -40,8 +41,9 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         scn: the SCN to read as of; 0 for the current SCN.
 
     Raises:
-        OlrPgError: 1093 the source is not a live database, 1094 no tables are selected, 3xxx errors
-            of the tables or between containers, 7xxx errors of the database.
+        OlrPgError: 1093 the source is not a live database, 1094 no tables are selected, 3012 a
+            table does not exist, other 3xxx errors of the tables or between containers, 7xxx errors
+            of the database.
     """
     if isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "source.kind is offline")
@@ -61,7 +63,8 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
             with_true_charsets(one, sets)
             for one in containers.read_dictionaries(names, scn or None)
         ]
-        join_containers(snapshots)  # raises an error if they do not fit together
+        joined = join_containers(snapshots)  # raises an error if they do not fit together
+        find_tables(joined, names, with_refused=True)  # a missing table is an error
         inventories = [
             read_inventory(oracle, owners_of(snapshot), snapshot.scn)
             for oracle, snapshot in zip(containers.databases.values(), snapshots, strict=True)

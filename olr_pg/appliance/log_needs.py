@@ -91,9 +91,8 @@ def _position(config: Config) -> Position:
     path = target_path(config) / FILE_NAME
     saved = read_saved(path).scn
     if saved is None:
-        return Position(
-            config.name, None, f"cannot report its position, because {path} is missing or damaged"
-        )
+        why = f"{path} is damaged" if path.exists() else f"{path} does not exist yet"
+        return Position(config.name, None, f"the start is unknown, because {why}")
     if config.apply is None:
         return Position(config.name, saved, "the position of its checkpoint")
     try:
@@ -113,7 +112,7 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
             row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
             if row != (True,):
                 return Position(
-                    target, None, "cannot report its position, because olr_pg.load is missing in it"
+                    target, None, "the start is unknown, because the target lacks olr_pg.load"
                 )
             handover = read_handover(connection, subscription, ())
             noted = connection.execute(_START, (subscription,)).fetchone()

@@ -199,13 +199,14 @@ def retry(
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
                     "the table is paused, not stopped by an error",
-                    action=f"resume it with `olr-pg tables resume {name}`",
+                    action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`",
                     table=name,
                 )
             if name not in stopped:
                 raise OlrPgError(
                     Code.NO_SUCH_STOPPED_TABLE,
-                    f"{name} has not stopped",
+                    "no error has stopped it",
+                    table=name,
                     subscription=settings.subscription,
                 )
         go_on(connection, settings, names or stopped, as_json=as_json)
@@ -378,4 +379,4 @@ def _print_replayed(one: Replayed) -> None:
         f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted}"
         f" deleted, {counts.conflicts} conflicts skipped or overwritten)"
     )
-    print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")
+    print_line("    continues" if one.error is None else f"    STOPPED again: {one.error}")

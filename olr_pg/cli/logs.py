@@ -67,6 +67,9 @@ def _as_json(judged: JudgedLog) -> dict[str, object]:
 
 def _print(judged: Sequence[JudgedLog]) -> None:
     """Print one line per log; the lines are not wrapped, so that `grep` works on them."""
+    if not judged:
+        print_line("no archived log was found")
+        return
     print_line(_LINE.format("THREAD", "SEQUENCE", "FIRST SCN", "NEXT SCN", "", "NAME", ""))
     before = ""
     for log, needed, why in judged:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.completion import table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.errors import go_on
@@ -105,21 +107,31 @@ def pause(
     With --all the whole subscription is paused instead: received changes are applied, and nothing
     more is received. Keep the archived logs until you resume it. A pause survives restarts.
     """
+    from olr_pg.applier.settings import Consistency
     from olr_pg.applier.stopped.pausing import pause_all, pause_table
 
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
     with open_target_of(loaded) as (connection, settings):
         if whole:
-            changed = ["*"] if pause_all(connection, settings.subscription, _who(by)) else []
+            names = ["*"]
+            changed = names if pause_all(connection, settings.subscription, _who(by)) else []
         else:
+            if settings.consistency is Consistency.TRANSACTION:
+                raise OlrPgError(Code.TABLE_NOT_PAUSABLE, '`apply.consistency` is "transaction"')
             names = _known(loaded, connection, settings, table or ())
             changed = [
                 name
                 for name in names
                 if pause_table(connection, settings.subscription, name, _target(settings, name))
             ]
-    _say("paused", changed, table, as_json=as_json)
+    if as_json:
+        print_json({"paused": changed})
+        return
+    unchanged = [name for name in names if name not in changed]
+    for done, these in (("paused", changed), ("already paused", unchanged)):
+        if these:
+            print_line(f"{done}: {', '.join(map(_named, these))}")
 
 
 @app.command("resume")
@@ -142,12 +154,12 @@ def resume(
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
     with open_target_of(loaded) as (connection, settings):
+        paused = paused_tables(connection, settings.subscription)
         if whole:
-            changed = ["*"] if resume_all(connection, settings.subscription) else []
-            _say("resumed", changed, table, as_json=as_json)
+            resumed = resume_all(connection, settings.subscription)
+            _print_resumed(paused, resumed=resumed, as_json=as_json)
             return
         names = _known(loaded, connection, settings, table or ())
-        paused = paused_tables(connection, settings.subscription)
         for name in names:
             if name not in paused:
                 raise OlrPgError(Code.TABLE_NOT_PAUSED, "it is not paused", table=name)
@@ -358,8 +370,10 @@ def _tables_at_work(config: Config) -> set[str] | None:
 
 
 def _check_choice(names: Sequence[str] | None, *, whole: bool) -> None:
-    if bool(names) == whole:
+    if names and whole:
         raise typer.BadParameter("name tables or use --all, not both")
+    if not names and not whole:
+        raise typer.BadParameter("name at least one table, or use --all")
 
 
 def _known(
@@ -371,14 +385,11 @@ def _known(
     """Return the names in the exact form of the ledger or the configuration.
 
     Raises:
-        OlrPgError: 8013, a table cannot be paused individually.
+        OlrPgError: 5157, a table is not replicated.
     """
-    from olr_pg.applier.settings import Consistency
     from olr_pg.applier.stopped.table_states import read_table_states
     from olr_pg.dictionary.selection import as_known
 
-    if settings.consistency is Consistency.TRANSACTION:
-        raise OlrPgError(Code.TABLE_NOT_PAUSABLE, '`apply.consistency` is "transaction"')
     states = read_table_states(connection, settings.subscription)
     known = {one.source_table for one in states}
     if config.apply is not None:
@@ -386,7 +397,7 @@ def _known(
     found = as_known(names, known)
     for name in found:
         if name not in known:
-            raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is not replicated", table=name)
+            raise OlrPgError(Code.NO_SUCH_REPLICATED_TABLE, name)
     return found
 
 
@@ -410,13 +421,20 @@ def _who(by: str | None) -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def _say(done: str, changed: Sequence[str], names: Sequence[str] | None, *, as_json: bool) -> None:
+def _named(name: str) -> str:
+    return "the whole subscription" if name == "*" else name
+
+
+def _print_resumed(paused: Sequence[str], *, resumed: bool, as_json: bool) -> None:
+    """Print the result of `resume --all`.
+
+    Args:
+        paused: the tables that are paused individually; `resume --all` does not resume them.
+    """
     if as_json:
-        print_json({done: list(changed)})
+        print_json({"resumed": ["*"] if resumed else []})
         return
-    if changed == ["*"]:
-        print_line(f"{done}: the whole subscription")
-    elif changed:
-        print_line(f"{done}: {', '.join(changed)}")
-    else:
-        print_line(f"nothing to do: {', '.join(names or ['the subscription'])}: no change")
+    print_line(f"{'resumed' if resumed else 'not paused'}: {_named('*')}")
+    for name in paused:
+        command = f"olr-pg tables resume {shlex.quote(name)}"
+        print_line(advised(f"still paused: {name} (`{command}` resumes it)"))

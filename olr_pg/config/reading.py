@@ -150,7 +150,8 @@ def one_target(config: Config, name: str | None) -> Config:
         return next(iter(known.values()))
     if not name or name not in known:
         raise OlrPgError(
-            Code.UNKNOWN_TARGET, f"{name!r}; the targets are: {names or 'none with a name'}"
+            Code.UNKNOWN_TARGET,
+            f"{name!r}; {f'the targets are: {names}' if names else '`target` is not a list'}",
         )
     return known[name]
 
@@ -223,6 +224,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_json5(text: str, file: str) -> Any:
+    if not text.strip():
+        raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, "the file is empty"),), file)
     try:
         return json5.loads(text, allow_duplicate_keys=False)
     except ValueError as error:

@@ -32,6 +32,15 @@ SPOOL: Final = "fallback"
 """The directory for large transactions, below the target's."""
 
 
+def check_way_back(config: Config) -> None:
+    """Check that a fallback is configured, before anything is opened.
+
+    Raises:
+        OlrPgError: 1135, `fallback` is missing, or has no address of Oracle.
+    """
+    _ = config.fallback_source
+
+
 @contextmanager
 def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
     """Open the fallbacks of a configuration that has one target, and enable the encryption of files
@@ -41,6 +50,7 @@ def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
         OlrPgError: 1091 there is no target, 1135 `fallback` has no account, 1190 the key cannot be
             used, 3xxx and 7xxx errors of the dictionary.
     """
+    check_way_back(config)
     with ExitStack() as stack:
         stack.enter_context(sealing(row_key(config)))
         source = stack.enter_context(sources.open_tables(config))

@@ -34,6 +34,7 @@ from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target
 from olr_pg.dictionary.containers import unqualified
+from olr_pg.dictionary.selection import as_known
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.large_rows import RowSpool
@@ -155,11 +156,12 @@ def fetch_lobs(
                 (target_name(settings, tables[n].owner, tables[n].name)
                  for n in counts if n in tables),
             )  # fmt: skip
-            for name in names:
+            wanted_names = as_known(names, tables)
+            for name in wanted_names:
                 if name not in tables:
                     raise OlrPgError(Code.NO_SUCH_REPLICATED_TABLE, name)
             for name in counts:
-                if name in tables and (not names or name in names):
+                if name in tables and (not names or name in wanted_names):
                     source = live.source_of(tables[name])
                     work = _Fetching(connection, settings, source, tables[name])
                     done = work.run(wanted)

@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 
 if TYPE_CHECKING:
@@ -44,12 +44,8 @@ def ask_status(
     try:
         announced = json.loads(file.read_bytes())
         url, instance = announced["url"], announced.get("instance")
-    except FileNotFoundError as error:
-        raise OlrPgError(
-            Code.NO_APPLIANCE, "no appliance has recorded its address in this file", file=str(file)
-        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
+        raise _unannounced(error, file) from error
     tls = config.status.tls
     context = None if tls is None else _trusting(tls, certificate, key)
     # Connect directly, and do not use a proxy from the environment.
@@ -86,17 +82,27 @@ def announced_process(config: Config) -> int:
     """Return the process id that an appliance with this configuration has recorded.
 
     Raises:
-        OlrPgError: 9010, no appliance is running.
+        OlrPgError: 9010 no appliance is running, 9011 its file cannot be read.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
         return int(json.loads(file.read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(
-            Code.NO_APPLIANCE,
-            "no appliance has recorded its process id in this file",
-            file=str(file),
-        ) from error
+        raise _unannounced(error, file) from error
+
+
+def _unannounced(error: Exception, file: Path) -> OlrPgError:
+    """Return the error if the file in which an appliance announces itself cannot be used."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return OlrPgError(
+            Code.NO_APPLIANCE, "no appliance has recorded its address in this file", file=str(file)
+        )
+    if isinstance(error, PermissionError):
+        action = "run the command as the user of the appliance or as root"
+        return OlrPgError(
+            Code.APPLIANCE_SILENT, system_reason(error), action=action, file=str(file)
+        )
+    return OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file))
 
 
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:

@@ -139,6 +139,7 @@ def _read_live(
         containers.close()
     if not containers.names:
         snapshot = source_dictionary(config, snapshots, keep=False)
+        find_tables(snapshot, names, with_refused=True)  # a missing table is an error
         replicated = frozenset(f"{owner}.{name}" for owner, name in names)
         known = ContainerNames.of(snapshot)
         return [SourceSchemas("", inventories[0], snapshot, replicated, known, snapshot)]

@@ -12,6 +12,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.structure import Index, Structure
 from olr_pg.errors import OlrPgError
+from olr_pg.schema.source_inventory import read_schemas
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 
@@ -46,6 +47,21 @@ def test_the_snapshot_has_the_tables_and_their_structure(tmp_path: Path) -> None
     assert found == snapshot
     assert (found.scn, [table.full_name for table in found.tables]) == (5_000, ["SHOP.ORDERS"])
     assert found.structure == STRUCTURE
+
+
+def test_a_table_that_does_not_exist_is_not_left_out(tmp_path: Path) -> None:
+    database = Database("SIMDB", 3, "SIMPDB", 77, (2_000,), 55, big_endian=False)
+    state = OracleState(Snapshot(5_000, database, (TABLE,), structure=STRUCTURE), dbid=1)
+    path = tmp_path / "dictionary.json"
+    with StandIn(state) as server:
+        source = {"user": "olr", "password": "olr", "server": server.connect_string}
+        tables = {"connect-string": "embedded", "tables": ["SHOP.ORDERS", "SHOP.ODRERS"]}
+        wrong = config(tmp_path, source, apply=tables)
+        for work in (lambda: export_dictionary(wrong, None, 0, path), lambda: read_schemas(wrong)):
+            with pytest.raises(OlrPgError) as caught:
+                work()
+            assert caught.value.code == 3012
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

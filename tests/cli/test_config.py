@@ -63,6 +63,14 @@ def test_every_error_of_a_file_is_printed(cli: Cli, tmp_path: Path) -> None:
     assert "where: file" in result.stderr
 
 
+def test_an_empty_file_is_called_empty(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text("\n")
+    result = cli("config", "check", "--config", str(path))
+    assert result.returncode == 2
+    assert "the configuration is not valid: the file is empty" in result.stderr
+
+
 def test_errors_for_a_script(cli: Cli, tmp_path: Path) -> None:
     result = cli("config", "check", "--config", write(tmp_path, INVALID), "--json")
     assert (result.returncode, result.stderr) == (2, "")

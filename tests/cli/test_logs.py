@@ -21,6 +21,11 @@ def test_a_line_for_each_log(capsys: pytest.CaptureFixture[str]) -> None:
     assert second.endswith("(below)")
 
 
+def test_that_there_is_no_log_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    _print([])
+    assert capsys.readouterr().out == "no archived log was found\n"
+
+
 def test_as_json_it_has_the_log_and_the_reason() -> None:
     record = _as_json(JudgedLog(LOG, needed=False, why="below"))
     assert (record["sequence"], record["needed"], record["why"]) == (77, False, "below")

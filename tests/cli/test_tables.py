@@ -39,11 +39,17 @@ def run(config: Path, *arguments: str, code: int = 0) -> str:
 def test_pause_and_resume(config: Path) -> None:
     assert run(config, "list") == "no table is replicated into the target yet\n"
     assert run(config, "pause", "s.t", "S.Odd t") == "paused: S.T, S.Odd t\n"
-    assert run(config, "pause", "S.T") == "nothing to do: S.T: no change\n"
+    assert run(config, "pause", "S.T") == "already paused: S.T\n"
     assert "paused      S.T → s.t  SCN 0  0 transactions are held" in run(config, "list")
-    assert "goes on" in run(config, "resume", "S.T")
+    assert run(config, "resume", "--all") == (
+        "not paused: the whole subscription\n"
+        "still paused: S.Odd t (`olr-pg tables resume 'S.Odd t'` resumes it)\n"
+        "still paused: S.T (`olr-pg tables resume S.T` resumes it)\n"
+    )
+    assert "continues" in run(config, "resume", "S.T")
     assert "OLR-08014" in run(config, "resume", "S.T", code=9)
-    assert "OLR-08013" in run(config, "pause", "S.ELSE", code=9)
+    for verb in ("pause", "resume"):
+        assert "OLR-05157: no such table is replicated: S.E*" in run(config, verb, "s.e*", code=6)
     listed = json.loads(run(config, "list", "--json"))
     assert {one["source_table"]: one["state"] for one in listed["tables"]} == {
         "S.T": "replicated",
@@ -65,15 +71,17 @@ def test_a_table_whose_target_does_not_fit_is_not_added(
 def test_the_whole_subscription(config: Path) -> None:
     assert run(config, "pause", "--all", "--by", "alice") == "paused: the whole subscription\n"
     assert "The subscription was PAUSED by alice" in run(config, "list")
-    assert run(config, "pause", "--all") == "nothing to do: the subscription: no change\n"
+    assert run(config, "pause", "--all") == "already paused: the whole subscription\n"
     assert run(config, "resume", "--all") == "resumed: the whole subscription\n"
-    run(config, "pause", code=2)
+    assert "name at least one table" in run(config, "pause", code=2)
     run(config, "pause", "S.T", "--all", code=2)
 
 
 def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str) -> None:
+    run(write(tmp_path, postgres_database), "pause", "S.T")
     config = write(tmp_path, postgres_database, consistency="transaction")
     assert "OLR-08013" in run(config, "pause", "S.T", code=9)
+    assert "continues" in run(config, "resume", "S.T")  # it was paused before this setting
     run(config, "pause", "--all")
 
 

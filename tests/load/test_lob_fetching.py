@@ -177,7 +177,7 @@ def test_what_undo_does_not_reach_stays(source: Source) -> None:
     source.put(1, 100, TEXT, b"")
     source.lack(1, 1, "TEXT")
     source.state.catalogue.undo_scn = POSITION + 1
-    code, found = source.fetch("--table", "APP.DOCS")
+    code, found = source.fetch("--table", "app.docs")
     assert code == 1
     assert "ORA-01555" in found["tables"][0]["failure"]
     assert source.query("SELECT text FROM app.docs") == [(None,)]

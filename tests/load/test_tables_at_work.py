@@ -145,7 +145,7 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
         for log, away in later[:-1]:
             away.rename(log)
         work.await_that(lambda r: any(t["paused"] and t["held_scn"] for t in r["tables"]))
-        assert "goes on" in work.post("resume", {"tables": [names[0]]})["output"]
+        assert "continues" in work.post("resume", {"tables": [names[0]]})["output"]
         work.await_that(is_caught_up)
         rows = work.ask(f"SELECT count(*) FROM {removed}")
         work.command("tables", "remove", removed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from olr_pg.config.model import Config
 from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.service import FILE_NAME
-from olr_pg.monitor.status_client import ask_status
+from olr_pg.monitor.status_client import announced_process, ask_status
 
 
 @pytest.fixture
@@ -24,6 +26,29 @@ def config(tmp_path: Path) -> Config:
 def test_no_appliance_has_left_an_address(config: Config) -> None:
     with pytest.raises(OlrPgError) as caught:
         ask_status(config)
+    assert caught.value.code == 9010
+
+
+@pytest.mark.parametrize("ask", [ask_status, announced_process])
+def test_what_keeps_from_reading_the_address(
+    ask: Callable[[Config], object], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", unreadable)
+    with pytest.raises(OlrPgError) as caught:
+        ask(config)
+    assert (caught.value.code, caught.value.detail) == (9011, "Permission denied")
+    assert caught.value.action == "run the command as the user of the appliance or as root"
+    monkeypatch.undo()
+    with pytest.raises(OlrPgError) as caught:
+        ask(config)
+    assert caught.value.code == 9010
+    tmp_path.rmdir()
+    tmp_path.touch()
+    with pytest.raises(OlrPgError) as caught:
+        ask(config)
     assert caught.value.code == 9010
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 import threading
 from dataclasses import replace
@@ -456,7 +457,11 @@ class Applier:
                 # A stream applies new changes at once, so it would skip the held changes of this
                 # table.
                 raise OlrPgError(
-                    Code.TABLE_NOT_PAUSABLE, "the table is paused; resume it first", table=name
+                    Code.TABLE_NOT_PAUSABLE,
+                    'it was paused before `apply.consistency` was set to "transaction"',
+                    action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`, then start"
+                    " again",
+                    table=name,
                 )
         found = read_handover(connection, subscription, self._tables)
         if found.scn:

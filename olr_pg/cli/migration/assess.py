@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from olr_pg.assessment.report import Report
     from olr_pg.config.model import Config
+    from olr_pg.errors import OlrPgError
 
 
 def assess(
@@ -53,7 +54,10 @@ def assess(
     """
     from olr_pg.assessment.text_form import report_json, report_lines
 
-    report = _report(read_config(config, target_name), owner or [], with_target=not no_target)
+    loaded = read_config(config, target_name)
+    if out is not None:
+        _prepare(out)
+    report = _report(loaded, owner or [], with_target=not no_target)
     if out is not None:
         _write(report, out)
     if as_json:
@@ -110,10 +114,30 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     return join_reports(reports)._replace(texts=texts)
 
 
+def _prepare(out: Path) -> None:
+    """Create the output directory before the work, so that a wrong one is reported at once.
+
+    Raises:
+        OlrPgError: 1210, the directory cannot be created or written.
+    """
+    from olr_pg.files.owned import check_writable
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        check_writable(out / "report.html")
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(path: object, error: OSError) -> OlrPgError:
+    from olr_pg.errors import Code, OlrPgError, system_reason
+
+    return OlrPgError(Code.OUTPUT_UNWRITABLE, f"{path}: {system_reason(error)}")
+
+
 def _write(report: Report, out: Path) -> None:
     from olr_pg.assessment.html_form import html_pieces
     from olr_pg.assessment.text_form import csv_lines, json_pieces, whole_report
-    from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.files.owned import written_whole
 
     pieces: dict[str, Iterator[bytes]] = {
@@ -123,11 +147,8 @@ def _write(report: Report, out: Path) -> None:
         "report.txt": (f"{line}\n".encode() for line in whole_report(report)),
     }
     try:
-        out.mkdir(parents=True, exist_ok=True)
         for name, written in pieces.items():
             with written_whole(out / name) as file:
                 file.writelines(written)
     except OSError as error:
-        raise OlrPgError(
-            Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"
-        ) from error
+        raise _unwritable(error.filename or out, error) from error

@@ -103,7 +103,7 @@ def cutover(
         accept=accept or (),
         until=until,
         fallback=fallback,
-        progress=(lambda _: None) if as_json else _announce,
+        progress=(lambda _: None) if as_json else announce,
     )
     try:
         if not status:
@@ -122,8 +122,11 @@ def show_cutover(config: Config, *, as_json: bool) -> None:
     _show(states, steps_of(fallback=has_way_back), as_json=as_json)
 
 
-def _announce(step: CutOverStep) -> None:
-    print_line(f"{step.name}: {step.title} …", at_once=True)
+def announce(step: CutOverStep) -> None:
+    """Print that a step begins."""
+    from olr_pg.load.cutover.step_lines import begin_line
+
+    print_line(begin_line(step.name, step.title), at_once=True)
 
 
 def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json: bool) -> None:

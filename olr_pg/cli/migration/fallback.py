@@ -228,10 +228,12 @@ def verify_command(
     applied yet count as differences.
     """
     from olr_pg.cli.migration.verify import both_sides, print_verification
+    from olr_pg.load.fallback_way import check_way_back
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.verification import verify
 
     loaded = read_config(config, target_name)
+    check_way_back(loaded)
     with ExitStack() as stack:
         source, settings = both_sides(stack, loaded)
         work = source.sources(source.choose(table or ()))
@@ -259,6 +261,7 @@ def cutover_command(
     stopped. The fallback exists until `olr-pg fallback end`.
     """
     from olr_pg.load.cutover.cut_back import cut_back, cut_back_lines
+    from olr_pg.load.cutover.step_lines import begin_line
     from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 
@@ -266,7 +269,7 @@ def cutover_command(
 
     def announce(step: str, title: str) -> None:
         if not as_json:
-            print_line(f"{step}: {title} …", at_once=True)
+            print_line(begin_line(step, title), at_once=True)
 
     try:
         found = cut_back(

@@ -112,7 +112,9 @@ def _steps(config: Config, *, as_json: bool) -> None:
 
 
 def _announce(step: MigrationStep) -> None:
-    print_line(f"{step.name}: {step.title} …", at_once=True)
+    from olr_pg.load.cutover.step_lines import begin_line
+
+    print_line(begin_line(step.name, step.title), at_once=True)
 
 
 def _show(states: Sequence[StepState], *, as_json: bool) -> None:
@@ -170,7 +172,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
 def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json: bool) -> None:
     from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory
-    from olr_pg.cli.migration.cutover import show_cutover
+    from olr_pg.cli.migration.cutover import announce, show_cutover
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
     from olr_pg.load.initial import PRELOAD
@@ -190,9 +192,7 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
             CutoverOptions(
                 accept=accept,
                 fallback=fallback,
-                progress=(lambda _: None)
-                if as_json
-                else lambda step: print_line(f"{step.name}: {step.title} …", at_once=True),
+                progress=(lambda _: None) if as_json else announce,
             ),
         )
     finally:

@@ -28,7 +28,7 @@ from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.fallback_way import check_way_back, open_ways_back
 from olr_pg.load.steps_done import (
     DONE,
     TAKEN_BACK,
@@ -95,10 +95,11 @@ def cut_back(
         progress: called with each step and its title when it begins.
 
     Raises:
-        OlrPgError: 5133 a transaction is writing, 5134 a sequence cannot be set, 5124 the tables
-            differ, 7316 triggers or keys cannot be enabled, other errors of 73xx: the fallback
-            cannot continue or has stopped tables.
+        OlrPgError: 1135 `fallback` is missing, 5133 a transaction is writing, 5134 a sequence
+            cannot be set, 5124 the tables differ, 7316 triggers or keys cannot be enabled, other
+            errors of 73xx: the fallback cannot continue or has stopped tables.
     """
+    check_way_back(config)
     found = dict[str, Any]()
     for step, title in STEPS.items():
         progress(step, title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.load.steps_done import RUNNING
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
@@ -13,19 +14,25 @@ if TYPE_CHECKING:
     from olr_pg.load.steps_done import StepState
 
 _FAILED: Final = "failed"
+_WIDTH: Final = 11
+"""Width of the names of steps."""
 _COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")
+
+
+def begin_line(step: str, title: str) -> str:
+    """Return the line that is printed when a step begins, in the columns of `step_lines`."""
+    return f"{RUNNING:8} {step:{_WIDTH}}  {title}"
 
 
 def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Iterator[str]:
     """Yield the recorded steps; after each one yield its findings."""
     titles = {step.name: step.title for step in steps}
-    width = max(map(len, titles), default=0)
     for state in states:
-        yield f"{state.state:8} {state.step:{width}}  {titles[state.step]}"
+        yield f"{state.state:8} {state.step:{_WIDTH}}  {titles[state.step]}"
         words = _failure if state.state == _FAILED else _WORDS.get(state.step, _other)
         # A step that is running or was interrupted has no findings yet.
         for line in words(state.detail) if state.detail else ():
-            yield f"         {'':{width}}  {line}"
+            yield f"         {'':{_WIDTH}}  {line}"
 
 
 def grant_lines(states: Sequence[StepState]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.files import owned
 from olr_pg.files.sealed import stored_rows
 from olr_pg.load.composite import fields_of, shown
@@ -123,7 +123,7 @@ def check_writable(path: Path) -> None:
     except OSError as error:
         raise OlrPgError(
             Code.DIFFERENCES_FILE_UNUSABLE,
-            plain_reason(error),
+            system_reason(error),
             action=_NAME_ANOTHER,
             file=str(path),
         ) from error
@@ -142,7 +142,7 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     except OSError as error:
         raise OlrPgError(
             Code.DIFFERENCES_FILE_UNUSABLE,
-            plain_reason(error),
+            system_reason(error),
             action=_NAME_ANOTHER,
             file=str(path),
         ) from error
@@ -156,12 +156,22 @@ def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
             subscription.
     """
     try:
-        lines = [orjson.loads(line) for line in stored_rows(path).splitlines()]
-        return _tables(lines, subscription)
+        lines = stored_rows(path).splitlines()
+        return _tables([_parsed(*line) for line in enumerate(lines, 1)], subscription)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OlrPgError(
             Code.DIFFERENCES_FILE_UNUSABLE, plain_reason(error), file=str(path)
         ) from error
+
+
+def _parsed(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        parsed = orjson.loads(line)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise ValueError(f"line {number} is not a JSON object")
+    return parsed
 
 
 def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDifferences]:

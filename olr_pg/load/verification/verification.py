@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import shlex
 from collections import Counter
 from contextlib import closing
 from functools import partial
@@ -79,6 +80,10 @@ For a table that was added later, this SCN is lower than for the others until re
 up.
 """
 
+_UNFINISHED: Final = """
+SELECT scn FROM olr_pg.load
+WHERE subscription = %s AND source_table = %s AND finished_at IS NULL
+"""
 _COMPLETE: Final = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
 
@@ -394,10 +399,19 @@ def _position(
     are applied. Changes that are held for other tables do not matter for this table.
 
     Raises:
-        OlrPgError: 5111 the table is stopped or paused.
+        OlrPgError: 5107 the table is loaded only in part, 5111 the table is stopped or paused.
     """
     row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
     if row is None:
+        loading = connection.execute(_UNFINISHED, (settings.subscription, table)).fetchone()
+        if loading is not None:
+            raise OlrPgError(
+                Code.TABLE_LOADED_IN_PART,
+                f"the load of the table as of SCN {loading[0]} is not complete",
+                action="wait until the load ends, then compare. If the load was interrupted,"
+                " continue it with `olr-pg initial-load --resume`",
+                table=table,
+            )
         found = connection.execute(_COMPLETE, (settings.subscription,)).fetchone()
         return 0, int(found[0]) if found else 0
     commit_scn, stopped, paused, complete_scn = row
@@ -405,7 +419,8 @@ def _position(
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
             "the table is paused, and its changes are held",
-            action=f"resume it with `olr-pg tables resume {table}`, then compare again",
+            action=f"resume it with `olr-pg tables resume {shlex.quote(table)}`, then compare"
+            " again",
             table=table,
         )
     if stopped:

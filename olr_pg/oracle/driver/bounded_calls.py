@@ -56,6 +56,12 @@ class SilenceError(oracledb.OperationalError):
     """Raised if Oracle answers neither the connection nor a test login."""
 
 
+class HostError(oracledb.OperationalError):
+    """Raised if the host of Oracle cannot be found. The driver lets the error of the system's
+    resolver through (``socket.gaierror``), which is no error of the driver.
+    """
+
+
 class _Socket:
     """The socket of a connection. It is a duplicated descriptor, because the driver can wrap and
     close its own descriptor.
@@ -133,6 +139,7 @@ class BoundedCalls:
         Raises:
             oracledb.Error: the driver's error.
             SilenceError: Oracle does not answer.
+            HostError: the host of Oracle cannot be found.
         """
         bound = seconds or self._login_seconds
         heard: list[_Socket] = []
@@ -154,6 +161,9 @@ class BoundedCalls:
             _close_all(heard)
             if late.is_set() and isinstance(error, oracledb.Error):
                 raise SilenceError(f"Oracle has not answered a login for {bound:g} s") from error
+            if isinstance(error, socket.gaierror):
+                reason = system_reason(error)
+                raise HostError(f"the host of the address cannot be found: {reason}") from error
             raise
         finally:
             timer.cancel()

@@ -10,7 +10,7 @@ import sqlalchemy.exc
 
 from olr_pg.errors import Code, OlrPgError, plain_reason, without_noise
 from olr_pg.observability.redaction import mask
-from olr_pg.oracle.driver.bounded_calls import SilenceError
+from olr_pg.oracle.driver.bounded_calls import HostError, SilenceError
 
 CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
 SERVICE: Final = Code.ORACLE_SERVICE_UNKNOWN
@@ -94,6 +94,8 @@ def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> 
     code = (specific or codes or [OTHER])[0]
     if isinstance(original, SilenceError):
         code = TIMEOUT
+    elif isinstance(original, HostError):
+        code = UNREACHABLE
     return OlrPgError(code, f"{doing}: {mask(text)}", action=action)
 
 

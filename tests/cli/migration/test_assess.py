@@ -9,6 +9,7 @@ import pytest
 
 from olr_pg.bench import redo_rates
 from olr_pg.cli.migration.assess import assess
+from olr_pg.errors import OlrPgError
 from olr_pg.simulator.simulation import simulate
 from tests.oracle.live_source import LiveSource
 
@@ -43,3 +44,15 @@ def test_a_live_source_is_assessed_with_the_times_that_moving_it_takes(
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
     assert "Catching up: " in page
     assert (tmp_path / "report" / "report.txt").read_text("utf-8").count("\n") > 20
+
+
+def test_a_report_that_cannot_be_written_is_an_error_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "report").touch()
+    config = tmp_path / "c.json"
+    source = {"user": "u", "password": "p", "server": "127.0.0.1:1/S"}  # nothing listens there
+    config.write_text(
+        json.dumps({"source": source, "apply": {"connect-string": "embedded", "tables": ["S.T"]}})
+    )
+    with pytest.raises(OlrPgError) as caught:
+        assess(config, out=tmp_path / "report")
+    assert caught.value.code == 1210

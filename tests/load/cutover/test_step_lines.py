@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from olr_pg.load.cutover.cut_over import STEPS
-from olr_pg.load.cutover.step_lines import grant_lines, step_lines
+from olr_pg.load.cutover.step_lines import begin_line, grant_lines, step_lines
 from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED, StepState
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,3 +83,9 @@ def test_a_step_without_findings_is_one_line() -> None:
 def test_what_applications_need_comes_with_the_last_step() -> None:
     assert grant_lines([state("quiet"), state("applied")]) == []
     assert grant_lines([state("quiet"), state("report")]) == DETAILS["report"]["grants"]
+
+
+def test_a_step_that_begins_looks_as_it_does_while_it_runs() -> None:
+    quiet = next(step for step in STEPS if step.name == "quiet")
+    state = StepState("quiet", RUNNING, AT, None, {})
+    assert [begin_line(quiet.name, quiet.title)] == list(step_lines([state], STEPS))

@@ -79,3 +79,12 @@ def test_a_place_that_takes_no_file_is_told_before_the_work(tmp_path: Path) -> N
     with pytest.raises(OlrPgError) as caught:
         check_writable(tmp_path / "none" / "d.jsonl")
     assert caught.value.code == 5112
+    assert caught.value.detail == "No such file or directory"  # `where` names the file
+
+
+@pytest.mark.parametrize("wrong", ["not json", "7"])
+def test_the_line_that_is_wrong_is_named(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(orjson.dumps(HEAD) + b"\n" + wrong.encode() + b"\n")
+    with pytest.raises(OlrPgError, match="line 2 is not a JSON object"):
+        read_differences(path, "sub")

@@ -114,6 +114,16 @@ def test_a_table_that_is_ahead_of_the_data_is_not_compared(project: Project) -> 
     assert all(one.identical for one in project.verify())
 
 
+def test_a_table_that_is_not_loaded_completely_is_not_compared(project: Project) -> None:
+    loaded(project)
+    execute(project, "UPDATE olr_pg.load SET finished_at = NULL")
+    execute(project, "DELETE FROM olr_pg.ledger")
+    with pytest.raises(OlrPgError) as caught:
+        project.verify()
+    assert caught.value.code == 5107
+    assert caught.value.action.startswith("wait until the load ends, then compare")
+
+
 class Rewriting:
     """A target that empties and fills a table again when a snapshot has been taken."""
 

@@ -12,9 +12,10 @@ import oracledb
 import pytest
 from sqlalchemy import text
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle import oracle_connection
-from olr_pg.oracle.driver.bounded_calls import BoundedCalls, SilenceError
+from olr_pg.oracle.driver.bounded_calls import BoundedCalls, HostError, SilenceError
+from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from tests.simulation.proxy import Proxy
 
@@ -96,6 +97,22 @@ def test_a_login_that_nobody_answers_is_bounded() -> None:
         )
         with pytest.raises(SilenceError, match="Oracle has not answered a login"):
             calls.connect()
+
+
+def test_a_host_that_cannot_be_found_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    calls = BoundedCalls({"user": "a", "password": "b", "dsn": "oracel.example.com:1521/x"})
+    with pytest.raises(HostError) as caught:
+        calls.connect()
+    error = oracle_error(caught.value, "connecting")
+    assert error.code == Code.ORACLE_UNREACHABLE
+    assert is_transient(error)
+    assert error.detail.endswith(
+        "the host of the address cannot be found: Name or service not known"
+    )
 
 
 @pytest.mark.parametrize("directions", [("requests",), ("answers",)], ids=str)
