@@ -100,6 +100,7 @@ class StreamApplier:
         self._ledgers: dict[str, TableLedger] = {}
         self._writers: dict[str, TableWriter] = {}
         self._skipped: Mapping[str, Skipped] | None = None
+        self._reached: Mapping[str, int] = {}
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -107,8 +108,8 @@ class StreamApplier:
         return frozenset(self._source).union(self.done)
 
     def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of each table's last transaction."""
-        return {name: done.commit_scn for name, done in self.done.items()}
+        """Return the commit SCN of each table's last transaction or event over this connection."""
+        return self._reached
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
@@ -119,7 +120,10 @@ class StreamApplier:
         return partial(_progress, self, waiting, pending)
 
     def forget(self) -> None:
-        """Do nothing, because no state of the connection is kept between batches."""
+        """Discard the positions of the tables after a lost connection, because PostgreSQL may have
+        crashed and lost the last commits.
+        """
+        self._reached = {}
 
     def prepare(self, selection: Selection) -> Prepared | None:
         """Return None: no statements are prepared before `apply`."""
@@ -134,6 +138,7 @@ class StreamApplier:
         """
         if not event.past:
             self._carry_out(connection, event)
+            self._note_reached({event.table: event.commit_scn})
         known_scn = self._defined_scns.get(event.table, 0)
         # An event that is delivered again can have an older definition.
         if event.definition is not None and event.commit_scn >= known_scn:
@@ -227,6 +232,11 @@ class StreamApplier:
     def _count(self, done: Mapping[str, TableDone]) -> None:
         sums = {name: self.done.get(name, TableDone()).plus(one) for name, one in done.items()}
         self.done = {**self.done, **sums}
+        self._note_reached({name: one.commit_scn for name, one in done.items()})
+
+    def _note_reached(self, scns: Mapping[str, int]) -> None:
+        higher = {name: max(scn, self._reached.get(name, 0)) for name, scn in scns.items()}
+        self._reached = {**self._reached, **higher}
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
         """Write the slices as `slices.write_slices` does: first each slice as a set; if one is

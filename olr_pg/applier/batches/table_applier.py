@@ -84,13 +84,14 @@ class TableApplier:
         self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
+        self._event_scn = 0
         self._defined_scn = 0
 
     @property
     def commit_scn(self) -> int:
-        """The commit SCN of the last applied transaction; 0 before the ledger was read."""
+        """The commit SCN of the last applied transaction or event; 0 before the ledger was read."""
         state = self._state
-        return 0 if state is None else state.position.commit_scn
+        return max(self._event_scn, 0 if state is None else state.position.commit_scn)
 
     def reached(self) -> Mapping[str, int]:
         """Return the table's name with the commit SCN of its last applied transaction."""
@@ -117,7 +118,7 @@ class TableApplier:
         A crash of PostgreSQL may have emptied an UNLOGGED table; this is detected when a new plan
         is made (`target.crash_watch`).
         """
-        self._state = None
+        self._state, self._event_scn = None, 0
         self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
@@ -134,6 +135,7 @@ class TableApplier:
             if error is not None:
                 self.error = error
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
+            self._event_scn = max(self._event_scn, event.commit_scn)
         self._state = None
         if event.lobs:
             return  # missing LOB values do not change the definition
@@ -486,7 +488,8 @@ class TableApplier:
                 self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         self._report(error.located(self.name, todo))
-        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
+        self._state = self._reached(position, stopped=True)
+        return _Outcome(self._state, ChangeCounts())
 
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
         """Stop the table at the first transaction of `rest`, and hold all of `rest`."""

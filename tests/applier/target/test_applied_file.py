@@ -9,12 +9,18 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
+from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +116,58 @@ def test_a_restored_target_is_noticed(replication: Replication, consistency: Con
     assert r.script.started[-1] == start
     _again(r)
     r.apply(consistency=consistency)
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_restored_target_that_lacks_only_a_ddl_is_noticed(
+    replication: Replication, consistency: Consistency
+) -> None:
+    """Nobody would find the rows of a TRUNCATE that a standby lacks: each later change succeeds."""
+    r = replication
+    _with_decoder_at_the_end(r)
+    table = Table("S", "T", 1, 1, (Column("ID", 1, 1, 1, 2, 22),))
+    first = _one_more(r)
+    truncation = SchemaEvent(
+        "S.T", first + 1, 99, first + 1, Evolution((Step(DdlKind.TRUNCATE),)), table
+    )
+    r.script.events = [truncation._replace(past=True)]  # so that the link is the one for events
+    r.apply([table], consistency=consistency)
+    r.execute(_BACKUP)
+    r.script.events = [truncation]
+    _again(r)
+    r.apply([table], consistency=consistency)
+    assert _ids(r) == []
+    known = json.loads((r.folder / "applied.json").read_bytes())["tables"]
+    assert known == {"S.T": truncation.commit_scn}
+    r.execute(_RESTORE)
+    r.script.events = [truncation._replace(past=True)]
+    _one_more(r)
+    _again(r)
+    with pytest.raises(OlrPgError) as caught:
+        r.apply([table], consistency=consistency)
+    assert caught.value.code == 5024
+    assert _ids(r) == [1]
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_what_a_crash_took_is_not_remembered(
+    replication: Replication, consistency: Consistency
+) -> None:
+    """Its commit did not wait for the disk, so it comes again: nothing is lacking."""
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    settings = r.settings(consistency=consistency)
+    made = (
+        StreamApplier(settings, {})
+        if consistency is Consistency.TRANSACTION
+        else TableApplier("S.T", settings, None)
+    )
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        made.apply(connection, r.selection(0, 1))
+        assert made.reached() == {"S.T": 10}
+        made.forget()
+        assert made.reached().get("S.T", 0) == 0
 
 
 def test_an_empty_target_is_noticed(replication: Replication) -> None:
