@@ -115,7 +115,8 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
 def _is_of_rows(error: OlrPgError) -> bool:
     """Return whether an error concerns a value or a row that this table does not accept."""
-    return "column" in error.where or "sqlstate" in error.where
+    is_refusal = error.code == Code.TABLE_DATA_REFUSED
+    return is_refusal or "column" in error.where or "sqlstate" in error.where
 
 
 @lru_cache(maxsize=2)
@@ -177,7 +178,11 @@ def _streams(
     partition: SourcePartition,
     losses: dict[str, Counters],
 ) -> Iterator[tuple[int, int]]:
-    """Copy batch by batch; yield the number of bytes and rows of each batch."""
+    """Copy batch by batch; yield the number of bytes and rows of each batch.
+
+    Raises:
+        OlrPgError: 5109, PostgreSQL has inserted fewer rows than were sent.
+    """
     batches = partition.batches()
     first = next(batches, None)
     if first is None:
@@ -188,12 +193,34 @@ def _streams(
         sql.SQL(", ").join(sql.Identifier(column.target.name) for column in columns),
     )
     images = prefetched(_images(columns, chain([first], batches), losses))
-    with closing(images), connection.cursor() as cursor, cursor.copy(query) as copy:
-        copy.write(COPY_HEADER.data)
-        for image, rows in images:
-            copy.write(image)
-            yield len(image), rows
-        copy.write(COPY_END.data)
+    sent = 0
+    with closing(images), connection.cursor() as cursor:
+        with cursor.copy(query) as copy:
+            copy.write(COPY_HEADER.data)
+            for image, rows in images:
+                copy.write(image)
+                sent += rows
+                yield len(image), rows
+            copy.write(COPY_END.data)
+        check_inserted(table, sent, cursor.rowcount)
+
+
+def check_inserted(table: LoadTable, sent: int, inserted: int) -> None:
+    """Check that PostgreSQL has inserted every row that was sent. A row trigger that fires
+    ``BEFORE INSERT`` and returns NULL discards its row without an error.
+
+    Raises:
+        OlrPgError: 5109, rows are missing.
+    """
+    if inserted != sent:
+        raise OlrPgError(
+            Code.TABLE_DATA_REFUSED,
+            f"{sent} rows were sent to {table.schema}.{table.name}, but {inserted} were inserted: a"
+            " trigger of the table or of a partition discards rows",
+            action="disable the trigger, which `olr-pg doctor` names, until the load and"
+            " replication have ended, then continue with --resume",
+            table=table.source.full_name,
+        )
 
 
 def _images(

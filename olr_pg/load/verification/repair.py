@@ -319,7 +319,24 @@ class _Table:
 
     def _delete(self, connection: Connection[Any], found: _Found) -> None:
         query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)
-        connection.execute(query, ())
+        self._change(connection, query, [])
+
+    def _change(
+        self, connection: Connection[Any], query: sql.Composed, parameters: Sequence[Any]
+    ) -> None:
+        """Execute a statement that must change one row.
+
+        Raises:
+            OlrPgError: 5114, it changed none. A row trigger that fires ``BEFORE`` the statement and
+                returns NULL discards the change without an error.
+        """
+        if connection.execute(query, parameters).rowcount != 1:
+            raise OlrPgError(
+                Code.ROW_NOT_REPAIRABLE,
+                f"a trigger of {self._table.as_string()} discards the change of a row",
+                action="disable the trigger, which `olr-pg doctor` names, then repair again",
+                table=self._source,
+            )
 
     def _update(self, connection: Connection[Any], fields: list[ImageField], found: _Found) -> None:
         names = {column.name for column in self._key}
@@ -337,7 +354,7 @@ class _Table:
             ),
             found.place,
         )
-        connection.execute(query, [field.parameter for field in setting])
+        self._change(connection, query, [field.parameter for field in setting])
 
     def _check_identity(self, wanted: ImageField, there: ImageField) -> None:
         """Raise an error for a row that differs in a GENERATED ALWAYS identity column. PostgreSQL
@@ -361,7 +378,7 @@ class _Table:
             sql.SQL(", ").join(_name(field.column) for field in fields),
             sql.SQL(", ").join(placeholder(field.column) for field in fields),
         )
-        connection.execute(query, [field.parameter for field in fields])
+        self._change(connection, query, [field.parameter for field in fields])
 
 
 def _name(column: TargetColumn) -> sql.SQL:

@@ -138,6 +138,42 @@ def test_rows_are_repaired_whatever_the_names(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("event", ["INSERT", "UPDATE", "DELETE"])
+def test_a_row_whose_repair_a_trigger_discards_does_not_count_as_repaired(
+    target: Connection[Any], postgres_database: str, event: str
+) -> None:
+    ensure_ledger(target)
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image}, xmin::text::int8 FROM "s%s"."t%t" AS t ORDER BY "id%"'.encode()
+    (there, version), *_ = target.execute(query).fetchall()
+    if event == "INSERT":
+        target.execute(b'DELETE FROM "s%s"."t%t" WHERE "id%" = 1')
+        difference = RowDifference(MISSING, b"", bytes(there), None)
+    elif event == "UPDATE":
+        target.execute(b'UPDATE "s%s"."t%t" SET "a%sb" = NULL WHERE "id%" = 1')
+        (now, version), *_ = target.execute(query).fetchall()
+        difference = RowDifference(DIFFERENT, b"", bytes(there), bytes(now), version=version)
+    else:
+        difference = RowDifference(EXTRA, b"", None, bytes(there), version=version)
+    rows = target.execute(ROWS.encode()).fetchall()
+    target.execute(
+        "CREATE FUNCTION discarded() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        f'CREATE TRIGGER discards BEFORE {event} ON "s%s"."t%t" FOR EACH ROW'
+        ' EXECUTE FUNCTION discarded(); ALTER TABLE "s%s"."t%t" ENABLE ALWAYS TRIGGER discards'
+        .encode()
+    )  # fmt: skip
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",), [difference],
+        read_state(target, ("olr_pg", "S.T"), table.oid),
+    )  # fmt: skip
+    with pytest.raises(OlrPgError) as caught:
+        list(repair(ApplierSettings(postgres_database, "localhost", 1, ""), [file]))
+    assert caught.value.code == Code.ROW_NOT_REPAIRABLE
+    assert target.execute(ROWS.encode()).fetchall() == rows
+
+
 CONFLICT = b"UPDATE olr_pg.ledger SET conflicts = conflicts + 1"
 MOVED = b"UPDATE olr_pg.ledger SET commit_scn = 9"
 REFERENCED = b'CREATE TABLE "s%s".child (parent int REFERENCES "s%s"."t%t"); '
