@@ -47,12 +47,15 @@ class BoundedConnection(psycopg.Connection[Any]):
         given_up: the reason why the connection was ended; None if it was not ended.
         serves: the purpose of the running statements, for threads that watch the connection.
         closing: a function that is called once, before the connection is closed.
+        mark: a value that was set in the connection's own session in PostgreSQL; None if none was
+            set (`applier.target.pooler`).
     """
 
     answer_seconds: float | None = None
     waiting_since: float | None = None
     given_up: str | None = None
     serves: str = ""
+    mark: str | None = None
     closing: Callable[[BoundedConnection], None] | None = None
     _reason: str | None = None
     _cancels = False

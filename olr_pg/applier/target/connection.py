@@ -10,7 +10,7 @@ from psycopg.pq import Format
 
 from olr_pg.applier.settings import ANSWER_SECONDS
 from olr_pg.applier.target.catalogue import MIN_VERSION
-from olr_pg.applier.target.pooler import refuse_shared_sessions
+from olr_pg.applier.target.pooler import mark_session, refuse_shared_sessions
 from olr_pg.applier.target.statement_watch import ConnectionWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.bounded_connection import BoundedConnection
@@ -131,6 +131,7 @@ def connect(
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
+        mark_session(connection)
         connection.answer_seconds = None
     except psycopg.Error as error:
         connection.close()

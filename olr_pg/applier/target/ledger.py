@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
+from olr_pg.applier.target.pooler import OWN_MARK, check_session
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.encodings import storable
@@ -29,10 +30,10 @@ VERSION: Final = 13
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
 
-LOCK = """
-SELECT commit_scn, xids, stopped, incomplete > 0 FROM olr_pg.ledger
+LOCK = f"""
+SELECT commit_scn, xids, stopped, incomplete > 0, {OWN_MARK} FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = %s FOR UPDATE
-"""
+"""  # noqa: S608 - constants alone
 ADVANCE = """
 UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s, applied_at = now(),
     transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
@@ -372,7 +373,7 @@ class TableLedger:
 
         Raises:
             OlrPgError: 5015, the row cannot be created; 5027, the row belongs to another source
-                database.
+                database; 5029, the session is not the connection's own.
         """
         for _ in range(2):
             state = self.locked(self.send_lock(connection))
@@ -395,10 +396,15 @@ class TableLedger:
         return connection.execute(LOCK, self._key)
 
     def locked(self, cursor: Cursor[Any]) -> LedgerState | None:
-        """Return the answer to the query of `send_lock`; None if the row does not exist."""
+        """Return the answer to the query of `send_lock`; None if the row does not exist.
+
+        Raises:
+            OlrPgError: 5029, the session is not the connection's own.
+        """
         row = cursor.fetchone()
         if row is None:
             return None
+        check_session(cursor.connection, row[4])
         self.listed = row[3]
         return LedgerState(TablePosition(row[0], tuple(row[1])), row[2], row[3])
 

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 
@@ -91,3 +95,34 @@ def test_a_seeded_ledger_skips_what_was_loaded(replication: Replication) -> None
     r.serve()
     r.apply()
     assert _table(r) == [(1, 1, "changed")]
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_nothing_is_written_in_a_session_that_lost_its_settings(
+    replication: Replication, consistency: Consistency
+) -> None:
+    """As behind a pool whose mode was changed to ``transaction``: triggers would fire."""
+    r = replication
+    r.execute(
+        "CREATE TABLE s.seen (id bigint); CREATE FUNCTION s.see() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN INSERT INTO s.seen VALUES (new.id); RETURN NULL; END';"
+        "CREATE TRIGGER see AFTER INSERT ON s.t FOR EACH ROW EXECUTE FUNCTION s.see()"
+    )
+    for number in range(2):
+        r.transaction(r.insert({"ID": number}))
+    settings = r.settings(consistency=consistency)
+    applier = (
+        StreamApplier(settings, {})
+        if consistency is Consistency.TRANSACTION
+        else TableApplier("S.T", settings, None)
+    )
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        applier.apply(connection, r.selection(0, 1))
+        connection.execute("DISCARD ALL")
+        with pytest.raises(OlrPgError) as caught:
+            applier.apply(connection, r.selection(1, 2))
+        assert caught.value.code == 5029
+    assert _table(r) == [(0, None, None)]
+    assert _table(r, "s.seen") == []
+    assert r.rows("SELECT commit_scn FROM olr_pg.ledger") == [(10,)]
