@@ -26,6 +26,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
 from olr_pg.files.sealed import RowKey, is_sealed, seal_file, sealing
+from olr_pg.oracle.vault import COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,6 @@ _COMMAND_SECONDS: Final = 60.0
 
 _KEPT: Final = ("recovery/*.redo", "targets/*/recovery/*.redo", "incidents/*.incident.json")
 _NOT_READ_AGAIN: Final = (f"{ONLINE}/*{TAIL_SUFFIX}", "ready/*.ready", "targets/*/ready/*.ready")
-_IN_VAULT: Final = "*.arc"
 
 _log = structlog.get_logger(__name__)
 
@@ -150,7 +150,7 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
     """Encrypt existing files with rows that a restart may need, and delete the others."""
     kept = [path for pattern in _KEPT for path in data.glob(pattern)]
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
-        kept += Path(config.source.vault.directory).glob(_IN_VAULT)
+        kept += Path(config.source.vault.directory).glob(COPIES)
     plain = [path for path in kept if not is_sealed(path)]
     for path in plain:
         try:

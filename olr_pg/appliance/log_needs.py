@@ -9,6 +9,8 @@ cannot be read, every log counts as needed.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from glob import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
@@ -20,6 +22,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import OlrPgError
+from olr_pg.oracle.vault import COPIES
 from olr_pg.postgres.sqlstates import target_error
 from olr_pg.server.checkpoint import FILE_NAME, read_saved
 
@@ -174,7 +177,7 @@ def in_vault(vault: Vault | None) -> frozenset[tuple[int, int, int]]:
     """Return the positions of logs with a complete copy in the vault."""
     if vault is None or not vault.directory.is_dir():
         return frozenset()
-    logs = scan_logs([str(vault.directory)]).logs
+    logs = scan_logs([str(Path(escape(str(vault.directory))) / COPIES)]).logs
     return frozenset(
         (log.header.resetlogs_id, log.header.thread, log.header.sequence) for log in logs
     )

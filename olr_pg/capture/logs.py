@@ -9,7 +9,9 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,7 +32,7 @@ from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 _log = structlog.get_logger(__name__)
@@ -176,7 +178,7 @@ def scan_logs(specs: Sequence[str]) -> LogScan:
     return LogPlaces(specs).scan()
 
 
-class _Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """The properties of a file that are compared to find out whether it was changed."""
 
     device: int
@@ -185,7 +187,7 @@ class _Stamp(NamedTuple):
     modified_ns: int
 
     @classmethod
-    def of(cls, file: os.DirEntry[str] | Path) -> _Stamp | None:
+    def of(cls, file: os.DirEntry[str] | Path) -> FileStamp | None:
         """Return the stamp of a file; None if it cannot be read."""
         try:
             found = file.stat()
@@ -202,12 +204,14 @@ class _File(NamedTuple):
         named: whether the user specified this very path, not a directory or glob.
         stamp: the file's properties before it was opened, so that the next scan notices later
             changes.
+        place: the path, directory, glob or URL at which it was found.
     """
 
     path: str
     real: str
     named: bool
-    stamp: _Stamp | None
+    stamp: FileStamp | None
+    place: str = ""
 
 
 class LogPlaces:
@@ -225,9 +229,10 @@ class LogPlaces:
     def __init__(self, specs: Sequence[str], *, online: bool = False) -> None:
         self._specs = tuple(specs)
         self._online = online
-        self._opened: dict[str, tuple[_Stamp, ArchivedLog]] = {}
+        self._opened: dict[str, tuple[FileStamp, ArchivedLog]] = {}
         self._twins: set[tuple[str, str]] = set()
         self._parts: set[tuple[str, str]] = set()
+        self._devices: dict[str, int] = {}
 
     def scan(self) -> LogScan:
         """Scan the places, for callers that wait for logs that are not complete yet.
@@ -244,7 +249,9 @@ class LogPlaces:
         skipped: list[SkippedFile] = []
         unusable: list[OlrPgError] = []
         opened, self._opened = self._opened, {}
+        places: set[str] = set()
         for file in _files(self._specs):
+            places.add(file.place)
             try:
                 log = self._open(file, opened.get(file.path))
             except OlrPgError as error:
@@ -256,11 +263,35 @@ class LogPlaces:
                     skipped.append(_skipped(file.path, error))
                 continue
             self._add(found, log)
+        unusable += self._lost_mounts(places)
         parts, self._parts = self._parts, set()
         lasting = [e for e in unusable if not self._is_whole_elsewhere(e, found, parts)]
         return LogScan(
             tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(lasting)
         )
+
+    def _lost_mounts(self, places: Collection[str]) -> Iterator[OlrPgError]:
+        """Yield an error for each directory that is empty now, and was on another file system when
+        it had files. A directory whose file system is not mounted is empty, and looks as if no log
+        had arrived.
+
+        Args:
+            places: the places with files.
+        """
+        for place in self._specs:
+            device = None if is_url(place) else _device(place)
+            if device is None:
+                continue
+            if place in places:
+                self._devices[place] = device
+            elif self._devices.get(place, device) != device:
+                yield OlrPgError(
+                    Code.LOG_UNREADABLE,
+                    "the directory is empty, and earlier it was on another file system",
+                    action="mount the file system with the logs again. If you moved the directory"
+                    " to a new file system, do nothing: olr_pg continues with the next log",
+                    file=place,
+                )
 
     def _is_whole_elsewhere(
         self,
@@ -295,7 +326,7 @@ class LogPlaces:
             )
         return True
 
-    def _open(self, file: _File, before: tuple[_Stamp, ArchivedLog] | None) -> ArchivedLog:
+    def _open(self, file: _File, before: tuple[FileStamp, ArchivedLog] | None) -> ArchivedLog:
         path, stamp = file.path, file.stamp
         if before is not None and before[0] == stamp:
             # Reuse the same objects, so that repeated scans of unchanged logs create no garbage.
@@ -360,7 +391,7 @@ def _files(specs: Sequence[str]) -> Iterator[_File]:
         for file in _expand(spec):
             if file.real not in seen:
                 seen.add(file.real)
-                yield file
+                yield file._replace(place=spec)
 
 
 def _expand(spec: str) -> Iterator[_File]:
@@ -372,45 +403,97 @@ def _expand(spec: str) -> Iterator[_File]:
     except (OSError, ValueError) as error:
         if not glob.has_magic(spec):
             raise _unreadable(spec, error) from error
-        for match in sorted(glob.glob(spec, recursive=True)):  # noqa: PTH207 - may be absolute
-            place = Path(match)
-            if place.is_file():
-                yield _File(match, os.path.realpath(match), False, _Stamp.of(place))
-            else:
-                yield from _walk(match)
+        yield from _matching(spec)
         return
     if stat.S_ISDIR(mode):
         yield from _walk(spec)
     else:
-        yield _File(spec, os.path.realpath(spec), True, _Stamp.of(Path(spec)))
+        yield _File(spec, os.path.realpath(spec), True, FileStamp.of(Path(spec)))
+
+
+def _fixed_part(pattern: str) -> str:
+    """Return the directory before the first name of a glob that has a wildcard."""
+    return str(Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts)))
+
+
+def _device(place: str) -> int | None:
+    """Return the file system of a place; None if it cannot be examined."""
+    for path in (place, _fixed_part(place)):
+        with suppress(OSError, ValueError):
+            return Path(path).stat().st_dev
+    return None
+
+
+def _matching(pattern: str) -> Iterator[_File]:
+    """Yield the files that match a glob or lie below a directory that matches it.
+
+    Raises:
+        OlrPgError: 2002, the directory before the first name with a wildcard cannot be read. The
+            library would return no match, as if the directory were empty.
+    """
+    base = _fixed_part(pattern)
+    try:
+        with os.scandir(base):
+            pass
+    except OSError as error:
+        raise _unreadable(base, error) from error
+    for match in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - may be absolute
+        place = Path(match)
+        if _is_file(place):
+            yield _File(match, os.path.realpath(match), False, FileStamp.of(place))
+        else:
+            yield from _walk(match)
 
 
 def _stored(url: str) -> Iterator[_File]:
     files, named = list_files(url)
     for file in files:
-        yield _File(file.url, file.url, named, _Stamp(0, 0, file.size, file.modified_ns))
+        yield _File(file.url, file.url, named, FileStamp(0, 0, file.size, file.modified_ns))
 
 
-def _walk(folder: str) -> Iterator[_File]:
+def _walk(folder: str, *, is_found: bool = False) -> Iterator[_File]:
     """Yield the regular files below a folder; hidden files are skipped, because copy tools use them
     as temporary files.
+
+    Args:
+        is_found: whether the folder was found in another one. Then it may be deleted by now: Oracle
+            deletes an empty folder of its fast recovery area.
     """
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
+        if is_found and isinstance(error, FileNotFoundError):
+            return
         raise _unreadable(folder, error) from error
     real = os.path.realpath(folder)
     folders = []
     for entry in found:
-        if entry.is_dir(follow_symlinks=False):
+        if _is_folder(entry):
             folders.append(entry.path)
-        elif not entry.name.startswith(".") and entry.is_file():
+        elif not entry.name.startswith(".") and _is_file(entry):
             is_link = entry.is_symlink()
             target = os.path.realpath(entry.path) if is_link else f"{real}{os.sep}{entry.name}"
-            yield _File(entry.path, target, False, _Stamp.of(entry))
+            yield _File(entry.path, target, False, FileStamp.of(entry))
     for path in folders:
-        yield from _walk(path)
+        yield from _walk(path, is_found=True)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_file(place: os.DirEntry[str] | Path) -> bool:
+    """Return whether a place is a regular file, or may be one because it cannot be examined.
+    Opening it then shows the error.
+    """
+    try:
+        return place.is_file()
+    except OSError:
+        return True
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:

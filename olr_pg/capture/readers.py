@@ -19,14 +19,15 @@ from olr_pg.capture.compression import compression_of
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
+from olr_pg.redo.log_end import sound_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.capture.archived_log import ArchivedLog
 
-_HEADER_BLOCKS: Final = 2
 HEADER_BYTES: Final = 8_192
 """Maximum bytes of the two header blocks; blocks have at most 4 KiB."""
 
@@ -108,7 +109,7 @@ def parse_start(start: bytes, path: str) -> LogHeader:
             file=path,
         )
     block_size, _ = probe_geometry(probe, path=path)
-    end = _HEADER_BLOCKS * block_size
+    end = FIRST_DATA_BLOCK * block_size
     return parse_log_header(start[:block_size], start[block_size:end], path=path)
 
 
@@ -166,6 +167,31 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
     return np.frombuffer(data, np.uint8)
 
 
+def check_blocks(log: ArchivedLog) -> None:
+    """Check that every used block is undamaged and belongs to the log; read the whole file.
+
+    A block that was never written consists of zeros, and its checksum is right. So the number and
+    the sequence in each block's header are checked too.
+
+    Raises:
+        OlrPgError: 2002 the file was deleted or cannot be read, 2004 the file is too short, 2005 a
+            block is damaged.
+    """
+    step = max(1, _COMPARED_BYTES // log.header.block_size)
+    for first in range(FIRST_DATA_BLOCK, log.blocks, step):
+        end = min(first + step, log.blocks)
+        sound, _ = sound_blocks(read_blocks(log, first, end), first, log.header)
+        if sound < end:
+            raise OlrPgError(
+                Code.BLOCK_CORRUPT,
+                "it was never written, is damaged, or belongs to another log",
+                file=log.path,
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+                block=sound,
+            )
+
+
 def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     """Return whether two logs have the same bytes in every used block.
 
@@ -184,7 +210,7 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     left, right = map_log(one.path), map_log(other.path)
     # Compare only blocks below `nab`: after them, an archived log can have preallocated space
     # (redo-format §1.6).
-    data = slice(_HEADER_BLOCKS * one.header.block_size, one.used_bytes)
+    data = slice(FIRST_DATA_BLOCK * one.header.block_size, one.used_bytes)
     return bool(np.array_equal(left[data], right[data]))
 
 

@@ -66,7 +66,7 @@ def removed_on_failure(path: Path) -> Iterator[Path]:
     """
     try:
         yield path
-    except OSError:
+    except (OSError, OlrPgError):
         with suppress(OSError):
             remove_plain(path)
         raise

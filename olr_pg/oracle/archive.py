@@ -15,7 +15,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.tables import ARCHIVED_LOG, LOG, THREAD, among, bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import Connection
 
@@ -160,18 +160,24 @@ def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
     return name
 
 
-def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
+def open_listed(
+    copies: Sequence[ListedLog], use: Callable[[ArchivedLog], None] = lambda _: None
+) -> ArchivedLog:
     """Open the log from the first copy that exists on this host and is complete.
+
+    Args:
+        use: called with the log; if it raises an `OlrPgError`, the next copy is opened.
 
     Raises:
         OlrPgError: 2004 or 2008 the file is still being copied, 7010 the file contains another log,
-            7011 no copy can be read.
+            7011 no copy can be read; or an error of `use`.
     """
     problems: list[OlrPgError] = []
     for listed in copies:
         try:
             log = open_log(listed.path)
             check_listed(log, listed)
+            use(log)
         except OlrPgError as error:
             problems.append(error)
             continue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, LogPosition
-from olr_pg.capture.logs import LogScan
+from olr_pg.capture.logs import FileStamp, LogScan
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
@@ -109,6 +109,7 @@ class LiveDatabase:
         self._online = online
         self._join = join
         self._scanned: LogScan | None = None
+        self._scanned_scn = 0
         self._list_again = 0.0
         self._source = source
         self._containers = ContainerDatabases(source)
@@ -122,6 +123,7 @@ class LiveDatabase:
         self._dictionary = dictionary
         self._vault = vault
         self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
+        self._stamps: dict[str, FileStamp | None] = {}
         self._blocked: dict[int, tuple[int, int, int]] = {}
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
@@ -333,8 +335,10 @@ class LiveDatabase:
         self._lineage.delivered(delivered_scn)
         if self._online is None:
             return self._scan_archived(scn)
-        if self._scanned is None or time.monotonic() >= self._list_again:
-            self._scanned = self._scan_archived(scn)
+        # A reader that began later may need older logs than the last scan listed.
+        is_older = scn < self._scanned_scn
+        if self._scanned is None or is_older or time.monotonic() >= self._list_again:
+            self._scanned, self._scanned_scn = self._scan_archived(scn), scn
             self._list_again = time.monotonic() + self._source.poll_ms / 1000
         return self._without_orphans(self._online.add_to(self._scanned, scn))
 
@@ -489,12 +493,14 @@ class LiveDatabase:
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.
 
-        The vault is read only once, and again if an older log is needed.
+        The vault is read only once, and again if an older log is needed, or if a copy could not be
+        read.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return
-        self._vault_scn = scn
-        for log in self._vault.logs():
+        logs, are_all = self._vault.logs()
+        self._vault_scn = scn if are_all else None
+        for log in logs:
             header = log.header
             position = header.resetlogs_id, header.thread, header.sequence
             ours = header.resetlogs_id in self.database.resetlogs and (
@@ -505,11 +511,17 @@ class LiveDatabase:
 
     def _keep(self, position: tuple[int, int, int], log: ArchivedLog) -> None:
         """Add a log to the known logs, without redo that a RESETLOGS has orphaned."""
+        self._stamps[log.path] = FileStamp.of(Path(log.path))
         end = self._lineage.end_of(position[0])
         if end is None or log.next_scn <= end:
             self._logs[position] = log
         elif log.header.first_scn < end:
             self._logs[position] = replace(log, end_scn=end)
+
+    def _is_unchanged(self, log: ArchivedLog) -> bool:
+        """Return whether the file of a known log is the file that was opened."""
+        stamp = FileStamp.of(Path(log.path))
+        return stamp is not None and stamp == self._stamps.get(log.path)
 
     def _cut_known(self) -> None:
         """Cut the known logs at the SCN of a RESETLOGS, and remove logs whose whole redo it has
@@ -524,8 +536,8 @@ class LiveDatabase:
     def _open(
         self, listed: dict[tuple[int, int, int], list[ListedLog]]
     ) -> dict[tuple[int, int, int], OlrPgError]:
-        """Open the listed logs that are not known, or whose file has disappeared. Return the errors
-        of the logs that cannot be opened.
+        """Open the listed logs that are not known, or whose file has changed or disappeared. Return
+        the errors of the logs that cannot be opened.
 
         If a log cannot be opened, later logs of the same thread are not opened either.
         """
@@ -534,7 +546,7 @@ class LiveDatabase:
         asked = set[tuple[int, int, int]]()
         for position, copies in listed.items():
             known = self._logs.get(position)
-            if known is not None and Path(known.path).exists():
+            if known is not None and self._is_unchanged(known):
                 continue
             end = self._lineage.end_of(position[0])
             if end is not None and copies[0].first_scn >= end:
@@ -544,8 +556,8 @@ class LiveDatabase:
                 log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
             except OlrPgError as error:
                 if known is not None:
-                    # The file of a known log was deleted. If its redo is still needed, the error is
-                    # reported when the file is read.
+                    # The file of a known log was deleted or replaced. If its redo is still needed,
+                    # the error is reported when the file is read.
                     continue
                 problems[position] = error
                 self._blocked.setdefault(position[1], position)
@@ -583,7 +595,7 @@ class LiveDatabase:
                 last[thread] = max(last.get(thread, position), position)
         for position in [p for p, log in self._logs.items() if log.next_scn <= scn]:
             if last[position[1]] != position:
-                del self._logs[position]
+                self._stamps.pop(self._logs.pop(position).path, None)
 
     def _found(self) -> tuple[ArchivedLog, ...]:
         return tuple(

@@ -3,9 +3,10 @@
 If the files of the appliance are encrypted (`files.sealed`), the copies are encrypted too. A
 transport writes a log unencrypted; the vault encrypts the file as soon as it is complete.
 
-A copy is renamed to its final name after its bytes were read back and compared, so a file with a
-final name is complete. A copy is removed when the targets have confirmed all of its redo and the
-copy is old enough.
+A copy is renamed to its final name after its bytes were read back and compared, and after every
+block was checked, so a file with a final name is complete. If a copy is damaged later, it is
+replaced as long as Oracle lists the log. A copy is removed when the targets have confirmed all of
+its redo and the copy is old enough.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import hashlib
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import structlog
 
 from olr_pg.capture.logs import open_log
-from olr_pg.capture.readers import read_blocks
+from olr_pg.capture.readers import check_blocks
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import removed_on_failure, sync_directory
 from olr_pg.files.sealed import SealedReader, current_key, is_sealed, row_file, seal_file
@@ -39,9 +40,15 @@ if TYPE_CHECKING:
 _NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}"
 _OWN_STEM: Final = re.compile(r"\d+_\d+_\d+_\d+")
 _COPY: Final = ".arc"
+COPIES: Final = f"*{_COPY}"
+"""Pattern of the names of complete copies. Other files in the directory may be incomplete."""
+
 _UNFINISHED: Final = ".copying"
 _PIECE: Final = 4 << 20
 _SECONDS_PER_HOUR: Final = 3600
+
+_DAMAGED_SECONDS: Final = 30.0
+"""After this many seconds, a log of which every listed copy was damaged is read again."""
 
 _log = structlog.get_logger(__name__)
 
@@ -73,6 +80,8 @@ class LogVault:
         self._keep_seconds = vault.keep_hours * _SECONDS_PER_HOUR
         self._confirmed = confirmed
         self._cleaned: int | None = None
+        self._damaged = set[Path]()
+        self._refused: dict[Path, tuple[float, OlrPgError]] = {}
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             if transport is None:  # a transport continues unfinished copies
@@ -86,33 +95,70 @@ class LogVault:
         if self._fetching is not None:
             self._fetching.close()
 
-    def logs(self) -> list[ArchivedLog]:
-        """Return all copies.
+    def logs(self) -> tuple[list[ArchivedLog], bool]:
+        """Return (copies, whether these are all copies). Damaged copies are left out, with a
+        warning; `keep` replaces them.
 
         Raises:
-            OlrPgError: 2002 to 2008, a copy has been damaged; 7030, the directory cannot be read.
+            OlrPgError: 7030, the directory cannot be read.
         """
-        return [open_log(str(path)) for path in self._named(_COPY)]
+        paths = self._named(_COPY)
+        found = [log for path in paths if (log := self._opened(path)) is not None]
+        return found, len(found) == len(paths)
 
     def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
-        """Return the vault's copy of a log; copy the log first if needed.
+        """Return the vault's copy of a log; copy the log first if there is no undamaged copy.
 
         Raises:
             OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 the fetch is in
-                progress; any error of `open_listed`.
+                progress; any error of `open_listed`; 2005, every copy is damaged.
         """
         first = copies[0]
         path = self._directory / f"{_NAME.format(log=first)}{_COPY}"
-        if not path.exists() and self._fetching is not None:
+        if os.path.lexists(path):
+            kept = self._opened(path, first)
+            if kept is not None:
+                return kept
+        if self._fetching is None:
+            self._copy_listed(copies, path)
+        else:
             self._keep_brought(self._fetching, first, path)
-        if not path.exists():
-            log = open_listed(copies)
-            try:
-                self._copy(Path(log.path), path, log.used_bytes)
-            except OSError as error:
-                raise self._unusable(error) from error
-            _log.info("log copied into the vault", file=str(path), bytes=log.used_bytes)
         return open_log(str(path))
+
+    def _opened(self, path: Path, listed: ListedLog | None = None) -> ArchivedLog | None:
+        """Open a copy. If it is damaged, or not the listed log, log a warning once and return
+        None.
+        """
+        try:
+            log = open_log(str(path))
+            if listed is not None:
+                check_listed(log, listed)
+        except OlrPgError as error:
+            if path not in self._damaged:
+                self._damaged.add(path)
+                _log.warning("a log in the vault is damaged", reason=str(error))
+            return None
+        self._damaged.discard(path)
+        return log
+
+    def _copy_listed(self, copies: Sequence[ListedLog], path: Path) -> None:
+        """Copy a log from the first listed copy that is undamaged.
+
+        Raises:
+            OlrPgError: as for `keep`. If a listed copy was damaged, the error is raised again
+                without reading that copy, until `_DAMAGED_SECONDS` have passed.
+        """
+        known, now = self._refused.get(path), time.monotonic()
+        if known is not None and now < known[0]:
+            raise known[1]
+        try:
+            log = open_listed(copies, lambda log: self._copy(log, path))
+        except OlrPgError as error:
+            if error.code == Code.BLOCK_CORRUPT:
+                self._refused[path] = now + _DAMAGED_SECONDS, error
+            raise
+        self._refused.pop(path, None)
+        _log.info("log copied into the vault", file=str(path), bytes=log.used_bytes)
 
     def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
         """Discard fetched logs that are no longer wanted.
@@ -142,18 +188,46 @@ class LogVault:
             raise self._unusable(error) from error
         _log.info("log fetched into the vault", file=str(path), bytes=path.stat().st_size)
 
-    def _copy(self, source: Path, target: Path, size: int) -> None:
-        read = hashlib.blake2b()
-        with removed_on_failure(target.with_suffix(_UNFINISHED)) as unfinished:
-            with source.open("rb") as original, row_file(unfinished, durable=True) as copy:
-                while size > 0 and (piece := original.read(min(_PIECE, size))):
-                    read.update(piece)
-                    copy.write(piece)
-                    size -= len(piece)
-            if size > 0 or _digest(unfinished) != read.digest():
-                raise OSError(f"{unfinished} differs from the bytes that were read from {source}")
-            unfinished.replace(target)
-        sync_directory(self._directory)
+    def _copy(self, log: ArchivedLog, target: Path) -> None:
+        """Copy a log to its final name in the vault.
+
+        Raises:
+            OlrPgError: 2002 to 2008 the log is damaged, 7030 the copy cannot be written.
+        """
+        unfinished = target.with_suffix(_UNFINISHED)
+        try:
+            with removed_on_failure(unfinished):
+                self._copy_bytes(log, unfinished)
+                self._check_copy(log, unfinished)
+                unfinished.replace(target)
+            sync_directory(self._directory)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _check_copy(self, log: ArchivedLog, unfinished: Path) -> None:
+        """Check every block of a new copy. An error names the file that was copied."""
+        try:
+            check_blocks(replace(log, path=str(unfinished)))
+        except OlrPgError as error:
+            if Path(log.path) not in self._damaged:
+                self._damaged.add(Path(log.path))
+                _log.warning(
+                    "an archived log is damaged", file=log.path, block=error.where.get("block")
+                )
+            where = {**error.where, "file": log.path}
+            raise OlrPgError(error.code, error.detail, action=error.action, **where) from error
+        self._damaged.discard(Path(log.path))
+
+    def _copy_bytes(self, log: ArchivedLog, unfinished: Path) -> None:
+        """Copy a log's used blocks, and compare the copy with the bytes that were read."""
+        read, rest = hashlib.blake2b(), log.used_bytes
+        with Path(log.path).open("rb") as original, row_file(unfinished, durable=True) as copy:
+            while rest > 0 and (piece := original.read(min(_PIECE, rest))):
+                read.update(piece)
+                copy.write(piece)
+                rest -= len(piece)
+        if rest > 0 or _digest(unfinished) != read.digest():
+            raise OSError(f"{unfinished} differs from the bytes that were read from {log.path}")
 
     def remove_confirmed(self, scn: int) -> None:
         """Remove the copies that are no longer needed and old enough.
@@ -220,19 +294,7 @@ def check_brought(listed: ListedLog, file: Path) -> None:
     """
     log = open_log(str(file))
     check_listed(log, listed)
-    step = max(1, _PIECE // log.header.block_size)
-    for first in range(0, log.blocks, step):
-        blocks = read_blocks(log, first, min(first + step, log.blocks))
-        sums = np.bitwise_xor.reduce(
-            blocks.view(np.uint16).reshape(-1, log.header.block_size // 2), 1
-        )
-        if sums.any():
-            raise OlrPgError(
-                Code.BLOCK_CORRUPT,
-                "the checksum is wrong",
-                file=str(file),
-                block=first + int(np.flatnonzero(sums)[0]),
-            )
+    check_blocks(log)
     with file.open("rb") as whole:
         os.fsync(whole.fileno())
 

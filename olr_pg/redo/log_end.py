@@ -79,7 +79,7 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
             belongs to another incarnation, whose log had the same sequence.
     """
     size = header.block_size
-    sound, reused = _sound_blocks(data, first, header)
+    sound, reused = sound_blocks(data, first, header)
     block, last = first, first
     behind = Behind.ANOTHER_LOG if reused else Behind.NOTHING_YET
     while block < sound:
@@ -101,7 +101,7 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
     return LogEnd(block, highest + is_higher, sound, behind)
 
 
-def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> tuple[int, bool]:
+def sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> tuple[int, bool]:
     """Return (block, reused): the first block that is invalid or not of this log, and whether it is
     a valid block of a later log.
     """

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -273,6 +274,66 @@ def test_a_log_that_vanishes_between_listing_and_opening(
 
     assert [log.header.sequence for log in scan.logs] == [15]
     assert [error.code for error in scan.unusable] == [2002]
+
+
+def test_a_directory_that_vanishes_after_it_was_found_is_passed_over(
+    logs: RealLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an empty day of a fast recovery area does."""
+    logs.put("15", logs.first)
+    day = logs.folder / "2026_03_06"
+    day.mkdir()
+
+    def vanish_and_open(found: str) -> ArchivedLog:
+        day.rmdir()
+        return open_log(found)
+
+    monkeypatch.setattr("olr_pg.capture.logs.open_log", vanish_and_open)
+    scan = scan_logs([str(logs.folder)])
+    assert ([log.header.sequence for log in scan.logs], scan.unusable) == ([15], ())
+
+
+def test_what_cannot_be_examined_keeps_no_other_log_from_being_read(logs: RealLogs) -> None:
+    logs.put("15", logs.first)
+    (logs.folder / "ring").symlink_to(logs.folder / "ring")
+    scan = scan_logs([str(logs.folder)])
+    assert [log.header.sequence for log in scan.logs] == [15]
+    assert [(one.code, one.where["file"]) for one in scan.unusable] == [
+        (2002, str(logs.folder / "ring"))
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["*.arc", "**/*", "[ab]/log"])
+def test_a_glob_in_a_directory_that_is_not_there_is_no_empty_one(
+    logs: RealLogs, pattern: str
+) -> None:
+    assert error_of(str(logs.folder / "gone" / pattern)).code == 2002
+    assert error_of(str(logs.folder / pattern)).code == 2001
+
+
+@pytest.mark.parametrize("pattern", ["", "*.arc"])
+def test_a_mount_that_is_gone_is_no_empty_directory(
+    logs: RealLogs, tmp_path: Path, pattern: str
+) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system")
+    logs.put("15.arc", logs.first)
+    here, bare = tmp_path / "here", Path(tempfile.mkdtemp(dir=memory))
+    here.symlink_to(logs.folder)
+    places = LogPlaces([str(here / pattern)])
+    try:
+        assert len(places.scan().logs) == 1
+        here.unlink()
+        here.symlink_to(bare)
+        (problem,) = places.scan().unusable
+        assert (problem.code, problem.where["file"]) == (2002, str(here / pattern))
+        shutil.copy(logs.folder / "15.arc", bare)
+        assert (len(places.scan().logs), places.scan().unusable) == (1, ())
+        (bare / "15.arc").unlink()  # it is not needed any more
+        assert places.scan().unusable == ()
+    finally:
+        shutil.rmtree(bare)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

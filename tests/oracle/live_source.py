@@ -71,6 +71,15 @@ class LiveSource:
             self.copy(path)
         return path
 
+    def archived_twice(self, name: str) -> None:
+        """Each log that was archived has another copy, which Oracle names so."""
+        self.state.catalogue.update(
+            'INSERT INTO SYS."V$ARCHIVED_LOG" SELECT "THREAD#", "SEQUENCE#", "FIRST_CHANGE#",'
+            f' "NEXT_CHANGE#", \'{name}\', BLOCKS, BLOCK_SIZE, RESETLOGS_ID, "RESETLOGS_CHANGE#",'
+            ' "DEST_ID" + 1, ARCHIVED, DELETED, STATUS, STANDBY_DEST, "FIRST_TIME"'
+            ' FROM SYS."V$ARCHIVED_LOG"'
+        )
+
     def copy(self, path: Path) -> None:
         """The file of a log arrives."""
         shutil.copy(path, self.mount)

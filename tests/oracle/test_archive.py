@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from olr_pg.capture.archived_log import AbsentLog
 from olr_pg.capture.lineage import Incarnation, Lineage
 from olr_pg.capture.logs import open_log
+from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.config.source_section import OracleSource, Vault
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
@@ -315,6 +317,38 @@ def test_a_log_that_was_moved_is_found_again(live: LiveSource) -> None:
         live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "NAME" = ?', name)
         (moved,) = database.scan(0, 0).logs
     assert Path(moved.path) == elsewhere / path.name
+
+
+def test_a_reader_from_an_older_scn_finds_older_logs_at_once(
+    live: LiveSource, tmp_path: Path
+) -> None:
+    """Where online logs are read, the lists of archived logs are read only every `poll-ms`."""
+    live.archive_all()
+    source = OracleSource.model_validate(live.section(**{"redo": "online", "poll-ms": 60_000}))
+    lineage, online = Lineage(tmp_path / "incarnation.json"), OnlineLogs(tmp_path / "spool")
+    database = LiveDatabase(source, lineage, online=online)
+    with closing(database):
+        last = live.commit_scns()[-1]
+        newest = database.scan(last, 0).logs
+        assert database.scan(last, 0).logs == newest
+        assert len(database.scan(0, 0).logs) == len(live.summary.logs) > len(newest)
+
+
+def test_a_log_whose_file_is_replaced_is_opened_again(live: LiveSource) -> None:
+    path = live.archive()
+    here = live.mount / path.name
+    with live.database() as database:
+        (log,) = database.scan(0, 0).logs
+        here.unlink()
+        shutil.copy(live.archive(copied=False), here)
+        # It is another log: what is known stays, and whoever decodes it finds out.
+        assert database.scan(0, 0).logs == (log,)
+        here.unlink()
+        shutil.copy(path, here)
+        with here.open("ab") as file:
+            file.write(bytes(512))
+        (again,) = database.scan(0, 0).logs
+        assert (again.header, again.size) == (log.header, log.size + 512)
 
 
 def test_a_thread_that_opens_during_a_look_is_open(

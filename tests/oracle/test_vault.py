@@ -10,7 +10,7 @@ import pytest
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import same_content
 from olr_pg.config.source_section import Vault
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import RowKey, is_sealed, sealing
 from olr_pg.oracle.vault import LogVault
 from tests.oracle.live_source import LiveSource
@@ -49,6 +49,64 @@ def test_with_a_key_the_copies_are_encrypted(live: LiveSource, tmp_path: Path) -
         assert [one.path for one in database.scan(0, 0).logs] == [log.path]
 
 
+def damaged(data: bytes, how: str) -> bytes:
+    size = 512
+    start = len(data) // size // 2 * size
+    block = {
+        "never written": bytes(size),
+        "damaged": data[start : start + 100] + b"\xa5" + data[start + 101 : start + size],
+        "of another place": data[start + size : start + 2 * size],
+    }[how]
+    return data[:start] + block + data[start + size :]
+
+
+@pytest.mark.parametrize("how", ["never written", "damaged", "of another place"])
+def test_a_damaged_log_is_not_kept_and_another_copy_of_it_is(
+    live: LiveSource, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, path = tmp_path / "vault", live.archive()
+    here, good = live.mount / path.name, path.read_bytes()
+    here.write_bytes(damaged(good, how))
+    with live.database(vault=vault) as database:
+        (problem,) = database.scan(0, 0).unusable
+        assert (problem.code, problem.where["file"]) == (Code.BLOCK_CORRUPT, str(here))
+        assert list(vault.iterdir()) == []
+        here.write_bytes(good)
+        assert database.scan(0, 0).unusable == (problem,)  # not read again at once
+        monkeypatch.setattr("olr_pg.oracle.vault._DAMAGED_SECONDS", -1.0)
+    with live.database(vault=vault) as database:
+        (log,) = database.scan(0, 0).logs
+        assert Path(log.path).read_bytes() == good[: log.used_bytes]
+    Path(log.path).unlink()
+    here.write_bytes(damaged(good, how))
+    live.archived_twice(str(path))
+    with live.database(vault=vault) as database:
+        (log,) = database.scan(0, 0).logs
+        assert Path(log.path).read_bytes() == good[: log.used_bytes]
+
+
+def test_a_copy_that_was_damaged_later_is_replaced_and_hides_no_other(
+    live: LiveSource, tmp_path: Path
+) -> None:
+    vault = tmp_path / "vault"
+    first, second = live.archive(), live.archive()
+    with live.database(vault=vault) as database:
+        copies = [Path(log.path) for log in database.scan(0, 0).logs]
+    good = copies[0].read_bytes()
+    (live.mount / second.name).unlink()
+    copies[0].write_bytes(good[:1024])
+    with live.database(vault=vault) as database:
+        assert [Path(log.path) for log in database.scan(0, 0).logs] == copies
+        assert copies[0].read_bytes() == good
+    (live.mount / first.name).unlink()
+    copies[0].write_bytes(good[:1024])
+    with live.database(vault=vault) as database:
+        scan = database.scan(0, 0)
+        assert [Path(log.path) for log in scan.logs] == []  # they wait for the first
+        copies[0].write_bytes(good)
+        assert [Path(log.path) for log in database.scan(0, 0).logs] == copies
+
+
 def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OlrPgError) as caught, live.database(vault=tmp_path / "file" / "vault"):
@@ -83,7 +141,7 @@ def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(
     own = [path.rename(path.with_name(f"1_{at}_1218700800.arc")) for at, path in enumerate(own)]
     (live.mount / "restored.copying").touch()
     vault = LogVault(section, lambda: confirmed[0])
-    assert vault.logs() == []
+    assert vault.logs() == ([], True)
     confirmed[0] = end = max(open_log(str(path)).next_scn for path in own)
     vault.remove_confirmed(end)
     assert sorted(live.mount.iterdir()) == [*own, live.mount / "restored.copying"]
