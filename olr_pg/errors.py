@@ -211,7 +211,7 @@ class Code(IntEnum):
     )
     ROWS_LEFT_BEHIND = _Entry(
         1150,
-        "the target tables would be created empty, but the source tables have rows; redo contains"
+        "the target tables are created empty, but the source tables have rows; redo contains"
         " only later changes",
         "stop the run, drop the new tables and run `olr-pg initial-load`; then start `olr-pg run`"
         " again. Or stop the run, keep the tables and load them: `olr-pg initial-load --anew"
@@ -780,7 +780,8 @@ class Code(IntEnum):
         3074,
         "a partition of a replicated table was dropped",
         "if you do not want its rows in the target, delete them there. Then resume the table:"
-        " `olr-pg errors skip`. Or set `apply.ddl`",
+        " `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to follow or ignore, restart"
+        " the appliance, then run `olr-pg errors retry`",
     )
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,

@@ -162,7 +162,7 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
             path.unlink(missing_ok=True)
     if plain:
         _log.info(
-            "encrypted files with rows that were not encrypted before",
+            "existing files with rows are now encrypted",
             files=len(plain),
             directory=str(data),
         )

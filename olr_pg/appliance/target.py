@@ -351,7 +351,7 @@ def _made(directory: Path, config: Config) -> Path:
     try:
         make_private_directory(directory, passable=is_passable(config))
     except OSError as error:
-        raise OlrPgError(
-            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(directory)
-        ) from error
+        is_file = isinstance(error, FileExistsError)
+        reason = "it is not a directory" if is_file else plain_reason(error)
+        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(directory)) from error
     return directory

@@ -32,6 +32,5 @@ def reload(config: ConfigOption) -> None:
     except OSError as error:
         raise OlrPgError(Code.NO_APPLIANCE, plain_reason(error), pid=number) from error
     print_line(
-        f"process {number} was told to read its configuration again; its log reports which"
-        " changes took effect"
+        f"process {number} reads its configuration again; its log reports which changes took effect"
     )

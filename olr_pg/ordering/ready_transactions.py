@@ -161,7 +161,7 @@ class ReadyRun:
 
     @property
     def largest_cost(self) -> int:
-        """The `cost` of the largest transaction; the run must not be empty."""
+        """The `cost` of the largest transaction; there must be at least one transaction."""
         sizes = np.diff(self.batch.first[self.first : self.end + 1])
         return int(sizes.max()) + TRANSACTION_BYTES
 
@@ -195,27 +195,27 @@ class ReadyRun:
 
     @property
     def lowest_begin_scn(self) -> int:
-        """The lowest begin SCN; the run must not be empty."""
+        """The lowest begin SCN; there must be at least one transaction."""
         return int(self.begin_scn.min())
 
     @property
     def first_commit_scn(self) -> int:
-        """The commit SCN of the first transaction; the run must not be empty."""
+        """The commit SCN of the first transaction; there must be at least one transaction."""
         return int(self.batch.columns.commit_scn[self.first])
 
     @property
     def last_commit_scn(self) -> int:
-        """The commit SCN of the last transaction; the run must not be empty."""
+        """The commit SCN of the last transaction; there must be at least one transaction."""
         return int(self.batch.columns.commit_scn[self.end - 1])
 
     @property
     def first_key(self) -> CommitKey:
-        """The first transaction's key; the run must not be empty."""
+        """The first transaction's key; there must be at least one transaction."""
         return self.batch.key(self.first)
 
     @property
     def last_key(self) -> CommitKey:
-        """The last transaction's key; the run must not be empty."""
+        """The last transaction's key; there must be at least one transaction."""
         return self.batch.key(self.end - 1)
 
     def alike(self, other: ReadyRun) -> bool:

@@ -93,7 +93,8 @@ from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
 class LobOp(IntEnum):
     """The kinds of LOB pieces.
 
-    - PAGE: the whole payload of a block. `head_bdba` is its page number, in a 19.1 only.
+    - PAGE: the whole payload of a block. If the vector is a 19.1, `head_bdba` is the page
+      number of the block in the LOB; other vectors do not contain it.
     - FILL: bytes that are written at offset `slot` of the block's payload.
     - ZERO: zeros that are written at offset `slot`; `head_bdba` is their number. The piece has no
       bytes.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from olr_pg.appliance.data_lock import hold_data_lock, hold_verification_lock
+from olr_pg.appliance.target import data_directory
+from olr_pg.config.reading import parse_config
 from olr_pg.errors import Code, OlrPgError
 
 HOLD = """
@@ -50,6 +52,17 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught, hold_data_lock(tmp_path / "none"):
         pass
+    assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE
+
+
+def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    document = {
+        "context": {"data": "data"},
+        "source": {"kind": "offline", "dictionary": "d.json", "logs": "logs"},
+    }
+    with pytest.raises(OlrPgError, match="it is not a directory") as caught:
+        data_directory(parse_config(document, tmp_path, {}))
     assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE
 
 

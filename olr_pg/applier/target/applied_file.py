@@ -36,6 +36,9 @@ FILE_NAME: Final = "applied.json"
 
 VERSION: Final = 1
 
+_UNREADABLE: Final = (
+    "cannot read applied.json, so a target that was restored from a backup is not detected"
+)
 _LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger WHERE subscription = %s"
 
 _Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -183,16 +186,14 @@ class AppliedTables:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            _log.warning(
-                "could not read the positions that were applied before", error=plain_reason(error)
-            )
+            _log.warning(_UNREADABLE, file=str(self._path), error=plain_reason(error))
             return {}
         check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)
         except ValidationError as error:
             _log.warning(
-                "could not read the positions that were applied before",
+                _UNREADABLE,
                 file=str(self._path),
                 error=str(error),
             )

@@ -98,7 +98,7 @@ class LogFetching:
             self._failed.pop(position, None)
             reason = one.done.exception()
             _log.debug(
-                "discarding a log that is no longer needed",
+                "discarding the copy of a log that is no longer needed",
                 name=one.listed.name,
                 reason=str(reason),
             )
