@@ -161,13 +161,6 @@ class LogTail:
             header.resetlogs_id, header.thread, header.sequence, header.dbid
         )
 
-    def is_before(self, header: LogHeader) -> bool:
-        """Return whether a header belongs to a later log of the same database."""
-        return self.header.dbid == header.dbid and (
-            (self.header.resetlogs_id, self.header.first_scn)
-            < (header.resetlogs_id, header.first_scn)
-        )
-
     def has_more(self, file: OnlineMember) -> bool:
         """Return whether another member contains a whole LWN group that was not read yet.
 

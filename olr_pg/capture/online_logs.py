@@ -25,9 +25,10 @@ from olr_pg.capture.online_file import OnlineFile, OnlineMember
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import remove_plain
 from olr_pg.files.private import make_private_directory
+from olr_pg.redo.format.file_fields import BLOCK_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -54,6 +55,8 @@ FAR_HEADERS_SECONDS: Final = 1.0
 _UNREAD: Final = (Code.LOG_UNREADABLE, Code.LOG_NOT_BROUGHT)
 """The errors that a member cannot be read, and that the connection to all members is broken."""
 
+_BLOCK_LEAST: Final = min(BLOCK_SIZES)
+
 _log = structlog.get_logger(__name__)
 
 
@@ -72,6 +75,8 @@ class _Group:
         replaced: members whose replacement was already logged.
         compare_at: the time at which the other members are checked if no new redo arrives until
             then.
+        broken_since: the time since which the headers of all members are damaged; None if one can
+            be read, or if no member can be read at all.
     """
 
     members: tuple[str, ...]
@@ -83,6 +88,7 @@ class _Group:
     first: int = 0
     replaced: set[str] = field(default_factory=set)
     compare_at: float = 0.0
+    broken_since: float | None = None
 
     @property
     def is_current(self) -> bool:
@@ -105,6 +111,10 @@ class _Group:
                 if self.blocks is not None and _begins_with(start, self.blocks):
                     self.problem = None
                     return False
+                if before is None and _is_unused(start):
+                    self.close()
+                    self.problem = None
+                    continue
                 header, blocks = file.read_header(start)
             except OlrPgError as error:
                 self.problem = error
@@ -135,8 +145,10 @@ class _Group:
                 reason="it is behind" if reason is None else reason.detail,
             )
 
-    def go_over(self, tail: LogTail) -> bool:
-        """Switch to a member that contains more of a log than the current one, if there is one."""
+    def go_over(self, tail: LogTail | None = None) -> bool:
+        """Switch to a member that contains a later log than the current one, or more of the log
+        `tail`, if there is one.
+        """
         for path in self._in_turn()[1:]:
             try:
                 file = self.open_member(path)
@@ -149,7 +161,9 @@ class _Group:
                 continue
             try:
                 header, blocks = file.read_header()
-                is_ahead = tail.is_before(header) or (tail.is_of(header) and tail.has_more(file))
+                is_ahead = _is_earlier(self.header, header) or (
+                    tail is not None and tail.is_of(header) and tail.has_more(file)
+                )
             except OlrPgError as error:
                 _log.debug(
                     "could not compare a member of an online log group",
@@ -158,7 +172,7 @@ class _Group:
                 )
                 is_ahead = False
             if is_ahead:
-                reason = self.problem or tail.problem
+                reason = self.problem or (None if tail is None else tail.problem)
                 self.close()
                 self.file, self.header, self.blocks = file, header, blocks
                 self._begin_with(path, reason)
@@ -172,6 +186,22 @@ class _Group:
         if self.file is not None:
             self.file.close()
         self.file = self.header = self.blocks = None
+
+
+def _is_earlier(header: LogHeader | None, other: LogHeader) -> bool:
+    """Return whether the other header is that of a later log of the same database."""
+    return (
+        header is not None
+        and header.dbid == other.dbid
+        and (header.resetlogs_id, header.first_scn) < (other.resetlogs_id, other.first_scn)
+    )
+
+
+def _is_unused(start: npt.NDArray[np.uint8]) -> bool:
+    """Return whether a file was created for online logs but never used: only its block 0 is
+    written.
+    """
+    return start.size > _BLOCK_LEAST and not start[_BLOCK_LEAST:].any()
 
 
 def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
@@ -305,7 +335,7 @@ class OnlineLogs:
         # reading its header. If this finds redo, a later check finds out whether the log has ended.
         grown = [one for one in current if self._look_seconds and self._read_on(one)]
         looked_at = {id(one): one.file for one in current if self._look_seconds}
-        is_new = {id(one): one.read_header() for one in current if one not in grown}
+        is_new = {id(one): self._read_header(one) for one in current if one not in grown}
         if any(is_new.values()):
             self._searches = SEARCHES
         if self._searches:
@@ -314,7 +344,7 @@ class OnlineLogs:
         if beside:
             for group in beside:
                 if group not in current:
-                    group.read_header()
+                    self._read_header(group)
             if self._all_threads_write():
                 self._searches = 0
             self._headers_again = self._clock() + FAR_HEADERS_SECONDS / len(self._groups)
@@ -324,11 +354,24 @@ class OnlineLogs:
                 grown.append(group)
         return bool(grown)
 
+    def _read_header(self, group: _Group) -> bool:
+        """Read a group's header again; return whether it has changed."""
+        is_new = group.read_header()
+        if group.problem is None or group.problem.code in _UNREAD:
+            group.broken_since = None
+        elif group.broken_since is None:
+            group.broken_since = self._clock()
+        return is_new
+
     def _all_threads_write(self) -> bool:
         """Return whether the current log of each thread is known, so that all headers need not be
         read again.
         """
-        of_groups = [(one.header.thread, one.is_current) for one in self._groups if one.header]
+        of_groups = [
+            (one.header.thread, one.is_current and one.broken_since is None)
+            for one in self._groups
+            if one.header
+        ]
         return {thread for thread, _ in of_groups} == {thread for thread, now in of_groups if now}
 
     def _read_on(self, group: _Group) -> bool:
@@ -336,10 +379,9 @@ class OnlineLogs:
         if header is None or file is None or group.blocks is None:
             return False
         position = LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
-        if position in self._wanted.archived:
-            return False
-        if header.next_scn is not None and header.next_scn <= self._wanted.scn:
-            return False
+        is_old = header.next_scn is not None and header.next_scn <= self._wanted.scn
+        if is_old or position in self._wanted.archived:
+            return self._is_outdated(group) and group.go_over() and self._read_on(group)
         is_new = position not in self._tails
         if is_new:
             self._tails[position] = LogTail(header, self._folder, self._verify_seconds)
@@ -364,6 +406,22 @@ class OnlineLogs:
             if group.go_over(tail):
                 return self._read_on(group)
         return is_new or closed or grown
+
+    def _is_outdated(self, group: _Group) -> bool:
+        """Return whether to look in the other members of a group for a later log than the one in
+        its current member, which is not needed.
+
+        This member is outdated if its log is archived and seems to be written, because Oracle
+        closes a log before it is archived. Otherwise it may be outdated if no log of a thread seems
+        to be written.
+        """
+        now = self._clock()
+        if len(group.members) == 1 or now < group.compare_at:
+            return False
+        if not group.is_current and self._all_threads_write():
+            return False
+        group.compare_at = now + COMPARE_SECONDS
+        return True
 
     def add_to(self, scan: LogScan, scn: int) -> LogScan:
         """Return the archived logs of a scan, extended by the online logs that follow them.
@@ -421,7 +479,24 @@ class OnlineLogs:
         for _, tail in sorted(self._tails.items()):
             if tail.problem is not None and not tail.is_archived:
                 problems.append(tail.problem)
-        return problems
+        return [*problems, *self._broken_headers()]
+
+    def _broken_headers(self) -> Iterator[OlrPgError]:
+        """Yield an error for each group whose header was damaged for too long to be just written,
+        unless the log that Oracle writes is known for every thread.
+        """
+        before = self._clock() - COMPARE_SECONDS
+        has_headers = any(group.header is not None for group in self._groups)
+        if has_headers and self._all_threads_write():
+            return
+        for group in self._groups:
+            if group.problem is None or group.broken_since is None or group.broken_since > before:
+                continue
+            yield OlrPgError(
+                Code.ONLINE_LOG_NOT_SOUND,
+                f"its header cannot be read: {group.problem.detail}",
+                file=group.members[group.first],
+            )
 
     def _note_lost(self) -> None:
         """Record which logs Oracle overwrote before they were read. Their redo must be read from

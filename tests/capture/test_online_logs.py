@@ -307,6 +307,57 @@ def test_a_member_that_fails_is_replaced_by_the_next_and_that_is_said_once(
     assert members.online.add_to(NOTHING, 0).unusable == ()
 
 
+@pytest.mark.parametrize("closed", [False, True], ids=["at work", "closed"])
+def test_a_member_that_kept_an_archived_log_is_replaced_by_the_next(
+    bench: Bench, tmp_path: Path, *, closed: bool
+) -> None:
+    """As a copy of its storage does that is not renewed any more."""
+    group = bench.groups.switch()
+    group.write(8)
+    if closed:
+        bench.groups.switch()
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    members.blocks()
+    bench.groups.switch().write()
+    while bench.groups.current is not group:
+        bench.groups.switch().write()
+    members.copy(1)
+    number = len(bench.groups.groups)
+    archived = LogScan(tuple(bench.logs[:number]), (), ())
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            bench.now += COMPARE_SECONDS
+            last = members.online.add_to(archived, bench.logs[0].next_scn).logs[-1]
+    assert (last.header.sequence, last.blocks) == (
+        bench.logs[number].header.sequence, bench.logs[number].blocks,
+    )  # fmt: skip
+    assert [name for name, _ in _replacements(logs)] == ["a.log"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 700, b"another file" * 100, None])
+def test_a_group_whose_header_cannot_be_read_for_long_is_told_of(
+    bench: Bench, content: bytes | None
+) -> None:
+    group = bench.groups.switch()
+    group.write(8)
+    before = bench.found()
+    bench.now += 1
+    good = group.path.read_bytes()
+    group.path.write_bytes(good[:600] + b"!" + good[601:] if content is None else content)
+    for _ in range(2):  # Oracle may be writing it
+        assert bench.online.add_to(NOTHING, 0).unusable == ()
+    bench.now += COMPARE_SECONDS
+    (problem,) = bench.online.add_to(NOTHING, 0).unusable
+    assert problem.code == Code.ONLINE_LOG_NOT_SOUND
+    assert problem.where["file"] == str(group.path)
+    assert bench.found() == before
+    group.path.write_bytes(good)
+    group.write()
+    assert bench.online.add_to(NOTHING, 0).unusable == ()
+    assert bench.found() == [(0, bench.logs[0].blocks, True)]
+
+
 @pytest.mark.parametrize("how", ["stands still", "is damaged", "has an older log"])
 def test_a_member_that_is_behind_is_replaced_by_the_next(
     bench: Bench, tmp_path: Path, how: str
