@@ -16,6 +16,7 @@ import pytest
 import structlog
 import structlog.testing
 
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.embedded import start_embedded
@@ -182,6 +183,7 @@ def test_postgres_killed_and_started_again(
 
 _PROCESS = """
 import sys
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import ApplierSettings
 connect_string, port = sys.argv[1:]
@@ -226,3 +228,34 @@ def test_two_appliers_of_one_subscription_do_not_apply_twice(replication: Replic
     r.serve()
     r.apply()
     assert rows(r) == [(1, 1, None), (2, 2, None)]
+
+
+def test_a_table_is_shown_as_stopped_although_the_answer_to_its_commit_was_lost(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r, report, lost = replication, TableApplier._report, list[OlrPgError]()
+
+    def without_answer(applier: TableApplier, error: OlrPgError) -> None:
+        if not lost:
+            lost.append(error)  # it is called right after the COMMIT
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        report(applier, error)
+
+    monkeypatch.setattr(TableApplier, "_report", without_answer)
+    for _ in range(2):
+        r.transaction(r.insert({"ID": 1}))
+    applier = r.applier(batch_milliseconds=1)
+    thread, caught = r.started(applier)
+    try:
+        while not any(table.error for table in applier.tables):
+            assert thread.is_alive()
+            thread.join(0.01)
+    finally:
+        applier.stop()
+        thread.join()
+    assert [error.code for error in lost] == [5009]
+    (table,) = applier.tables
+    assert table.error is not None
+    assert (table.error.code, table.error.where) == (5010, {"error": 1})
+    assert "S.T, because of OLR-05009" in table.error.detail
+    assert [error.code for error in caught] == [5010]

@@ -30,6 +30,7 @@ from olr_pg.applier.batches.table_writer import (
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import apply_event
+from olr_pg.applier.stopped.error_table import stopped_reason
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import check_room, hold_changes
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
@@ -136,6 +137,8 @@ class TableApplier:
                 self.error = error
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
             self._event_scn = max(self._event_scn, event.commit_scn)
+            if error is None and self.error is None:
+                self._read(connection)  # if the event has stopped the table before, say so
         self._state = None
         if event.lobs:
             return  # missing LOB values do not change the definition
@@ -220,7 +223,7 @@ class TableApplier:
     def _apply_slices(
         self, connection: Connection[Any], slices: Slices
     ) -> tuple[_Outcome, SliceRefusedError | None]:
-        state = self._looked_at(self._ledger.lock(connection))
+        state = self._looked_at(connection, self._ledger.lock(connection))
         if state.position.has(slices.commit_scn, slices.xid):
             return _Outcome(state, ChangeCounts()), None
         position = state.position.after(slices.commit_scn, slices.xid)
@@ -304,12 +307,20 @@ class TableApplier:
 
     def _read(self, connection: Connection[Any]) -> LedgerState:
         with connection.transaction():
-            state = self._looked_at(self._ledger.lock(connection))
+            state = self._looked_at(connection, self._ledger.lock(connection))
         self._state = state
         return state
 
-    def _looked_at(self, state: LedgerState) -> LedgerState:
-        """Return the ledger's state. If an operator has resumed the table, clear the error."""
+    def _looked_at(self, connection: Connection[Any], state: LedgerState) -> LedgerState:
+        """Return the ledger's state. If an operator has resumed the table, clear the error. If the
+        table is stopped for an unknown reason, read the reason.
+        """
+        if state.stopped and self.error is None:
+            # The answer to the COMMIT that stopped the table was lost, or another process has
+            # stopped the table.
+            self.error = stopped_reason(connection, *self._ledger.key)
+            if self.error is not None:
+                _log.error("table is stopped: its changes are held", error=str(self.error))
         if not state.stopped and self.error is not None:
             # An operator resumed the table, and may have repaired the target table.
             _log.info("the stopped table was resumed", table=self.name)

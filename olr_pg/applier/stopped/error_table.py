@@ -59,7 +59,9 @@ _REASONS = """
 SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.id
 FROM olr_pg.ledger AS l LEFT JOIN olr_pg.error AS e ON e.subscription = l.subscription
     AND e.source_table = l.source_table AND e.resolution = 'stopped'
-WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table, e.id DESC
+WHERE l.subscription = %(subscription)s AND l.stopped AND NOT l.paused
+    AND (%(table)s::text IS NULL OR l.source_table = %(table)s)
+ORDER BY l.source_table, e.id DESC
 """
 
 
@@ -238,6 +240,26 @@ def check_stopped(connection: Connection[Any], subscription: str) -> None:
     Raises:
         OlrPgError: 5010, tables are stopped.
     """
-    reasons = connection.execute(_REASONS, (subscription,)).fetchall()
+    reasons = _reasons(connection, subscription)
     if reasons:
         raise stopped_error(reasons)
+
+
+def stopped_reason(connection: Connection[Any], subscription: str, table: str) -> OlrPgError | None:
+    """Return why a table is stopped according to the target, as error 5010.
+
+    Returns:
+        None if the table is not stopped, if an operator has paused it, or if its changes are only
+        held until another session releases a lock.
+    """
+    reasons = _reasons(connection, subscription, table)
+    if not reasons or reasons[0][1] == Code.STATEMENT_BLOCKED:
+        return None
+    return stopped_error(reasons)
+
+
+def _reasons(
+    connection: Connection[Any], subscription: str, table: str | None = None
+) -> list[tuple[str, int | None, int | None]]:
+    values = {"subscription": subscription, "table": table}
+    return connection.execute(_REASONS, values).fetchall()
