@@ -37,7 +37,8 @@ _REPLICA: Final = "SET session_replication_role = replica"
 
 # Timeouts are off: if a statement takes long, it is large or waits for a lock, and a retry after a
 # timeout would take as long. synchronous_commit must not be off: after a crash, commits that were
-# confirmed to the server could be missing.
+# confirmed to the server could be missing. It is also set if it is on, because the server's default
+# can change while the session lasts.
 # JIT is off: a batch has few rows, so compiling its plan would cost more than it saves.
 # The timeouts are named one by one. To find them in pg_settings, PostgreSQL would need a temporary
 # file if `work_mem` is small, and the role may not be allowed to create one.
@@ -45,6 +46,7 @@ _REPLICA: Final = "SET session_replication_role = replica"
 # planner would read a whole table of some thousand rows for each batch.
 # client_connection_check_interval: the server checks regularly whether this client still exists,
 # because an abandoned session would keep its locks. A server on Windows cannot do this.
+# bytea_output and extra_float_digits are set, because `olr_pg.incomplete` contains keys as text.
 # row_security is off: if a row security policy would hide rows, PostgreSQL reports an error.
 _SETTINGS: Final = """
 SET row_security = off;
@@ -54,6 +56,8 @@ SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
 SET DateStyle = 'ISO';
 SET IntervalStyle = 'postgres';
+SET bytea_output = 'hex';
+SET extra_float_digits = 1;
 SET default_transaction_isolation = 'read committed';
 SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;
@@ -62,7 +66,7 @@ SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout',
     'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout']) name
 WHERE current_setting(name, true) IS NOT NULL;
 SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') = 'off';
+WHERE current_setting('synchronous_commit') IN ('off', 'on');
 SELECT set_config('client_connection_check_interval', '30s', false)
 WHERE version() !~* 'msvc|mingw|visual c'
 """

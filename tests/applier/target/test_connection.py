@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -82,6 +83,25 @@ def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) 
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
     with connect(make_conninfo(own, options="-c synchronous_commit=remote_apply")) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)
+
+
+def test_commits_wait_for_the_disk_whatever_the_server_is_told(replication: Replication) -> None:
+    """An administrator sets ``synchronous_commit`` for all sessions, those that are open too."""
+    read = "SELECT pg_conf_load_time(), current_setting('synchronous_commit')"
+
+    def reload(setting: str) -> None:
+        ((before, _),) = applier.execute(read).fetchall()
+        replication.execute(setting)
+        replication.execute("SELECT pg_reload_conf()")
+        while applier.execute(read).fetchall()[0][0] == before:
+            time.sleep(0.005)
+
+    with connect(replication.target) as applier:
+        try:
+            reload("ALTER SYSTEM SET synchronous_commit = off")
+            assert applier.execute(read).fetchall()[0][1] == "on"
+        finally:
+            reload("ALTER SYSTEM RESET synchronous_commit")
 
 
 def test_words_are_on_one_line_and_without_asides() -> None:
