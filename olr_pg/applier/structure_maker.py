@@ -15,6 +15,10 @@ catalogue shows whether its object already exists. So after an interruption, the
 continues and creates nothing twice; it drops an unfinished index first. If PostgreSQL refuses a
 change, its state becomes `reported`, with the reason. The row is deleted as soon as the target has
 the change, whoever made it.
+
+If a table or column that a change names does not exist, the change stays `due`, with the reason. A
+foreign key, for example, can name a column of its parent table that another worker of the applier
+renames a moment later.
 """
 
 from __future__ import annotations
@@ -34,7 +38,13 @@ from olr_pg.observability.redaction import mask
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
 from olr_pg.postgres.later_constraints import run_statement
-from olr_pg.postgres.sqlstates import is_cancelled, is_locked, is_transient, plain_words
+from olr_pg.postgres.sqlstates import (
+    is_cancelled,
+    is_locked,
+    is_transient,
+    names_nothing,
+    plain_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +83,16 @@ RETURNING id
 """
 """Nothing is updated if DDL has changed the statements meanwhile: then they are executed later."""
 
-_IS_DUE: Final = "SELECT FROM olr_pg.structure WHERE id = %s AND state = 'due' FOR UPDATE"
+_WAITS: Final = """
+UPDATE olr_pg.structure SET reason = %s WHERE id = %s AND reason IS DISTINCT FROM %s
+"""
+_IS_DUE: Final = """
+SELECT FROM olr_pg.structure WHERE id = %s AND statements = %s AND state = 'due' FOR UPDATE
+"""
+"""DDL may have changed the names in the statements meanwhile. Then the old names may belong to
+other columns.
+"""
+
 _INDEX: Final = """
 SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
@@ -179,6 +198,9 @@ def make_structure(
             if is_transient(error) or is_locked(error) or is_cancelled(error):
                 continue
             reason = mask(plain_words(error))
+            if names_nothing(error):
+                connection.execute(_WAITS, (reason, line.number, reason))
+                continue
             failed = (reason, line.number, list(line.statements))
             is_final = connection.execute(_FAILED, failed).fetchone() is not None
             _drop_unfinished(connection, line)
@@ -198,7 +220,7 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
     """Execute one statement, unless its object already exists or the change is no longer due."""
     place = line.target, line.name
     if " CONCURRENTLY " in statement:
-        if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
+        if not _is_due(connection, line):
             return
         is_drop = statement.startswith("DROP ")
         found = connection.execute(_INDEX, place).fetchone()
@@ -212,12 +234,17 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
     with connection.transaction():
         # This locks the row: if the source's DDL drops the object now, its event waits until this
         # is done.
-        if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
+        if not _is_due(connection, line):
             return
         is_added = " ADD CONSTRAINT " in statement
         if is_added and connection.execute(_CONSTRAINT, place).fetchone() is not None:
             return
         run_statement(connection, statement)
+
+
+def _is_due(connection: Connection[Any], line: StructureLine) -> bool:
+    row = connection.execute(_IS_DUE, (line.number, list(line.statements))).fetchone()
+    return row is not None
 
 
 def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:

@@ -219,7 +219,7 @@ def look(
     found += [
         HealthProblem(one.source, one.error, str(one.number))
         for one in read_lines(connection, settings.subscription)
-        if not (one.is_due and is_made(settings))
+        if one.reason or not (one.is_due and is_made(settings))
     ]
     if watched:
         rows = _rows(cursor, watched)

@@ -84,6 +84,10 @@ ROW_COMMANDS: Final = {
 }
 """The commands that can change a table's rows or columns (redo-format §8.1)."""
 
+RENAMED: Final = "renamed"
+REWRITTEN: Final = "rewritten"
+"""See `Step.verb`."""
+
 UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
 """The error for a DDL whose effect on the definition is unknown."""
 
@@ -160,7 +164,9 @@ class Step(NamedTuple):
         text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
             sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a
             renamed index or constraint, the old name.
-        verb: for INDEX and CONSTRAINT, what was done to it, such as ``dropped``.
+        verb: for VIRTUAL_COLUMN, RENAMED if only its name changed. For INDEX and CONSTRAINT, what
+            was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
+            definition changed, because they were renamed.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
             was dropped or disabled.
         is_first: whether this is the first of the two steps for an altered index or constraint. The
@@ -215,6 +221,8 @@ class Step(NamedTuple):
         called = self.structure.name if self.structure else ""
         match self.kind:
             case DdlKind.VIRTUAL_COLUMN:
+                if self.verb == RENAMED and self.before:
+                    return f"virtual column {self.before.name} was renamed to {name}"
                 done = "was dropped" if self.after is None else "was added"
                 return f"virtual column {name} {done if self.is_whole else 'was altered'}"
             case DdlKind.IDENTITY_COLUMN:
@@ -620,11 +628,15 @@ class _Beside:
         """Yield the steps after the stored columns have changed."""
         yield from self._identities()
         for name, column in self._now.items():
+            if not column.virtual:
+                continue
             was = self._was.get(name)
             before = was if was is not None and was.virtual else None
-            if column.virtual and self._is_altered(before, column):
-                text = self._after.texts.get(column.intcol, "")
+            text = self._after.texts.get(column.intcol, "")
+            if self._is_altered(before, column):
                 yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text)
+            elif before is not None and before.name != column.name:
+                yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text, verb=RENAMED)
         yield from self._comments()
         yield from self._structure()
 
@@ -632,7 +644,7 @@ class _Beside:
         return name in self._now and self._now[name].virtual
 
     def _is_altered(self, before: Column | None, after: Column) -> bool:
-        if before is None or before.name != after.name or not _is_same_type(before, after):
+        if before is None or not _is_same_type(before, after):
             return True
         text, known = self._after.texts.get(after.intcol), self._before.texts.get(before.intcol)
         return _size(before) != _size(after) or (text is not None and text != known)
@@ -657,7 +669,7 @@ class _Beside:
 
     def _structure(self) -> Iterator[Step]:
         """Yield the steps for indexes and constraints: first those that remove one, then those that
-        add or rename one.
+        add, rename or rewrite one.
         """
         came = list[Step]()
         for kind, before, after in (
@@ -666,12 +678,9 @@ class _Beside:
         ):
             for number in dict.fromkeys((*before, *after)):
                 was, now = before.get(number), after.get(number)
-                if was is not None and now is not None:
-                    is_same = _essence(was, self._renamed) == _essence(now, {})
-                    if is_same and was.name != now.name:
-                        came.append(Step(kind, text=was.name, verb="renamed", structure=now))
-                    if is_same:
-                        continue
+                if was is not None and now is not None and self._is_same(number, was, now):
+                    came += _names_changed(kind, was, now)
+                    continue
                 if was is not None and _holds(was):
                     verb = "dropped" if now is None else "altered" if _holds(now) else "disabled"
                     yield Step(kind, verb=verb, structure=was, is_first=verb == "altered")
@@ -679,6 +688,40 @@ class _Beside:
                     verb = "added" if was is None else "altered" if _holds(was) else "enabled"
                     came.append(Step(kind, verb=verb, structure=now))
         yield from sorted(came, key=lambda step: step.kind is DdlKind.INDEX)
+
+    def _is_same(
+        self,
+        number: int | str,
+        was: Constraint | InventoryIndex,
+        now: Constraint | InventoryIndex,
+    ) -> bool:
+        """Return whether an index or constraint is the same as before, except for names.
+
+        No statement changes the columns, the condition or the expressions of an existing index or
+        constraint. So if its CON# or OBJ# is the same, a difference is only the new name of a
+        column or table, in the form in which Oracle writes it (dictionary §10).
+        """
+        if _state(was) != _state(now):
+            return False
+        return isinstance(number, int) or _essence(was, self._renamed) == _essence(now, {})
+
+
+def _names_changed(
+    kind: DdlKind, was: Constraint | InventoryIndex, now: Constraint | InventoryIndex
+) -> Iterator[Step]:
+    """Yield the steps for an index or constraint of which only names have changed."""
+    if was.name != now.name:
+        yield Step(kind, text=was.name, verb=RENAMED, structure=now)
+    if _named(was) != _named(now) and _holds(now):
+        yield Step(kind, verb=REWRITTEN, structure=now)
+
+
+def _named(one: Constraint | InventoryIndex) -> tuple[object, ...]:
+    """Return the columns, tables and texts that an index or constraint names."""
+    if isinstance(one, Constraint):
+        parent = one.parent_owner, one.parent_table, one.parent_columns
+        return one.columns, one.condition, *parent
+    return one.parts
 
 
 def _seen(table: Table) -> list[Column]:
@@ -693,26 +736,28 @@ def _sequence(default: str) -> str:
 
 
 def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tuple[object, ...]:
-    """Return the properties of an index or constraint that decide whether it has changed, without
-    its name.
+    """Return the columns, the condition and the expressions of an index or constraint.
 
     Args:
-        renamed: the new names of columns, by old name. The name of a foreign key's parent table is
-            not compared, because a rename of the parent does not change the foreign key.
+        renamed: the new names of columns, by old name.
     """
 
     def said(text: str) -> str:
         return _QUOTED.sub(lambda name: f'"{renamed.get(name[1], name[1])}"', text)
 
     if isinstance(one, Constraint):
-        columns = tuple(renamed.get(name, name) for name in one.columns)
-        when = one.enabled, one.deferrable, one.deferred, one.delete_rule
-        return one.kind, columns, said(one.condition), *when
-    parts = tuple(
+        return tuple(renamed.get(name, name) for name in one.columns), said(one.condition)
+    return tuple(
         (said(part.text) if part.expression else renamed.get(part.text, part.text), part.descending)
         for part in one.parts
     )
-    return one.kind, one.unique, one.usable, parts
+
+
+def _state(one: Constraint | InventoryIndex) -> tuple[object, ...]:
+    """Return the properties of an index or constraint that statements can change."""
+    if isinstance(one, Constraint):
+        return one.kind, one.enabled, one.deferrable, one.deferred, one.delete_rule
+    return one.kind, one.unique, one.usable
 
 
 def _holds(one: Constraint | InventoryIndex) -> bool:

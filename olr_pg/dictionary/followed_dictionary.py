@@ -170,6 +170,8 @@ class FollowedDictionary:
             old = rows.get(change.row_id)
             if old is not None:
                 found.update(self._tables_of(change.table, old))
+                if "NAME" in change.values:
+                    found.update(self._referring(change.table, old))
             elif change.operation is SysRowOperation.INSERT:
                 new = self._new_row(rows.section, change, {})
                 found.update(self._tables_of(change.table, new))
@@ -179,7 +181,8 @@ class FollowedDictionary:
         """Apply the changes of a committed transaction.
 
         Returns:
-            OBJ# of the affected tables.
+            OBJ# of the affected tables. If a table or column was renamed, the tables whose foreign
+            keys refer to it are among them.
 
         Raises:
             OlrPgError: 3070, a row of a SYS table is invalid.
@@ -260,6 +263,8 @@ class FollowedDictionary:
             if new == old:
                 return
             yield from self._tables_of(change.table, old)
+            if getattr(old, "name", "") != getattr(new, "name", ""):
+                yield from self._referring(change.table, old)
             rows.put(change.row_id, new)
         yield from self._tables_of(change.table, new)
 
@@ -329,6 +334,14 @@ class FollowedDictionary:
             yield from self._roots(row.parent_obj)
         elif table == "TS$":
             yield from self._tables_in(row.ts)
+
+    def _referring(self, table: str, row: Any) -> set[int]:
+        """Return OBJ# of the tables whose foreign keys name the table or column that a row of OBJ$
+        or COL$ describes.
+        """
+        if table not in ("OBJ$", "COL$"):
+            return set()
+        return {one.obj for one in self._rows["CDEF$"].all() if one.parent == row.obj}
 
     def _constrained(self, con: int) -> set[int]:
         """Return OBJ# of a constraint's table; empty if it is unknown."""

@@ -190,6 +190,7 @@ PROTOCOL_VIOLATION: Final = "08P01"
 _CONFLICTS: Final = frozenset({"23505", "23P01"})
 _DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42P07"})
 _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
+_UNDEFINED: Final = frozenset({"42P01", "42703"})
 INTERNAL_ERROR: Final = "XX000"
 _LOST: Final = "08006"
 _LOCKED: Final = "55P03"
@@ -339,6 +340,11 @@ def is_malformed(error: psycopg.Error) -> bool:
 def is_missing(error: psycopg.Error) -> bool:
     """Return whether a table, schema, role or other object does not exist."""
     return error.sqlstate in _MISSING
+
+
+def names_nothing(error: psycopg.Error) -> bool:
+    """Return whether a statement names a table or column that does not exist."""
+    return error.sqlstate in _UNDEFINED
 
 
 def is_locked(error: psycopg.Error) -> bool:

@@ -27,8 +27,9 @@ from olr_pg.applier.target.catalogue import empty_table, find_partition, has_row
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
+from olr_pg.applier.target.set_aside import rename_referenced
 from olr_pg.datatypes.columns import column_of
-from olr_pg.dictionary.evolution import DdlKind, filled_rows
+from olr_pg.dictionary.evolution import RENAMED, REWRITTEN, DdlKind, filled_rows
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
@@ -108,6 +109,8 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
         match settings.ddl.get(step.kind, DdlPolicy.FOLLOW):
             case DdlPolicy.STOP:
                 raise _stopped(event, step)
+            case DdlPolicy.IGNORE if step.verb == REWRITTEN:
+                continue
             case DdlPolicy.IGNORE:
                 _log.warning(
                     "DDL is ignored, as configured in apply.ddl",
@@ -254,7 +257,8 @@ class StepWriter:
         if old != new and not is_done:
             self._alter("RENAME COLUMN {} TO {}", sql.Identifier(old), sql.Identifier(new))
         if old != new:
-            self._notes.rename_column(old, new)
+            place = self._target.schema, self._target.name
+            rename_referenced(self._connection, self._ledger.key[0], place, (old, new))
         rename_column(
             self._connection, self._ledger, (step.before.name, step.after.name), (old, new)
         )
@@ -324,11 +328,11 @@ class StepWriter:
         was_there = found is not None and self._is_there(found)
         if before is not None:
             self._notes.forget_column(before.name)
-        if before is not None and after is not None and not step.text:
+        is_renamed = not step.text or (was_there and step.verb == RENAMED)
+        if before is not None and after is not None and is_renamed:
             if was_there and found != self._visible_name(after):
-                names = str(found), self._visible_name(after)
-                self._alter("RENAME COLUMN {} TO {}", *map(sql.Identifier, names))
-                self._notes.rename_column(*names)
+                names = map(sql.Identifier, (str(found), self._visible_name(after)))
+                self._alter("RENAME COLUMN {} TO {}", *names)
             return
         if was_there:
             self._alter("DROP COLUMN {}", sql.Identifier(str(found)))

@@ -57,6 +57,22 @@ UPDATE olr_pg.set_aside SET definition = replace(definition,
     ' REFERENCES ' || format('%%I.%%I', %s::text, %s::text) || '(')
 WHERE subscription = %s AND kind = 'foreign key'
 """
+_MOVE_STATES: Final = """
+UPDATE olr_pg.set_aside SET remark = replace(remark,
+    rtrim(json_build_array(%s::text, %s::text)::text, ']') || ',',
+    rtrim(json_build_array(%s::text, %s::text)::text, ']') || ',')
+WHERE subscription = %s AND kind = 'trigger'
+"""
+_FORGET_STRUCTURE: Final = """
+DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s
+"""
+_MOVE_STRUCTURE: Final = """
+UPDATE olr_pg.structure SET source_table = %s, target_table = %s,
+    statements = ARRAY(SELECT replace(one, %s, %s)
+        FROM unnest(statements) WITH ORDINALITY AS s (one, place) ORDER BY place),
+    present = replace(present, %s, %s)
+WHERE subscription = %s AND source_table = %s
+"""
 _VACATE: Final = """
 INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
     rows, bytes, finished_at, handed_over)
@@ -167,8 +183,10 @@ class Renaming:
         parts = self._connection.execute(_PARTS, (*old, old[1])).fetchall()
         for schema, name in (*parts, old):
             place = schema if new[0] == old[0] else new[0]
-            for statement in moved((schema, name), (place, new[1] + name.removeprefix(old[1]))):
+            there = place, new[1] + name.removeprefix(old[1])
+            for statement in moved((schema, name), there):
                 self._connection.execute(statement)
+            self._move_set_aside((schema, name), there)
 
     def _move_notes(self, new: str, old_target: tuple[str, str], target: tuple[str, str]) -> None:
         """Change the table's name in the ledger's records."""
@@ -180,10 +198,33 @@ class Renaming:
                 self._ledger(name).count_incomplete(run)
         run.execute(_FORGET_UNLOGGED, (subscription, new))
         run.execute(_MOVE_UNLOGGED, (new, subscription, old))
-        run.execute(_MOVE_SET_ASIDE, (*target, subscription, *old_target))
-        run.execute(_MOVE_REFERENCES, (*old_target, *target, subscription))
+        self._move_structure(new, old_target, target)
+        self._move_set_aside(old_target, target)
         scns = self._event.commit_scn, self._event.begin_scn
         run.execute(_VACATE, (subscription, old, ".".join(old_target), *scns))
+
+    def _move_set_aside(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        """Change the name of a table or partition in the records of its disabled triggers and
+        foreign keys.
+        """
+        run, subscription = self._connection, self._settings.subscription
+        run.execute(_MOVE_SET_ASIDE, (*new, subscription, *old))
+        run.execute(_MOVE_REFERENCES, (*old, *new, subscription))
+        run.execute(_MOVE_STATES, (*old, *new, subscription))
+
+    def _move_structure(
+        self, new: str, old_target: tuple[str, str], target: tuple[str, str]
+    ) -> None:
+        """Change the table's name in the SQL of its pending changes. Without this, a pending change
+        would be made in the next table that gets the old name.
+        """
+        run, subscription = self._connection, self._settings.subscription
+        names = [sql.Identifier(*one).as_string(run) for one in (old_target, target)]
+        literals = [sql.Literal(name).as_string(run) for name in names]
+        run.execute(_FORGET_STRUCTURE, (subscription, new))
+        place = ".".join(target)
+        key = subscription, self._event.table
+        run.execute(_MOVE_STRUCTURE, (new, place, *names, *literals, *key))
 
     def _ledger(self, table: str) -> TableLedger:
         target = ".".join(named_target(self._settings, table))

@@ -18,7 +18,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
-from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.dictionary.evolution import RENAMED, REWRITTEN, DdlKind
 from olr_pg.dictionary.inventory import Constraint
 from olr_pg.scalars import format_xid
 
@@ -46,12 +46,15 @@ RETURNING state = 'due'
 """
 _FORGET_TABLE: Final = "DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s"
 
-_RENAME_COLUMN: Final = """
-UPDATE olr_pg.structure
-SET statements = ARRAY(SELECT replace(one, %s, %s)
-        FROM unnest(statements) WITH ORDINALITY AS s (one, place) ORDER BY place),
-    present = replace(present, %s, %s)
-WHERE subscription = %s AND source_table = %s AND target_name <> %s
+_PENDING: Final = """
+SELECT id, statements FROM olr_pg.structure
+WHERE subscription = %s AND source_table = %s AND kind = %s AND source_name = %s
+"""
+_REWRITE: Final = """
+UPDATE olr_pg.structure SET target_name = %s, statements = %s, present = %s,
+    reason = coalesce(%s, CASE WHEN statements <> '{}' THEN reason END),
+    state = CASE WHEN %s THEN 'reported' ELSE state END
+WHERE id = %s
 """
 
 _INTERRUPT: Final = """
@@ -122,8 +125,11 @@ class StructureNotes:
         structure = step.structure
         assert structure is not None
         kind = "constraint" if isinstance(structure, Constraint) else "index"
-        if step.verb == "renamed":
+        if step.verb == RENAMED:
             self._rename(step, kind)
+            return
+        if step.verb == REWRITTEN:
+            self._rewrite(step, kind)
             return
         was_due = self._forget(kind, structure.name)
         if not self._is_of_before(step):
@@ -141,22 +147,6 @@ class StructureNotes:
     def forget_column(self, name: str) -> None:
         """Delete the record of a virtual column."""
         self._forget("column", name)
-
-    def rename_column(self, old: str, new: str) -> None:
-        """Replace the name of a target column in the SQL of the table's pending changes.
-
-        If the schema, the table or the object itself has the same name, its statement remains as it
-        is. It then fails, and the record shows the reason.
-        """
-        if old in (self._target.schema, self._target.name):
-            return
-        names = [
-            kind(name).as_string(self._connection)
-            for kind in (sql.Identifier, sql.Literal)
-            for name in (old, new)
-        ]
-        key = self._settings.subscription, self._event.table, old
-        self._connection.execute(_RENAME_COLUMN, (*names, *key))
 
     def forget_all(self) -> None:
         """Delete all records of the table. Call this if another table has its name now."""
@@ -219,6 +209,20 @@ class StructureNotes:
             return
         gone = TargetSql(wanted, (statement,), self._absent(kind, found))
         self._note(kind, structure.name, step, gone, "reported")
+
+    def _rewrite(self, step: Step, kind: str) -> None:
+        """Build the SQL of a pending creation again, because names that it contains have changed.
+        Do nothing if nothing is pending: PostgreSQL itself changes the names in existing objects.
+        """
+        structure = step.structure
+        assert structure is not None
+        key = self._settings.subscription, self._event.table, kind, structure.name
+        for number, statements in self._connection.execute(_PENDING, key).fetchall():
+            if statements and not _creates(statements[0]):
+                continue
+            made = self._settings.translate(self._settings, self._definition, step)
+            told = made.name, list(made.statements), made.present or None, made.reason or None
+            self._connection.execute(_REWRITE, (*told, bool(made.reason), number))
 
     def _drop(self, step: Step, kind: str, *, was_due: bool) -> None:
         structure = step.structure
@@ -316,6 +320,10 @@ class StructureNotes:
             reason=made.reason or None,
             is_made=state == "due",
         )
+
+
+def _creates(statement: str) -> bool:
+    return statement.startswith("CREATE ") or " ADD CONSTRAINT " in statement
 
 
 def _cut(name: str, end: str) -> str:

@@ -13,6 +13,7 @@ REPLICA are not changed.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -94,6 +95,26 @@ _FORGET: Final = """
 DELETE FROM olr_pg.set_aside WHERE (subscription, kind, schema_name, table_name, name)
     = (%s, %s, %s, %s, %s)
 """
+_KEYS: Final = """
+SELECT schema_name, table_name, name, definition FROM olr_pg.set_aside
+WHERE subscription = %s AND kind = 'foreign key'
+"""
+_REDEFINE: Final = """
+UPDATE olr_pg.set_aside SET definition = %s
+WHERE subscription = %s AND kind = 'foreign key' AND schema_name = %s AND table_name = %s
+    AND name = %s
+"""
+_WORD: Final = r'(?:"(?:[^"]|"")*"|[^\s".,()]+)'
+_LIST: Final = rf"\((?:{_WORD}|[, ])*\)"
+_KEY_PARTS: Final = re.compile(
+    rf"FOREIGN KEY (?P<own>{_LIST})"
+    rf" REFERENCES (?P<parent>{_WORD}\.{_WORD})(?P<others>{_LIST})(?P<rest>.*)",
+    re.DOTALL,
+)
+"""Matches a definition of a foreign key as PostgreSQL prints it (pg_get_constraintdef)."""
+_SET_COLUMNS: Final = re.compile(rf"(?<= SET NULL ){_LIST}|(?<= SET DEFAULT ){_LIST}")
+"""Matches the columns of ON DELETE SET NULL and ON DELETE SET DEFAULT."""
+
 _LOCK_SECONDS: Final = 30
 _OFF: Final = {
     "trigger": "ALTER TABLE {table} DISABLE TRIGGER {name}",
@@ -234,6 +255,49 @@ def set_aside(
     for one in done:
         _log.info("disabled until the cut-over", what=one.title)
     return done
+
+
+def rename_referenced(
+    connection: Connection[Any],
+    subscription: str,
+    table: tuple[str, str],
+    columns: tuple[str, str],
+) -> None:
+    """Rename a column in the definitions of dropped foreign keys, in the transaction that renames
+    the column of the target table.
+
+    Args:
+        table: schema and name of the target table.
+        columns: the old and the new name.
+    """
+    for schema, name, key, definition in connection.execute(_KEYS, (subscription,)).fetchall():
+        parts = _KEY_PARTS.fullmatch(definition)
+        if parts is None:
+            continue  # the cut-over reports a foreign key that it cannot restore
+        own, parent, others, rest = parts.group("own", "parent", "others", "rest")
+        if (schema, name) == table:
+            own = _renamed(own, columns)
+            rest = _SET_COLUMNS.sub(lambda found: _renamed(found[0], columns), rest)
+        if tuple(map(_plain, re.findall(_WORD, parent))) == table:
+            others = _renamed(others, columns)
+        changed = f"FOREIGN KEY {own} REFERENCES {parent}{others}{rest}"
+        if changed != definition:
+            values = changed, subscription, schema, name, key
+            connection.execute(_REDEFINE, values)
+
+
+def _renamed(listed: str, columns: tuple[str, str]) -> str:
+    """Rename a column in a list of columns in parentheses."""
+    old, new = columns
+
+    def name(found: re.Match[str]) -> str:
+        return '"' + new.replace('"', '""') + '"' if _plain(found[0]) == old else found[0]
+
+    return re.sub(_WORD, name, listed)
+
+
+def _plain(word: str) -> str:
+    return word[1:-1].replace('""', '"') if word.startswith('"') else word
 
 
 @contextmanager

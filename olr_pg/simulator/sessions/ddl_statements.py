@@ -77,6 +77,25 @@ def _names(table: SimTable) -> tuple[str, ...]:
     return tuple(column.name for column in table.columns if not column.unused)
 
 
+def _check_condition(table: SimTable, place: int) -> str:
+    name = table.columns[place].name
+    return f'"{name}" IS NULL OR "{name}" IS NOT NULL'
+
+
+def _is_fixed(effect: DdlEffect, place: int) -> bool:
+    """Return whether Oracle refuses to alter a column because of the expressions that use it.
+
+    A column of a virtual column's expression can only become NOT NULL, or NULL (ORA-54031, 54032,
+    54033). A column of a function-based index can also be renamed.
+    """
+    if effect.operation == NOT_NULL:
+        return False
+    users = effect.table.virtual.values()
+    if effect.operation == RENAME_COLUMN:
+        users = effect.table.user_virtual.values()
+    return any(one.base == place for one in users)
+
+
 class DdlStatements:
     """The DDL statements of a session.
 
@@ -219,8 +238,7 @@ class DdlStatements:
         values: Mapping[str, SysValue],
     ) -> bool:
         table = effect.table
-        is_fixed = table.is_computed_from(place) and effect.operation != NOT_NULL
-        dictionary = None if is_fixed else self.begin(table)  # ORA-54031, 54032, 54033
+        dictionary = None if _is_fixed(effect, place) else self.begin(table)
         if dictionary is None:
             return False
         dictionary.alter_column(self._rows, table, place, **values)
@@ -228,8 +246,23 @@ class DdlStatements:
             self._drop_with_column(dictionary, table, place)
         table.former_columns.append((self._tx.instance.scn, table.columns))
         table.columns = (*table.columns[:place], column, *table.columns[place + 1 :])
+        if effect.operation == RENAME_COLUMN:
+            self._rewrite_texts(dictionary, table, place)
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
         return True
+
+    def _rewrite_texts(self, dictionary: SysDictionary, table: SimTable, place: int) -> None:
+        """Write the new name of a column into the conditions of checks and the expressions of
+        function-based indexes, which stay valid when Oracle renames a column (dictionary §10).
+        """
+        for con, (at, _) in table.beside.checks.items():
+            if at == place:
+                condition = _check_condition(table, place)
+                dictionary.update(self._rows, "CDEF$", (con,), condition=condition)
+        for intcol, one in table.virtual.items():
+            if one.base == place:
+                key = table.obj, intcol
+                dictionary.update(self._rows, "COL$", key, default_text=one.expression(table))
 
     def comment(self, table: SimTable, place: int | None, text: str) -> bool:
         """COMMENT ON the table, or on a column; an empty text removes the comment."""
@@ -275,8 +308,7 @@ class DdlStatements:
         dictionary = self.begin(table)
         if dictionary is None:
             return False
-        con, name = self._tx.container.take_object(), table.columns[place].name
-        condition = f'"{name}" IS NULL OR "{name}" IS NOT NULL'
+        con, condition = self._tx.container.take_object(), _check_condition(table, place)
         dictionary.add_constraint(
             self._rows, table, con, f"CK{con}", CHECK_CONSTRAINT, condition=condition
         )
