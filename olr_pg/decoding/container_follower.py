@@ -322,6 +322,9 @@ class ContainerFollower:
         root, old, before = self._gone.pop(table.full_name)
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
+        if root not in self._first:
+            first = self._first_of(root)
+            self._new_tables.see_again(table, first, transaction.commit_scn, is_empty=is_empty)
         beside = before, self._beside.get(table.obj, NOTHING)
         evolution = judge_again(old, table, said, empty=is_empty, beside=beside)
         self._tell(table.obj, transaction, evolution, table)
@@ -364,8 +367,9 @@ class ContainerFollower:
             return version
         self._roots[obj] = number
         self._gone.pop(after.full_name, None)
-        if number in self._by_name and number not in self._first:
-            self._new_tables.see_renamed(before, self._by_name[number], scn)
+        named = None if number in self._first else self._first_of(number)
+        if named is not None:
+            self._new_tables.see_renamed(before, named, scn)
         self._tell(obj, transaction, coming, table)
         return version
 
@@ -412,12 +416,17 @@ class ContainerFollower:
         A table that was renamed has the number of its new name.
         """
         for number in self._named.values():
-            if number in self._by_name and number not in self._first:
-                yield self._by_name[number]
-            elif number in self.versions and number not in self._first:
-                made = self.versions[number][0].table
-                if made is not None:
-                    yield made
+            made = None if number in self._first else self._first_of(number)
+            if made is not None:
+                yield made
+
+    def _first_of(self, number: int) -> Table | None:
+        """Return the first table that got a name after the snapshot, by the number of the name;
+        None if it could not be replicated.
+        """
+        if number in self._by_name:
+            return self._by_name[number]
+        return self.versions[number][0].table if number in self.versions else None
 
     def _end(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]

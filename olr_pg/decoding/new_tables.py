@@ -170,6 +170,20 @@ class NewTables:
             named = _Named(after.owner, after.name, scn, after.obstacle, after if is_made else None)
             self._add(obj, named)
 
+    def see_again(self, table: Table, first: Table | None, scn: int, *, is_empty: bool) -> None:
+        """Record that a table was created under the name of an earlier new table, which `take` did
+        not accept, or was not asked for, before it was dropped or renamed.
+
+        An example is a table that an earlier run without the bundled applier has followed. If
+        `take` accepts the name now, its history begins with this table.
+
+        Args:
+            first: the first table that had the name. Its number is the number of the name.
+            is_empty: whether the table was created without rows.
+        """
+        made = first if is_empty else None
+        self._add(table.obj, _Named(table.owner, table.name, scn, table.obstacle, made))
+
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
         """Record that a table, which may be replicated under its old name, was renamed to a name
         that no table had before.

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.decoding.new_tables import CREATE_TABLE
+from olr_pg.decoding.new_tables import CREATE_TABLE, Begin
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import OlrPgError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.model import Table
 
 BLOCK: Final = 512
 WHOLE: Final = 1 << 30
@@ -364,6 +365,42 @@ def test_a_new_name_is_reported_where_the_subscription_has_it(tmp_path: Path) ->
     with capture_logs() as logs:
         list(decode_logs(snapshot, [str(source.directory / "logs")], tables=["SHOP.A", "SHOP.B"]))
     assert [log["table"] for log in logs if log.get("code") == "OLR-03080"] == ["SHOP.A"]
+
+
+@pytest.mark.parametrize("then", ["created again", "renamed to it"])
+def test_a_name_whose_first_table_was_dropped_before_anybody_could_take_it_is_taken_later(
+    tmp_path: Path, then: str
+) -> None:
+    """As where another client has used the port, and the bundled applier comes back."""
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    for made in range(2):
+        if made and then == "renamed to it":
+            source.rename("A", "LATER")
+            break
+        source.create("LATER", {"ID": NUMBER})
+        source.statement("LATER", CREATE_TABLE, "CREATE TABLE LATER (ID NUMBER PRIMARY KEY)")
+        source.session.commit()
+        if not made:
+            source.drop("LATER")
+    source.finish()
+    ddl: list[DictionaryTransaction] = []
+    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
+        pass
+    taken: dict[int, Begin] = {}
+
+    def take(table: Table, begin: Begin) -> bool:
+        taken[table.object_key] = begin
+        return True
+
+    follower = DictionaryFollower(snapshot, take=take)
+    follower.apply(ddl)
+    follower.subscribe(snapshot.tables, wanted=lambda owner, _name: owner == "SHOP")
+    ((key, begin),) = taken.items()
+    assert begin.is_renamed is (then == "renamed to it")
+    assert begin.scn > ddl[1].commit_scn
+    assert [one.full_name for one in follower.created() if one.object_key == key] == ["SHOP.LATER"]
 
 
 @pytest.mark.parametrize(

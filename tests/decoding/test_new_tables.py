@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -119,3 +121,24 @@ def test_a_table_that_is_taken_is_not_reported() -> None:
     assert taken == [("T", 100, False), ("U", 103, True)]
     assert tables.taken == {"APP.T", "APP.U"}
     assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED", "APP.V"]
+
+
+def test_a_table_under_the_name_of_one_that_was_never_taken_begins_the_history() -> None:
+    """An earlier run, which took no table, has recorded its DDL."""
+    taken = list[tuple[Table, Begin]]()
+
+    def take(made: Table, begin: Begin) -> bool:
+        taken.append((made, begin))
+        return True
+
+    first, second = table("T"), replace(table("T"), obj=9)
+    tables = NewTables(take)
+    tables.see(7, None, first, 100, [made_by("CREATE TABLE t (id NUMBER)")])
+    tables.see(7, first, None, 101)
+    tables.see_again(second, first, 102, is_empty=True)
+    tables.watch_for(lambda owner, _: owner == "APP")
+    assert taken == [(first, Begin(102))]
+    with capture_logs() as logs:
+        tables.see_again(replace(second, obj=10), first, 103, is_empty=False)
+    assert len(taken) == 1
+    assert [entry["scn"] for entry in logs] == [103]
