@@ -1821,7 +1821,8 @@ class Code(IntEnum):
         7020,
         "the source was opened with RESETLOGS at an SCN before the delivered one",
         "the transactions named above do not exist in the source any more. Undo them in the target"
-        " or load the tables again, then start over with an empty `context.data`",
+        " or load the tables again, then start over with an empty `context.data`. If you do not"
+        " load the tables again, also correct the ledger (docs/operations.md, “RESETLOGS”)",
     )
     VAULT_UNUSABLE = _Entry(
         7030,

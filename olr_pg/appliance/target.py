@@ -304,10 +304,15 @@ def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgErr
     """Add a list of the orphaned transactions in the target to the error about a RESETLOGS of the
     source.
     """
-    scn = error.where.get("scn")
-    orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
+    scn, resetlogs = (error.where.get(key) for key in ("scn", "resetlogs"))
+    orphans = orphaned_transactions(
+        *(target, subscription),
+        scn if isinstance(scn, int) else 0,
+        resetlogs if isinstance(resetlogs, int) else 0,
+    )
     found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
-    return OlrPgError(RESETLOGS, f"{error.detail}; orphaned in the target: {found}", scn=scn)
+    detail = f"{error.detail}; orphaned in the target: {found}"
+    return OlrPgError(RESETLOGS, detail, action=None, **error.where)
 
 
 def data_directory(config: Config) -> Path:

@@ -8,13 +8,14 @@ source does not have. This cannot be repaired automatically.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.capture.orphans import ends_of
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
+from olr_pg.transactions.ancestry import Ancestry, Incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -44,6 +45,9 @@ class Lineage:
     Args:
         path: path of the file, in an existing directory.
 
+    Attributes:
+        ancestry: the current incarnation and the earlier ones; None before they are known.
+
     Raises:
         OlrPgError: 1092, the file exists but cannot be read; 4035, a newer version of olr_pg wrote
             it.
@@ -53,6 +57,7 @@ class Lineage:
         self._path = path
         self._known: _File | None = None
         self._ends: dict[int, int] = {}
+        self.ancestry: Ancestry | None = None
         try:
             self._known = _File.model_validate_json(path.read_bytes())
         except FileNotFoundError:
@@ -97,9 +102,9 @@ class Lineage:
         current = incarnations[0].resetlogs_id
         if self._known is None:
             self._keep(_File(resetlogs=current, delivered_scn=0))
-            return
-        if self._known.resetlogs != current:
+        elif self._known.resetlogs != current:
             self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
+        self.ancestry = Ancestry(tuple(incarnations), is_whole=True)
 
     def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
         """Adopt the incarnations that log headers name: the resetlogs id and the RESETLOGS SCN of
@@ -115,11 +120,13 @@ class Lineage:
         current = max(one for one, _ in incarnations)
         if self._known is None:
             self._keep(_File(resetlogs=current, delivered_scn=0))
-            return
-        last = self._known.resetlogs
-        begins = [scn for one, scn in incarnations if one > last]
-        if begins:
-            self._go_on(self._known, current, min(begins))
+        else:
+            last = self._known.resetlogs
+            begins = [scn for one, scn in incarnations if one > last]
+            if begins:
+                self._go_on(self._known, current, min(begins))
+        line = sorted((Incarnation(*one) for one in incarnations), reverse=True)
+        self.ancestry = Ancestry(tuple(line), is_whole=False)
 
     def _go_on(self, known: _File, current: int, end: int | None) -> None:
         """Replace the recorded incarnation, whose valid redo ends at `end`, by the current one."""
@@ -148,16 +155,3 @@ class Lineage:
             ) from error
         # Set the attribute only after the file is written, so that a retry writes the file again.
         self._known = known
-
-
-class Incarnation(NamedTuple):
-    """An incarnation of the database.
-
-    Attributes:
-        resetlogs_id: the number that identifies the incarnation in log headers.
-        resetlogs_scn: the SCN at which the incarnation began; its parent's redo from there on is
-            orphaned.
-    """
-
-    resetlogs_id: int
-    resetlogs_scn: int

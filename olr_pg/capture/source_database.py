@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.lobs.source_reads import LobSource
 
 _IDLE_GROWTH: Final = 1.5
@@ -42,6 +43,12 @@ class SourceDatabase(Protocol):
     def database(self) -> Database:
         """The database that logs must belong to. A call of `scan` can replace it by its new
         incarnation.
+        """
+
+    @property
+    def ancestry(self) -> Ancestry | None:
+        """The current incarnation of the source and the earlier ones, as of the last call of
+        `scan`; None if they are not known.
         """
 
     @property
@@ -145,6 +152,11 @@ class OfflineDatabase:
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
         return self._snapshot.database
+
+    @property
+    def ancestry(self) -> Ancestry | None:
+        """See `SourceDatabase.ancestry`."""
+        return None if self._lineage is None else self._lineage.ancestry
 
     @property
     def lob_source(self) -> None:

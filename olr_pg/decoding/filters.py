@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.lobs.lost_values import LostLob
     from olr_pg.transactions.lobs.source_reads import LobSource
 
@@ -430,6 +431,11 @@ class FilteredDatabase:
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
         return self._source.database
+
+    @property
+    def ancestry(self) -> Ancestry | None:
+        """See `SourceDatabase.ancestry`."""
+        return self._source.ancestry
 
     @property
     def lob_source(self) -> LobSource | None:

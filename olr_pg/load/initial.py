@@ -200,7 +200,7 @@ def _plan(
         # Continue with the SCN and the partitions with which the load began, because the rows that
         # are already loaded belong to these.
         data = source.data.as_of(state.scn, state.source)
-        source = SourceTable(source.table, data, state.scn, state.start_scn)
+        source = source._replace(data=data, scn=state.scn, start_scn=state.start_scn)
     return source, LoadTable(source.table, *target, progress), plan
 
 
@@ -246,6 +246,14 @@ def _check(
             f"{len(state.done)} of {state.parts} partitions are loaded",
             table=name,
         )
+    incarnations = {state.resetlogs_id, source.resetlogs_id}
+    if None not in incarnations and len(incarnations) > 1:
+        raise OlrPgError(
+            Code.TABLE_DATA_CHANGED,
+            f"the load began in incarnation {state.resetlogs_id} of the source, which has"
+            f" incarnation {source.resetlogs_id} now",
+            table=name,
+        )
     if (state.source, state.scn) != (source.data.identity, source.scn):
         raise OlrPgError(Code.TABLE_DATA_CHANGED, f"the load began at SCN {state.scn}", table=name)
 
@@ -270,7 +278,8 @@ def _begin(
         if state is None:
             data = source.data
             progress.begin(
-                connection, source.scn, source.start_scn, data.identity, len(data.partitions)
+                *(connection, source.scn, source.start_scn, data.identity, len(data.partitions)),
+                resetlogs_id=source.resetlogs_id,
             )
             state = progress.read(connection)
     assert state is not None

@@ -276,6 +276,7 @@ class LiveTables:
                 live_data(self.source_of(table), table, self.moment, self._ranges(table)),
                 self.moment.scn,
                 self.moment.start_scn,
+                self.snapshot.database.resetlogs[0],
             )
             for table in tables
         )
@@ -295,7 +296,7 @@ class LiveTables:
             table, dataobj=now.dataobj, partitions=now.partitions, segments=now.segments
         )
         data = live_data(self.source_of(table), table, moment, self._ranges(stored))
-        return SourceTable(table, data, moment.scn, moment.start_scn)
+        return source._replace(data=data, scn=moment.scn, start_scn=moment.start_scn)
 
     def _same_definition(self, table: Table, scn: int) -> Table:
         """Read a table's definition as of an SCN; it may have other segments than in `snapshot`.

@@ -22,12 +22,13 @@ _LOCK_CLASS = 0x6F6C_7264
 _READ = """
 SELECT scn, start_scn, source, parts, finished_at IS NOT NULL,
     (SELECT coalesce(array_agg(part), '{}') FROM olr_pg.load_part p
-     WHERE p.subscription = l.subscription AND p.source_table = l.source_table)
+     WHERE p.subscription = l.subscription AND p.source_table = l.source_table), resetlogs_id
 FROM olr_pg.load l WHERE subscription = %s AND source_table = %s
 """
 _BEGIN = """
-INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts)
-VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
+    resetlogs_id)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 _LOCK = "SELECT FROM olr_pg.load WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _FORGET = """
@@ -68,11 +69,12 @@ WHERE subscription = %(s)s AND source_table = %(t)s AND p.parts = load.parts
 RETURNING load.rows, load.bytes
 """
 _SEED = """
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
-VALUES (%s, %s, %s, %s)
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
+SELECT subscription, source_table, %(target)s, %(scn)s, resetlogs_id FROM olr_pg.load
+WHERE subscription = %(s)s AND source_table = %(t)s
 ON CONFLICT (subscription, source_table) DO UPDATE
 SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{}',
-    stopped = olr_pg.ledger.paused, applied_at = now()
+    resetlogs_id = excluded.resetlogs_id, stopped = olr_pg.ledger.paused, applied_at = now()
 WHERE olr_pg.ledger.commit_scn = 0
 """
 _AGE = """
@@ -92,6 +94,7 @@ class LoadState(NamedTuple):
         parts: number of partitions.
         finished: whether the table is completely loaded and recorded in the ledger.
         done: numbers of the loaded partitions.
+        resetlogs_id: the incarnation of the source that the rows come from; None if unknown.
     """
 
     scn: int
@@ -100,6 +103,7 @@ class LoadState(NamedTuple):
     parts: int
     finished: bool
     done: frozenset[int]
+    resetlogs_id: int | None = None
 
 
 class TableLoadProgress(NamedTuple):
@@ -120,7 +124,14 @@ class TableLoadProgress(NamedTuple):
         return None if row is None else LoadState(*row)._replace(done=frozenset(row[5]))
 
     def begin(
-        self, connection: Connection[Any], scn: int, start_scn: int, source: str, parts: int
+        self,
+        connection: Connection[Any],
+        scn: int,
+        start_scn: int,
+        source: str,
+        parts: int,
+        *,
+        resetlogs_id: int | None = None,
     ) -> None:
         """Record the start of the load; records of the table's earlier state are deleted.
 
@@ -130,7 +141,7 @@ class TableLoadProgress(NamedTuple):
         """
         connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
         self.forget(connection)
-        connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
+        connection.execute(_BEGIN, (*self, scn, start_scn, source, parts, resetlogs_id))
 
     def forget(self, connection: Connection[Any]) -> None:
         """Delete the record of the load, in a transaction that also empties the table.
@@ -179,15 +190,15 @@ class TableLoadProgress(NamedTuple):
         Raises:
             OlrPgError: 5106 partitions are missing, 5105 the table is already replicated.
         """
+        named = {"s": self.subscription, "t": self.source_table}
         with connection.transaction():
-            done = connection.execute(
-                _FINISH, {"s": self.subscription, "t": self.source_table}
-            ).fetchone()
+            done = connection.execute(_FINISH, named).fetchone()
             if done is None:
                 raise OlrPgError(
                     Code.LOAD_INTERRUPTED, "partitions are missing", table=self.source_table
                 )
-            if connection.execute(_SEED, (*self, scn)).rowcount != 1:
+            position = {**named, "target": self.target_table, "scn": scn}
+            if connection.execute(_SEED, position).rowcount != 1:
                 raise OlrPgError(
                     Code.TABLE_REPLICATED_ALREADY,
                     "the ledger's position has changed",

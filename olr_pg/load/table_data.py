@@ -89,12 +89,14 @@ class SourceTable(NamedTuple):
     Attributes:
         scn: the SCN of the rows; 0 if unknown.
         start_scn: begin SCN of the oldest transaction that was open at `scn`; 0 if unknown.
+        resetlogs_id: the incarnation of the source that the rows come from; None if unknown.
     """
 
     table: Table
     data: TableData
     scn: int
     start_scn: int
+    resetlogs_id: int | None = None
 
 
 class TableSource(Protocol):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import func, select
 
-from olr_pg.capture.lineage import Incarnation
 from olr_pg.dictionary.model import Database
 from olr_pg.oracle.online_log_queries import NO_NEXT_SCN
 from olr_pg.oracle.tables import (
@@ -20,6 +19,7 @@ from olr_pg.oracle.tables import (
     among,
     bound,
 )
+from olr_pg.transactions.ancestry import Incarnation
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

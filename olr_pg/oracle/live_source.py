@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
+    from olr_pg.transactions.ancestry import Ancestry
 
 IDLE_FACTOR_MAX: Final = 10.0
 """Maximum pause between polls, as a multiple of `poll-ms`."""
@@ -168,6 +169,11 @@ class LiveDatabase:
         if not names:
             return self._facts.database
         return replace(self._facts.database, con_name=", ".join(names), containers=names)
+
+    @property
+    def ancestry(self) -> Ancestry | None:
+        """See `SourceDatabase.ancestry`."""
+        return self._lineage.ancestry
 
     @property
     def lob_source(self) -> LobFetcher | None:

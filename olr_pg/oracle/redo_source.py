@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from olr_pg.capture.lineage import Incarnation
     from olr_pg.config.source_section import OracleSource
     from olr_pg.oracle.online_log_queries import OnlineLog
+    from olr_pg.transactions.ancestry import Incarnation
 
 ASK_SECONDS: Final = 60.0
 """Maximum time between two reads of a standby's lists of logs."""

@@ -155,6 +155,7 @@ class DecodingRun:
 
     def begin(self) -> None:
         """Start the thread."""
+        self._announce_incarnations()
         self._events.publish_past(self._scn)
         self._thread.start()
 
@@ -356,6 +357,7 @@ class DecodingRun:
             for log in logs:
                 self._until.see_log(log)
         self._note_decoding()
+        self._announce_incarnations()
         scn = self._incarnations.begin(logs[0])
         if scn is not None:
             saved = max((feed.saved_scn for feed in self._begun_before(scn)), default=-1)
@@ -366,6 +368,12 @@ class DecodingRun:
         sources = thread_splits(logs, self._decoded.goes_on_at)
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
+
+    def _announce_incarnations(self) -> None:
+        """Announce the incarnations of the source before changes of a new one are delivered."""
+        ancestry = self._parts.logs.ancestry
+        for feed in self.feeds:
+            feed.announce(ancestry)
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
         """Deliver the transactions that the merger releases; return False if the run must end.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress
+    from olr_pg.transactions.ancestry import Ancestry
 
 
 _log = structlog.get_logger(__name__)
@@ -91,6 +92,7 @@ class Feed:
         told: the events of tables that the queue has received.
         saved_scn: the highest SCN that the target's checkpoint had in this session; -1 if unknown.
             A restart does not deliver transactions that began before it.
+        ancestry: the incarnations of the source that were announced to the client.
     """
 
     delivery: FeedTarget
@@ -103,6 +105,7 @@ class Feed:
     resumed: bool = False
     told: PublishedEvents = field(default_factory=PublishedEvents)
     saved_scn: int = -1
+    ancestry: Ancestry | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -161,6 +164,16 @@ class Feed:
         self.queue.abandon(scn)
         if self.last is not None and self.last[0] >= scn:
             self.last = scn, CommitPosition(0, 0, 0, 0, 0)
+
+    def announce(self, ancestry: Ancestry | None) -> None:
+        """Announce the incarnations of the source to the bundled applier, which receives them
+        before all transactions that are added to the queue later.
+
+        External clients are not told: the protocol has no message for this.
+        """
+        if self.delivery.is_told and ancestry not in (None, self.ancestry):
+            self.ancestry = ancestry
+            self.queue.announce(ancestry)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
         """Add an event of a table to the queue; return the error with which the delivery must end,

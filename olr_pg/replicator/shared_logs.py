@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.transactions.ancestry import Ancestry
 
 _BUSY_SECONDS: Final = 0.01
 """Interval in seconds of the checks whether an online log has grown. Oracle does not report
@@ -102,6 +103,12 @@ class SharedLogs:
         """Return an SCN that the source has reached (`SourceDatabase.current_scn`)."""
         with self._lock:
             return self.source.current_scn()
+
+    @property
+    def ancestry(self) -> Ancestry | None:
+        """The incarnations of the source, as of the last scan (`SourceDatabase.ancestry`)."""
+        with self._lock:
+            return self.source.ancestry
 
     def check_from(self, scn: int) -> None:
         """Check that the oldest log of every redo thread begins at `scn` or before it.

@@ -47,6 +47,10 @@ positions between the transactions (`queued_events`). `take` stops before an eve
 returns only the event. While an event waits for the other transactions with its commit SCN, *ready*
 counts as empty.
 
+Before further messages, the bundled applier also takes the incarnations of the source, when these
+have changed (`announce`). They have no position of their own and need no confirmation: the applier
+stores them before it asks for more, and it can store them repeatedly.
+
 A queue belongs to one run of replication: one client and one StartSCN. Both the decoder and the
 client can end it (`close`).
 """
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
 
     from olr_pg.ordering.ready_transactions import U64, ReadyBatch, ReadyRun
     from olr_pg.server.backlog import Backlog
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _log = structlog.get_logger(__name__)
@@ -132,6 +137,8 @@ class ReadyQueue:
         self._sent_scn: int | None = None
         self._held_back = HeldBack(bytes_max)
         self._failure: OlrPgError | None = None
+        self._ancestry: Ancestry | None = None
+        self._is_announced = False
         self._closed = False
         self._changed = threading.Condition()
 
@@ -228,6 +235,14 @@ class ReadyQueue:
         with self._changed:
             self._events.abandon(scn)
 
+    def announce(self, ancestry: Ancestry) -> None:
+        """Let the client take the incarnations of the source, before everything that is put from
+        now on.
+        """
+        with self._changed:
+            self._ancestry, self._is_announced = ancestry, False
+            self._told()
+
     def _append(self, run: ReadyRun) -> int:
         """Append a run in memory or to the backlog; return the number of appended transactions."""
         backlog = self._backlog
@@ -282,7 +297,8 @@ class ReadyQueue:
     # the client's side
 
     def take(self, messages: int, *, stop_scn: int = -1, bytes_max: int = ANSWER_BYTES) -> Batch:
-        """Take the next messages in order, or the event that precedes them.
+        """Take the next messages in order, or the event that precedes them, or the incarnations of
+        the source.
 
         Args:
             messages: the maximum number of messages (at least 1).
@@ -299,7 +315,12 @@ class ReadyQueue:
         parts = JoinedMessages()
         count = 0
         with self._changed:
+            if self._must_announce():
+                self._is_announced = True
+                return Batch(b"", 0, self._ancestry)
             while count < messages and bytes_max > 0 and self._refill():
+                if self._must_announce():
+                    break
                 if self._events.ahead(self._transmitted_count) == 0:
                     break
                 taken = self._take_some(messages - count, bytes_max, stop_scn, must=count == 0)
@@ -318,6 +339,13 @@ class ReadyQueue:
             if count == 0 and self._failure is not None:
                 raise self._failure
         return Batch(parts.joined(), count)
+
+    def _must_announce(self) -> bool:
+        """Return whether the client must take the incarnations before the next message. The
+        messages of one transaction are not interrupted.
+        """
+        is_taken = self._is_announced or self._ancestry is None
+        return not is_taken and self._begun.messages == 0
 
     def _take_event(self) -> SchemaEvent:
         event = self._events.take()
@@ -353,6 +381,8 @@ class ReadyQueue:
         """Answer BackToSCN; see the module."""
         with self._changed:
             self._begun = TakenBefore()
+            # The client discards what it has received, maybe also the incarnations.
+            self._is_announced = False
             self._events.rewind(scn)
             for again in self._sent.take_back(scn):
                 self._ready_count += len(again)

@@ -7,8 +7,8 @@ None until more bytes are received. Consecutive Data answers are returned as one
 contiguous framed messages with their offsets, which kernels can read directly. Every other answer
 is returned as a `Reply`; consecutive NoMore answers are one `Reply`.
 
-If the server is in the same process, it can also report events of tables, in order with the answers
-(`tell`).
+If the server is in the same process, it can also report events of tables, and the incarnations of
+the source, in order with the answers (`tell`).
 
 Confirming with pipelined requests: LastCommitedSCN(n) confirms every transaction with commit SCN ≤
 n that the server has *transmitted* when it handles the request. Several transactions can have the
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _FRAME: Final = 6
@@ -139,7 +140,7 @@ class ClientProtocol:
         self._limit = answer_limit
         self._frames = FrameBuffer(order, answer_limit, _BUFFER_BYTES)
         self._asked: deque[tuple[Request, int]] = deque()
-        self._told: deque[SchemaEvent] = deque()
+        self._told: deque[SchemaEvent | Ancestry] = deque()
         self.pending = 0
         """Requests whose answer has not been given by `next_event`."""
 
@@ -173,11 +174,11 @@ class ClientProtocol:
         """
         self._frames.adopt(data)
 
-    def tell(self, event: SchemaEvent) -> None:
-        """Add an event of a table, which follows everything received so far."""
+    def tell(self, event: SchemaEvent | Ancestry) -> None:
+        """Add an event, which follows everything received so far."""
         self._told.append(event)
 
-    def told(self) -> SchemaEvent | None:
+    def told(self) -> SchemaEvent | Ancestry | None:
         """Return the next event that `tell` has added, or None. Call this only after `next_event`
         has returned None, because the answers before the event must be returned first.
         """

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.schema_event import SchemaEvent
 
 ANSWER_BYTES: Final = 1 << 20
@@ -100,14 +101,14 @@ class Batch(NamedTuple):
     Attributes:
         framed: the bytes of the messages.
         messages: the number of messages; 0 if nothing is ready, or only an event.
-        event: the event of a table that precedes the next message; only for a client in this
-            process, because the protocol has no message for events. A batch with an event has no
-            messages, and answers no request.
+        event: the event that precedes the next message; only for a client in this process, because
+            the protocol has no message for events. A batch with an event has no messages, and
+            answers no request.
     """
 
     framed: Buffer
     messages: int
-    event: SchemaEvent | None = None
+    event: SchemaEvent | Ancestry | None = None
 
 
 class SessionOperations(Protocol):
@@ -184,7 +185,7 @@ class ServerProtocol:
             order.prefix + "IH", _CONFIRM_BYTES - 4, RequestCode.LAST_COMMITED_SCN
         )
         self._run: list[tuple[int, int]] = []  # (scn, number of unanswered requests), last first
-        self._event: SchemaEvent | None = None
+        self._event: SchemaEvent | Ancestry | None = None
         self._no_more = encode_answer(NoMore(), order)
         self.told: Callable[[OlrPgError], None] | None = None
         self.state = State.WAIT_TABLE_LIST
@@ -215,7 +216,7 @@ class ServerProtocol:
             size += len(part)
         return out
 
-    def event(self) -> SchemaEvent | None:
+    def event(self) -> SchemaEvent | Ancestry | None:
         """Return and remove the event that precedes the next answer, if there is one."""
         event, self._event = self._event, None
         return event

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.schema_event import SchemaEvent
 
 Row = dict[str, Any]
@@ -71,6 +72,7 @@ class Script:
     Attributes:
         started, images: the SCN and the recovery image of each start.
         events: what happens to tables, for an applier with a link from inside.
+        ancestry: the incarnations of the source, likewise.
     """
 
     order: ByteOrder = ByteOrder.LITTLE
@@ -80,6 +82,7 @@ class Script:
     started: list[int] = field(default_factory=list)
     images: list[str | None] = field(default_factory=list)
     events: list[SchemaEvent] = field(default_factory=list)
+    ancestry: Ancestry | None = None
     _queue: ReadyQueue | None = None
     _feeder: threading.Thread | None = None
     _taken: int = 0
@@ -122,6 +125,8 @@ class Script:
         self.complete.clear()
         self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)
         self._taken = 0
+        if self.ancestry is not None:
+            queue.announce(self.ancestry)
         wanted = [one for one in self.transactions if one.begin_scn >= scn]
         told = sorted(self.events, key=lambda event: event.barrier)
         # What fits is there before anything is asked for: a client that finds nothing for a
@@ -155,6 +160,12 @@ class Script:
         for one in self.transactions[self._taken :]:
             self._queue.put(one)
             self._taken += 1
+
+    def announce(self, ancestry: Ancestry) -> None:
+        """The source has other incarnations from now on."""
+        self.ancestry = ancestry
+        assert self._queue is not None
+        self._queue.announce(ancestry)
 
     def reach_scn(self) -> int:
         return max((one.last_commit_scn for one in self.transactions), default=0)
@@ -249,10 +260,11 @@ class Replication:
         )
 
     def applier(self, source_tables: Sequence[Any] = (), **options: Any) -> Applier:
-        """The applier; only where there are events with a link from inside."""
+        """The applier; only where there is something to tell it with a link from inside."""
         settings = self.settings(**options)
         assert self.listener is not None
-        connect = self.listener.connect if self.script.events else None
+        is_told = self.script.events or self.script.ancestry is not None
+        connect = self.listener.connect if is_told else None
         return Applier(settings, source_tables, connect)
 
     @staticmethod

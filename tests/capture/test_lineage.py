@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.capture.lineage import FILE_NAME, Incarnation, Lineage
+from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.transactions.ancestry import Incarnation
 
 if TYPE_CHECKING:
     from pathlib import Path

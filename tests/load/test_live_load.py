@@ -209,6 +209,26 @@ def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
     assert all(one.identical for one in shop.verify(first))
 
 
+def test_a_load_belongs_to_an_incarnation_of_the_source(shop: Shop) -> None:
+    """After a RESETLOGS, the same SCN means other rows."""
+    query = "SELECT DISTINCT resetlogs_id FROM olr_pg.ledger"
+    for _ in range(2):
+        shop.live.archive()
+    shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
+    with pytest.raises(OlrPgError) as caught:
+        shop.load()
+    first = shop.live.state.scn
+    shop.live.state.open_resetlogs(first - 1, 1_300_000_000, 99)
+    shop.live.state.scn = first
+    with pytest.raises(OlrPgError) as caught:
+        shop.load(resume=True)
+    assert caught.value.code == 5110
+    assert "in incarnation" in caught.value.detail
+    shop.load(anew=True)
+    with psycopg.connect(shop.database) as connection:
+        assert connection.execute(query).fetchall() == [(1_300_000_000,)]
+
+
 def test_a_table_may_be_begun_anew_as_of_a_later_scn(shop: Shop) -> None:
     shop.live.archive()
     first = shop.live.state.scn

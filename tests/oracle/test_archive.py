@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.capture.archived_log import AbsentLog
-from olr_pg.capture.lineage import Incarnation, Lineage
+from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.config.source_section import OracleSource, Vault
@@ -22,6 +22,7 @@ from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
+from olr_pg.transactions.ancestry import Incarnation
 from tests.oracle.live_source import LiveSource
 from tests.replicator.scripted_source import Reader
 

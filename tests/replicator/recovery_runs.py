@@ -18,6 +18,7 @@ from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.spark.session import SparkSettings
+from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from tests.simulation.entry import spark_or_not
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Split
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.errors import OlrPgError
-    from olr_pg.transactions.schema_event import SchemaEvent
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
 SOURCE: Final = "source"
@@ -247,7 +247,7 @@ class Client:
         while self._is_ready:
             batch = self.session.take(0, 1_000_000)
             self._data += batch.framed
-            if batch.event is not None:
+            if isinstance(batch.event, SchemaEvent):
                 self.events.append(batch.event)
             elif not batch.messages:
                 break  # an event waits for transactions of its commit SCN
@@ -292,7 +292,7 @@ class Client:
         """Confirm what it was given up to a commit SCN."""
         batch = self.session.take(scn, 1)
         self._data += batch.framed
-        self.events += [batch.event] if batch.event is not None else []
+        self.events += [batch.event] if isinstance(batch.event, SchemaEvent) else []
 
     def close(self) -> None:
         """It leaves."""

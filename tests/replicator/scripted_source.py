@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import OlrPgError
+    from olr_pg.transactions.ancestry import Ancestry
 
 EVERYTHING: Final = "SELECT owner, table_name FROM all_tables"
 SHOP: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
@@ -57,6 +58,7 @@ class ScriptedSource:
 
     lob_source = None
     scn: int | None = None
+    ancestry: Ancestry | None = None
 
     def __init__(self, snapshot: Snapshot, opened: Iterable[int] | None = (1,)) -> None:
         self.snapshot = snapshot

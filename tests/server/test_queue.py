@@ -31,6 +31,7 @@ from olr_pg.ordering.ready_transactions import (
 from olr_pg.redo.column_tables import take
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.queue import ReadyQueue
+from olr_pg.transactions.ancestry import Ancestry, Incarnation
 from olr_pg.transactions.finished_columns import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.frames import ByteOrder
@@ -427,3 +428,23 @@ def test_of_a_run_those_that_are_wanted() -> None:
     assert list(map(plain, found.transactions())) == list(map(plain, model))
     assert xids_of(found.blob) == [1, 1, 1, 3, 3, 3, 4, 4, 4]
     assert not run.where(np.zeros(4, np.bool_))
+
+
+def test_incarnations_are_taken_before_what_is_put_after_them() -> None:
+    queue = ReadyQueue()
+    first, second = (Ancestry((Incarnation(n, 1),), is_whole=True) for n in (1, 2))
+    queue.announce(first)
+    assert queue.take(9).event == first
+    queue.put(transaction(1, 5, 10, 3))
+    assert xids_of(queue.take(1).framed) == [1]
+    queue.announce(second)
+    queue.put(transaction(2, 15, 20))
+    # A transaction that was begun is not interrupted, and nothing of the next one comes with it.
+    assert xids_of(queue.take(9).framed) == [1, 1]
+    assert queue.take(9).event == second
+    assert xids_of(queue.take(9).framed) == [2, 2]
+    # The client has discarded what it had received.
+    queue.rewind(15)
+    assert queue.take(9).event == second
+    assert xids_of(queue.take(9).framed) == [2, 2]
+    assert queue.take(9).event is None

@@ -54,6 +54,7 @@ def drained(queue: ReadyQueue, confirmed: int = -1) -> list[SchemaEvent | int]:
         batch = queue.take(3, stop_scn=confirmed)
         if batch.event is not None:
             assert batch.messages == 0
+            assert isinstance(batch.event, SchemaEvent)
             found.append(batch.event)
         elif batch.messages:
             scn = queue.sent_scn

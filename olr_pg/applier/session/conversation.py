@@ -24,10 +24,12 @@ from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.followed_incarnation import follow_incarnation
 from olr_pg.applier.target.ledger import note_complete, note_saved, note_start, noted_start
 from olr_pg.applier.target.outage import announce_retry
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.postgres.sqlstates import is_transient
+from olr_pg.postgres.sqlstates import is_transient, plain_words
+from olr_pg.transactions.ancestry import Ancestry
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.messages import (
@@ -122,6 +124,8 @@ class Conversation:
             settings, self._distribution, self._unconfirmed, workers.has_stopped
         )
         self._positions = NotedPositions(settings.subscription, target, handover)
+        self._saved_scn: int | None = None
+        self._begin_scn = 0
         self._noted_at = 0.0
         self._rewinds = 0
         self._window = _FIRST_WINDOW
@@ -162,6 +166,7 @@ class Conversation:
         assert isinstance(status, Status)
         saved = self._exchange.ask(GetSavedScn())
         assert isinstance(saved, SavedScn)
+        self._saved_scn = saved.scn
         if status.state is State.WAIT_TABLE_LIST:
             self._exchange.ask(TableList(self._settings.table_query))
         self._check_applied(saved.scn)
@@ -175,6 +180,7 @@ class Conversation:
             if saved.scn is None:
                 self._positions.check_begin(start, self._check_logs)
             self._exchange.ask(StartScn(start))
+            self._begin_scn = start
             self._positions.started(start)
 
     def _check_applied(self, saved_scn: int | None) -> None:
@@ -321,6 +327,9 @@ class Conversation:
             elif isinstance(answer, SchemaEvent):
                 self._reception.tell(answer)
                 idle = False
+            elif isinstance(answer, Ancestry):
+                self._follow_incarnation(answer)
+                idle = False
             elif isinstance(answer, SavedScn):
                 self._take_saved(answer)
             else:
@@ -328,6 +337,37 @@ class Conversation:
         if idle:
             self._window = _FIRST_WINDOW
         return idle
+
+    def _follow_incarnation(self, ancestry: Ancestry) -> None:
+        """Record in the target the incarnation from which everything comes that arrives from now
+        on.
+
+        Raises:
+            OlrPgError: 7020, the target has changes that this incarnation does not contain; 2010,
+                the server's oldest log begins too late.
+            ConnectionAbortedError: the target cannot be changed now. The session must end, and the
+                server announces the incarnation again.
+        """
+        if not self._workers.finish():
+            raise ConnectionAbortedError("not all changes before a new incarnation are applied")
+        try:
+            is_set_back = self._target.use(
+                lambda connection: follow_incarnation(
+                    connection,
+                    self._settings.subscription,
+                    ancestry,
+                    self._tables,
+                    self._saved_scn,
+                )
+            )
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise
+            raise ConnectionAbortedError(plain_words(error)) from error
+        if is_set_back:
+            self._positions.set_back()
+            if self._saved_scn is None:
+                self._positions.check_begin(self._begin_scn, self._check_logs)
 
     def _take_saved(self, saved: Answer) -> None:
         """Record the SCN that the server has saved. If it starts there, it delivers all unconfirmed
@@ -498,7 +538,7 @@ class Exchange:
         assert self._link is not None
         self._link.receive(self._protocol, self._is_stopped)
 
-    def next_answer(self) -> Elements | Answer | SchemaEvent | None:
+    def next_answer(self) -> Elements | Answer | SchemaEvent | Ancestry | None:
         """Return the next received answer, in the order of the requests, or an event. Return None
         if `receive` must be called for more.
 
@@ -615,6 +655,10 @@ class NotedPositions:
             reason=str(error),
             action=error.action,
         )
+
+    def set_back(self) -> None:
+        """Store all positions again, because those in the target were lowered."""
+        self._noted_scn, self._noted_start = 0, None
 
     def started(self, scn: int) -> None:
         """Record that the server delivers all transactions that began at this SCN or later."""

@@ -42,9 +42,11 @@ WITH added AS (
         WHERE subscription = %(subscription)s AND source_table = %(table)s AND commit_scn > 0)
     ON CONFLICT DO NOTHING RETURNING subscription
 )
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
-SELECT subscription, %(table)s, %(target)s, %(scn)s FROM added
-ON CONFLICT (subscription, source_table) DO UPDATE SET commit_scn = excluded.commit_scn
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
+SELECT subscription, %(table)s, %(target)s, %(scn)s, i.resetlogs_id
+FROM added LEFT JOIN olr_pg.incarnation AS i USING (subscription)
+ON CONFLICT (subscription, source_table) DO UPDATE
+SET commit_scn = excluded.commit_scn, resetlogs_id = excluded.resetlogs_id
 """
 
 

@@ -5,7 +5,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
--- 12 (way_back), 13 (left_scn).
+-- 12 (way_back), 13 (left_scn), 14 (incarnation).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -39,6 +39,10 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS paused boolean NOT NULL DEFAU
 -- `olr-pg run` has started without this table in its list; the value is complete_scn at that start. Changes of
 -- the table after it may be missing. A new load, or `olr-pg errors skip`, sets it to NULL.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS left_scn bigint;
+-- The RESETLOGS_ID (V$DATABASE_INCARNATION) of the incarnation of the source that contains all transactions
+-- up to commit_scn. After an OPEN RESETLOGS, the same SCNs come again with other transactions. NULL = unknown;
+-- the next start sets it.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS resetlogs_id bigint;
 -- Version 1 did not hold changes: the stream waited at a stopped table, and now delivers its changes again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
 
@@ -59,6 +63,15 @@ CREATE TABLE IF NOT EXISTS olr_pg.subscription (
 -- From this SCN on, a server delivers all changes that the tables lack. Replication starts here after the
 -- whole database was restored from a backup.
 ALTER TABLE olr_pg.subscription ADD COLUMN IF NOT EXISTS start_scn bigint;
+
+-- The incarnation of the source from which each subscription gets its changes. It is recorded before the first
+-- change of a new incarnation arrives.
+CREATE TABLE IF NOT EXISTS olr_pg.incarnation (
+    subscription  text PRIMARY KEY,
+    resetlogs_id  bigint NOT NULL,
+    resetlogs_scn bigint NOT NULL,            -- where it began: later redo of its parent is orphaned
+    followed_at   timestamptz NOT NULL DEFAULT now()
+);
 
 -- The held changes of stopped tables, in order; they are applied when the table continues. The changes of a
 -- transaction are stored as Data messages of the protocol, one after another, split into pieces.
@@ -176,6 +189,9 @@ CREATE TABLE IF NOT EXISTS olr_pg.load (
     PRIMARY KEY (subscription, source_table)
 );
 
+-- The incarnation of the source at the start of the load; NULL = unknown.
+ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS resetlogs_id bigint;
+
 -- The loaded partitions; an entry is inserted in the transaction that loads the rows.
 CREATE TABLE IF NOT EXISTS olr_pg.load_part (
     subscription  text NOT NULL,
@@ -273,9 +289,10 @@ COMMENT ON TABLE olr_pg.error IS 'olr_pg: changes that caused a conflict or an e
 COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
 COMMENT ON TABLE olr_pg.incomplete IS 'olr_pg: LOB values that the tables lack';
 COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: the SCN up to which each subscription is complete';
+COMMENT ON TABLE olr_pg.incarnation IS 'olr_pg: the incarnation of the source that each subscription follows';
 COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracle';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (13);
+INSERT INTO olr_pg.version VALUES (14);

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.applier.target.ledger import SEED
 from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-_SEED: Final = """
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
-VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
-"""
 _PAUSE: Final = """
 UPDATE olr_pg.ledger SET paused = true, stopped = true
 WHERE subscription = %s AND source_table = %s AND NOT paused
@@ -70,7 +67,7 @@ def pause_table(connection: Connection[Any], subscription: str, table: str, targ
         True if the table was not paused before.
     """
     with connection.transaction():
-        connection.execute(_SEED, (subscription, table, target))
+        connection.execute(SEED, (subscription, table, target))
         return connection.execute(_PAUSE, (subscription, table)).rowcount == 1
 
 

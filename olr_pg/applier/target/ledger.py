@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 13
+VERSION: Final = 14
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -89,10 +89,15 @@ SELECT EXISTS (
     SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = %s)
 """
-_SEED = """
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
-VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+SEED = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
+SELECT named.*, 0, i.resetlogs_id
+FROM (VALUES (%s::text, %s::text, %s::text)) AS named (subscription, source_table, target_table)
+    LEFT JOIN olr_pg.incarnation AS i USING (subscription)
+ON CONFLICT DO NOTHING
 """
+"""Creates the row of a table without changes, in the incarnation that the subscription follows."""
+
 _CLAIM = """
 UPDATE olr_pg.ledger SET dbid = %s
 WHERE subscription = %s AND source_table = ANY(%s) AND dbid IS NULL
@@ -389,7 +394,7 @@ class TableLedger:
                     check_source(connection, self._key[0], self._dbid, self._key[1:])
                     self._is_ours = True
                 return state
-            connection.execute(_SEED, (*self._key, self._target))
+            connection.execute(SEED, (*self._key, self._target))
         raise OlrPgError(
             Code.LEDGER_UNUSABLE,
             "the row of the table in the ledger has disappeared",
