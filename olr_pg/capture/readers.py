@@ -1,6 +1,9 @@
 """Reads log files: the header, a range of blocks, or the whole file as a mapping.
 
-A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges.
+A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges. An
+error of a read is an exception. An error of a mapped page ends the process with a signal, without a
+message: the file was truncated, or deleted on the server of a network mount. So the appliance's own
+process maps no logs that others can change; it reads them in ranges too.
 """
 
 from __future__ import annotations
@@ -8,9 +11,10 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+import weakref
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +36,23 @@ HEADER_BYTES: Final = 8_192
 """Maximum bytes of the two header blocks; blocks have at most 4 KiB."""
 
 _COMPARED_BYTES: Final = 16 << 20
+_READ_BYTES: Final = 4 << 20
+
+
+class LogReader(Protocol):
+    """Reads ranges of a log.
+
+    Attributes:
+        size: bytes of the log.
+    """
+
+    size: int
+
+    def read(self, first: int, size: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+
+    def read_into(self, out: memoryview, first: int) -> None:
+        """Fill `out` with the bytes from offset `first` on."""
 
 
 class _SealedLog(SealedReader):
@@ -51,6 +72,40 @@ class _SealedLog(SealedReader):
             super().read_into(out, first)
 
 
+class _PlainLog:
+    """A log in a file.
+
+    Raises:
+        OlrPgError: 2002, the log cannot be read; the methods raise this error too.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with _open(path) as handle:
+            self._handle = os.dup(handle)
+        self._close = weakref.finalize(self, os.close, self._handle)
+        self.size = os.fstat(self._handle).st_size
+
+    def read(self, first: int, size: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+        return _pread(self._handle, size, first, self._path)
+
+    def read_into(self, out: memoryview, first: int) -> None:
+        """Fill `out` with the bytes from offset `first` on.
+
+        Raises:
+            OlrPgError: 2002; 2004, the file has become shorter.
+        """
+        with _coded(self._path):
+            while out:
+                count = os.preadv(self._handle, [out[:_READ_BYTES]], first)
+                if not count:
+                    raise OlrPgError(
+                        Code.LOG_TRUNCATED, f"it ends now at offset {first}", file=self._path
+                    )
+                out, first = out[count:], first + count
+
+
 @contextmanager
 def _coded(path: str) -> Iterator[None]:
     try:
@@ -64,13 +119,15 @@ def is_by_ranges(path: str) -> bool:
     return is_url(path) or is_sealed(path)
 
 
-def range_reader(path: str) -> RangeReader | SealedReader:
+def range_reader(path: str) -> LogReader:
     """Open a log that is read in ranges.
 
     Raises:
         OlrPgError: 2002 the log does not exist, 2210 to 2213.
     """
-    return RangeReader(path) if is_url(path) else _SealedLog(path)
+    if is_url(path):
+        return RangeReader(path)
+    return _SealedLog(path) if is_sealed(path) else _PlainLog(path)
 
 
 def read_header(path: str) -> tuple[LogHeader, int]:
@@ -79,12 +136,8 @@ def read_header(path: str) -> tuple[LogHeader, int]:
     Raises:
         OlrPgError: 2002 unreadable, 2003–2008 as `parse_log_header`.
     """
-    if is_by_ranges(path):
-        reader = range_reader(path)
-        return parse_start(reader.read(0, HEADER_BYTES), path), reader.size
-    with _open(path) as handle:
-        size = os.fstat(handle).st_size
-        return parse_start(_pread(handle, HEADER_BYTES, 0, path), path), size
+    reader = range_reader(path)
+    return parse_start(reader.read(0, HEADER_BYTES), path), reader.size
 
 
 def parse_start(start: bytes, path: str) -> LogHeader:
@@ -152,11 +205,7 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
     """
     block_size = log.header.block_size
     size, offset = (stop - first) * block_size, first * block_size
-    if is_by_ranges(log.path):
-        data = range_reader(log.path).read(offset, size)
-    else:
-        with _open(log.path) as handle:
-            data = _pread(handle, size, offset, log.path)
+    data = range_reader(log.path).read(offset, size)
     if len(data) < size:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
@@ -201,17 +250,12 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     # Ignore the file size in the header, because one file may be a copy of a larger online log.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):
         return False
-    if is_by_ranges(one.path) or is_by_ranges(other.path):
-        step = max(1, _COMPARED_BYTES // one.header.block_size)
-        parts = ((at, min(at + step, one.blocks)) for at in range(0, one.blocks, step))
-        return all(
-            np.array_equal(read_blocks(one, *part), read_blocks(other, *part)) for part in parts
-        )
-    left, right = map_log(one.path), map_log(other.path)
+    step = max(1, _COMPARED_BYTES // one.header.block_size)
     # Compare only blocks below `nab`: after them, an archived log can have preallocated space
     # (redo-format §1.6).
-    data = slice(FIRST_DATA_BLOCK * one.header.block_size, one.used_bytes)
-    return bool(np.array_equal(left[data], right[data]))
+    starts = range(FIRST_DATA_BLOCK, one.blocks, step)
+    parts = ((at, min(at + step, one.blocks)) for at in starts)
+    return all(np.array_equal(read_blocks(one, *part), read_blocks(other, *part)) for part in parts)
 
 
 @contextmanager

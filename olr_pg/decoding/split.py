@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import (
@@ -67,6 +68,8 @@ small compared with the memory.
 """
 
 _LWN_SCN: Final = 40
+
+_log = structlog.get_logger(__name__)
 
 
 class View(NamedTuple):
@@ -317,17 +320,22 @@ def decode_whole(
     output: MessageOutput | None = None,
     *,
     with_names: bool = False,
+    mapped: bool = True,
 ) -> SplitResult:
     """Open the log of a split, and decode the split (`decode_split`).
 
     If joined logs cannot be opened, the error is the `failure` of the result. The caller then
     decodes the logs separately.
 
+    Args:
+        output, with_names: as for `decode_split`.
+        mapped: as for `open_split`.
+
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213 if a single log cannot be opened.
     """
     try:
-        log = open_split(split)
+        log = open_split(split, mapped=mapped)
     except OlrPgError as error:
         if not split.joined:
             raise
@@ -542,9 +550,15 @@ def of_view(
     return transactions, dml, faults
 
 
-def open_split(split: Split) -> Log:
+def open_split(split: Split, *, mapped: bool = True) -> Log:
     """Map the log of a split. If logs are read in ranges, read the blocks that are needed to decode
     the split.
+
+    Args:
+        mapped: False to read the blocks even if the log can be mapped. It takes a sixth more
+            processor time to decode them, but a file that is truncated or deleted meanwhile gives
+            an error, and does not end the process (`capture.readers`). The copy of a log that is
+            still being written is mapped nevertheless, because it is our own.
 
     Raises:
         OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains
@@ -553,15 +567,20 @@ def open_split(split: Split) -> Log:
     if split.joined:
         return open_joined(split.joined)
     place = split.path, split.first_block, split.end_block, split.first_group
-    if split.known_end is None:
-        return open_for_decoding(*place, split.log)
     if is_by_ranges(split.path):
-        log = open_stored(*place, split.known_end)
-    else:
+        return _checked(open_stored(*place, split.known_end), split.log)
+    if split.known_end is not None:
         header, _ = read_header(split.path)
         nab, next_scn = split.known_end
         log = Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
-    return _checked(log, split.log)
+        return _checked(log, split.log)
+    if not mapped:
+        try:
+            return _checked(open_stored(*place), split.log)
+        except OSError as error:
+            # With vm.overcommit_memory=2, the system reserves memory for all of the log's blocks.
+            _log.debug("mapping a log, because there is no memory to read it", reason=str(error))
+    return open_for_decoding(*place, split.log)
 
 
 def open_for_decoding(

@@ -59,15 +59,21 @@ class WrittenMessages(Scratch):
 
 
 def write_split(
-    subscription: Subscription, split: Split, write: Write, *, with_names: bool = False
+    subscription: Subscription,
+    split: Split,
+    write: Write,
+    *,
+    with_names: bool = False,
+    mapped: bool = True,
 ) -> None:
     """Decode a split (`decode_whole`) and write its result.
 
     Args:
         write: receives the bytes, piece by piece.
+        with_names, mapped: as for `decode_whole`.
     """
     messages = WrittenMessages(write)
-    result = decode_whole(subscription, split, messages, with_names=with_names)
+    result = decode_whole(subscription, split, messages, with_names=with_names, mapped=mapped)
     write_result(result, write, messages.written)
 
 

@@ -22,8 +22,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
 
 if TYPE_CHECKING:
-    from olr_pg.capture.object_storage import RangeReader
-    from olr_pg.files.sealed import SealedReader
+    from olr_pg.capture.readers import LogReader
     from olr_pg.redo.header import LogHeader
 
 _BEHIND_BYTES: Final = 64 << 10
@@ -98,7 +97,7 @@ class _Blocks:
         end: the block after the last block that was read.
     """
 
-    def __init__(self, reader: RangeReader | SealedReader, header: LogHeader) -> None:
+    def __init__(self, reader: LogReader, header: LogHeader) -> None:
         self._reader = reader
         self._block_size = header.block_size
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE

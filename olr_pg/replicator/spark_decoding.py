@@ -173,7 +173,8 @@ def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
     """Decode a split in this thread, with the same errors as in a task."""
     written = BytesIO()
     with errors_of_task(path=split.path):
-        write_split(subscription, split, written.write)
+        # A worker that a signal ends is replaced, and its task repeated; this process is not.
+        write_split(subscription, split, written.write, mapped=False)
     return read_result(written.getbuffer())
 
 

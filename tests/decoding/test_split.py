@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from dataclasses import replace
+from errno import ENOMEM
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from olr_pg.capture.logs import open_log
-from olr_pg.decoding.split import decode_whole, plan_splits, subscribe
+from olr_pg.decoding.split import decode_split, decode_whole, open_split, plan_splits, subscribe
+from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, LOG_HEADER, LWN
+from olr_pg.replicator.spark_decoding import SparkDecoding
+from olr_pg.spark.session import SparkSettings
 from tests.online_group import sealed
 from tests.online_source import SmallLogs, small_logs
 
@@ -85,6 +91,49 @@ def test_a_log_whose_file_was_replaced_since_it_was_found_is_not_decoded(
         decode_whole(subscription, split)
     assert raised.value.code == Code.LOG_REPLACED
     assert raised.value.where["sequence"] == log.header.sequence
+
+
+def test_a_log_that_is_truncated_while_it_is_decoded_does_not_end_the_process(
+    made: SmallLogs, subscription: Subscription, tmp_path: Path
+) -> None:
+    """A page that is mapped from such a file would: SIGBUS."""
+    log = copied(made.logs[1], tmp_path)
+    (split,) = plan_splits(log)
+    expected = decode_whole(subscription, split).tally
+    opened = open_split(split, mapped=False)
+    os.truncate(log.path, 0)
+    late = decode_split(subscription, opened, split.first_block, split.end_block)
+    assert (late.failure, late.tally) == (None, expected)
+    with pytest.raises(OlrPgError) as raised:
+        open_split(split, mapped=False)
+    assert raised.value.code == Code.LOG_TRUNCATED
+
+
+def test_the_appliance_s_own_process_maps_no_log(
+    made: SmallLogs, subscription: Subscription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (split,) = plan_splits(made.logs[1])
+    expected = decode_whole(subscription, split).tally
+    monkeypatch.delattr("olr_pg.decoding.split.map_log")
+    decoding = SparkDecoding(SparkSettings("local[1]"))
+    (result,) = decoding.decode(subscription, [split])
+    assert (result.failure, result.tally) == (None, expected)
+
+
+def test_where_memory_is_short_a_log_is_mapped(
+    made: SmallLogs, subscription: Subscription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with vm.overcommit_memory=2, where memory for the whole log is reserved."""
+
+    def no_memory(*_: object, **__: object) -> object:
+        raise OSError(ENOMEM, os.strerror(ENOMEM))
+
+    (split,) = plan_splits(made.logs[1])
+    monkeypatch.setattr("olr_pg.decoding.stored_logs.mmap.mmap", no_memory)
+    with pytest.raises(OSError, match="memory"):
+        open_stored(split.path, split.first_block, split.end_block, 0)
+    monkeypatch.setattr("olr_pg.decoding.split.map_log", lambda path: np.fromfile(path, np.uint8))
+    assert decode_whole(subscription, split, mapped=False).failure is None
 
 
 @pytest.mark.parametrize("damage", ["another SCN", "all bits", "of another log"])
