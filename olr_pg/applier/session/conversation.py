@@ -123,7 +123,7 @@ class Conversation:
         self._reception = Reception(
             settings, self._distribution, self._unconfirmed, workers.has_stopped
         )
-        self._positions = NotedPositions(settings.subscription, target, handover)
+        self._positions = NotedPositions(settings.subscription, target, handover, applied)
         self._saved_scn: int | None = None
         self._begin_scn = 0
         self._noted_at = 0.0
@@ -275,13 +275,14 @@ class Conversation:
         return True
 
     def note(self) -> None:
-        """Store the confirmed positions in the target.
+        """Store the confirmed positions in the target, and the applied ones in their file.
 
         Raises:
             psycopg.Error: the target cannot be used; call this again later.
         """
         self._noted_at = time.monotonic()
         self._positions.note()
+        self._applied.save()
 
     def _note_if_reachable(self) -> None:
         try:
@@ -567,13 +568,23 @@ def _accepted(reply: Reply) -> Answer:
 class NotedPositions:
     """The positions that are stored in the target, or will be stored by the next `note`.
 
+    Args:
+        applied: records that loaded tables are on disk.
+
     Attributes:
         handover: the initial loads that replication has not caught up with yet.
         confirmed_scn: the highest SCN that was confirmed to the server.
     """
 
-    def __init__(self, subscription: str, target: KeptConnection, handover: Handover) -> None:
+    def __init__(
+        self,
+        subscription: str,
+        target: KeptConnection,
+        handover: Handover,
+        applied: AppliedTables,
+    ) -> None:
         self._subscription = subscription
+        self._applied = applied
         self._target = target
         self._noted_scn = 0
         self._noted_start: int | None = None
@@ -685,10 +696,13 @@ class NotedPositions:
             psycopg.Error: the target cannot be used; call this again later.
         """
         name, confirmed = self._subscription, self.confirmed_scn
-        if 0 < self.handover.scn <= confirmed and self._target.use(
-            lambda c: end_handover(c, name, confirmed)
-        ):
-            self.handover = Handover()
+        if 0 < self.handover.scn <= confirmed:
+            loaded = self._target.use(lambda c: end_handover(c, name, confirmed))
+            if loaded is not None:
+                self.handover = Handover()
+                # The commit of the handover has flushed the loads to disk. From now on, a target
+                # that lacks a load was restored, even if the table has had no change since.
+                self._applied.add(loaded)
         if confirmed > self._noted_scn:
             self._target.use(lambda c: note_complete(c, name, confirmed))
             if self._noted_scn == 0:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -26,6 +26,7 @@ FROM olr_pg.load WHERE subscription = %s ORDER BY source_table
 _DONE = """
 UPDATE olr_pg.load SET handed_over = true
 WHERE subscription = %s AND finished_at IS NOT NULL AND NOT handed_over AND scn <= %s
+RETURNING source_table, scn
 """
 _IS_FURTHER = """
 SELECT EXISTS (SELECT FROM olr_pg.subscription WHERE subscription = %s AND complete_scn > %s)
@@ -132,7 +133,9 @@ def read_handover(
     )
 
 
-def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> bool:
+def end_handover(
+    connection: Connection[Any], subscription: str, confirmed_scn: int
+) -> Mapping[str, int] | None:
     """Record that the loads up to `confirmed_scn` are handed over.
 
     Do this only if `confirmed_scn` has reached the SCN up to which all tables of the subscription
@@ -140,12 +143,11 @@ def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: 
     tables must contain all their changes up to it, too.
 
     Returns:
-        Whether the loads were recorded as handed over.
+        The tables that are now handed over, with the SCN of their load; None if it is too early.
     """
     if connection.execute(_IS_FURTHER, (subscription, confirmed_scn)).fetchone() == (True,):
-        return False
-    connection.execute(_DONE, (subscription, confirmed_scn))
-    return True
+        return None
+    return dict(connection.execute(_DONE, (subscription, confirmed_scn)).fetchall())
 
 
 def begin_created(

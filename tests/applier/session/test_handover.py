@@ -76,6 +76,26 @@ def test_a_saved_position_beyond_the_load_goes_back_once(replication: Replicatio
     assert replication.rows("SELECT count(*) FROM s.u") == [(4,)]
 
 
+def test_a_target_without_a_load_that_was_handed_over_is_one_put_back(
+    replication: Replication,
+) -> None:
+    """Although the table had no change since: it may be one that never has any."""
+    r = replication
+    r.execute("CREATE TABLE s.u (id bigint PRIMARY KEY); INSERT INTO s.t VALUES (1)")
+    loaded(r, scn=30, start_scn=25)
+    for number in range(1, 5):
+        r.transaction(r.insert({"ID": number}, table="U"))
+    r.apply()
+    assert r.rows("SELECT handed_over FROM olr_pg.load") == [(True,)]
+    r.execute(
+        "DELETE FROM olr_pg.ledger WHERE source_table = 'S.T'; DELETE FROM olr_pg.load;TRUNCATE s.t"
+    )
+    r.serve()
+    with pytest.raises(OlrPgError) as caught:
+        r.apply()
+    assert (caught.value.code, caught.value.where["table"]) == (5024, "S.T")
+
+
 def test_a_load_that_has_not_ended_keeps_replication_off(replication: Replication) -> None:
     replication.transaction(replication.insert({"ID": 1, "N": 1, "V": "v"}))
     loaded(replication, scn=30, start_scn=25, finished=False)

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.applier.session.conversation import NotedPositions
 from olr_pg.applier.session.handover import Handover
+from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.ledger import ensure_ledger
 
@@ -28,7 +29,7 @@ def target(postgres_database: str) -> Iterator[KeptConnection]:
 
 def positions(target: KeptConnection, **handover: Any) -> NotedPositions:
     """Of an applier that has just been started."""
-    return NotedPositions("s", target, Handover(**handover))
+    return NotedPositions("s", target, Handover(**handover), AppliedTables("s", None))
 
 
 def noted(target: KeptConnection) -> Any:
