@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _LOCK_CLASS = 0x6F6C_7264
+_MAX_BIGINT = (1 << 63) - 1
 
 _READ = """
 SELECT scn, start_scn, source, parts, finished_at IS NOT NULL,
@@ -48,8 +49,10 @@ SELECT subscription, source_table, target_table, 0, true, true FROM former WHERE
 _DROP_HELD = """
 WITH held AS (DELETE FROM olr_pg.held WHERE subscription = %(s)s AND source_table = %(t)s),
 listed AS (DELETE FROM olr_pg.incomplete WHERE subscription = %(s)s AND source_table = %(t)s)
-UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
-WHERE subscription = %(s)s AND source_table = %(t)s AND resolution = 'stopped'
+UPDATE olr_pg.error SET last_seen = now(),
+    resolution = CASE WHEN commit_scn > %(scn)s THEN 'applied' ELSE 'skipped' END
+WHERE subscription = %(s)s AND source_table = %(t)s
+    AND (resolution = 'stopped' OR resolution = 'skipped' AND commit_scn > %(scn)s)
 """
 _CLAIM = """
 INSERT INTO olr_pg.load_part (subscription, source_table, part)
@@ -137,9 +140,10 @@ class TableLoadProgress(NamedTuple):
 
         The deleted records are held changes, and records of loaded partitions. The latter can exist
         if someone has deleted the record of an earlier load; they would count as partitions of this
-        load, although their rows are missing.
+        load, although their rows are missing. Changes after `scn` are delivered again, and none of
+        them is skipped: whoever has skipped one before knew other rows.
         """
-        connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
+        self._drop_held(connection, scn)
         self.forget(connection)
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts, resetlogs_id))
 
@@ -164,9 +168,18 @@ class TableLoadProgress(NamedTuple):
         deleted.
         """
         with connection.transaction():
-            connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
+            self._drop_held(connection, _MAX_BIGINT)
             self.forget(connection)
             connection.execute(_FORGET_APPLIED, self[:2])
+
+    def _drop_held(self, connection: Connection[Any], scn: int) -> None:
+        """Delete what is held of the table, and resolve its errors.
+
+        Args:
+            scn: changes that commit after this SCN are delivered again.
+        """
+        values = {"s": self.subscription, "t": self.source_table, "scn": scn}
+        connection.execute(_DROP_HELD, values)
 
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
         """Insert the partition's record, so that no other task loads it.

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import psycopg
+from typing import TYPE_CHECKING
 
+import psycopg
+import pytest
+
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import OlrPgError
 from olr_pg.load.load_progress import TableLoadProgress
+from tests.applier.conftest import Replication
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_database: str) -> None:
@@ -28,3 +39,30 @@ def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_databa
         errors = connection.execute("SELECT source_table, resolution FROM olr_pg.error").fetchall()
     assert held == [("S.B",)]
     assert sorted(errors) == [("S.A", "skipped"), ("S.B", "stopped")]
+
+
+def test_a_change_that_comes_again_after_a_load_is_not_one_that_was_skipped(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    """The load is as of an SCN before the change that had failed: its error was resolved by it."""
+    r = Replication(postgres_database, tmp_path)
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
+    try:
+        for number in (1, 1, 2):  # the second one finds the row there
+            r.transaction(r.insert({"ID": number}))
+        settings = r.settings(consistency=Consistency.TRANSACTION)
+        with connect(postgres_database) as connection:
+            ensure_ledger(connection)
+            with pytest.raises(OlrPgError) as caught:
+                StreamApplier(settings, {}).apply(connection, r.selection())
+            assert caught.value.code == 5145
+            progress = TableLoadProgress(settings.subscription, "S.T", "s.t")
+            connection.execute("TRUNCATE s.t")
+            progress.forget_applied(connection)
+            progress.begin(connection, 10, 5, "files", 0)
+            progress.finish(connection, 10)
+            StreamApplier(settings, {}).apply(connection, r.selection())
+        assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
+        assert r.rows("SELECT commit_scn, resolution FROM olr_pg.error") == [(20, "applied")]
+    finally:
+        r.close()
