@@ -24,7 +24,7 @@ from olr_pg.applier.batches.slices import (
     renumbered,
     whole_or_slices,
 )
-from olr_pg.applier.batches.table_applier import advanced, missing
+from olr_pg.applier.batches.table_applier import advanced, check_not_set_back, missing
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.applier.stopped.column_check import with_current_plan
@@ -454,7 +454,9 @@ class StreamApplier:
         return found
 
     def _lock(self, connection: Connection[Any], name: str) -> LedgerState:
-        return self._ledger(name).lock(connection)
+        state = self._ledger(name).lock(connection)
+        check_not_set_back(name, state.position, self._reached.get(name, 0))
+        return state
 
     def _writer(self, connection: Connection[Any], name: str, part: Selection) -> TableWriter:
         writer = self._writers.get(name)

@@ -35,6 +35,7 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import check_room, hold_changes
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.ledger import ChangeCounts, LedgerState, TableLedger, TablePosition
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.statements.bound_statement import BoundStatement
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.dictionary.model import Table
-    from olr_pg.errors import OlrPgError
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _log = structlog.get_logger(__name__)
@@ -85,14 +85,14 @@ class TableApplier:
         self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
-        self._event_scn = 0
+        self._known_scn = 0
         self._defined_scn = 0
 
     @property
     def commit_scn(self) -> int:
         """The commit SCN of the last applied transaction or event; 0 before the ledger was read."""
         state = self._state
-        return max(self._event_scn, 0 if state is None else state.position.commit_scn)
+        return max(self._known_scn, 0 if state is None else state.position.commit_scn)
 
     def reached(self) -> Mapping[str, int]:
         """Return the table's name with the commit SCN of its last applied transaction."""
@@ -119,7 +119,7 @@ class TableApplier:
         A crash of PostgreSQL may have emptied an UNLOGGED table; this is detected when a new plan
         is made (`target.crash_watch`).
         """
-        self._state, self._event_scn = None, 0
+        self._state, self._known_scn = None, 0
         self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
@@ -136,7 +136,7 @@ class TableApplier:
             if error is not None:
                 self.error = error
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
-            self._event_scn = max(self._event_scn, event.commit_scn)
+            self._known_scn = max(self._known_scn, event.commit_scn)
             if error is None and self.error is None:
                 self._read(connection)  # if the event has stopped the table before, say so
         self._state = None
@@ -175,6 +175,7 @@ class TableApplier:
             durability: whether the commit waits for the disk; None to wait.
 
         Raises:
+            OlrPgError: 5024, somebody has set the table's position back.
             psycopg.Error: a transient error (`is_transient`); nothing of the batch is applied.
         """
         try:
@@ -299,6 +300,7 @@ class TableApplier:
                 else:
                     outcome = self._apply_now(connection, todo, state, prepared, durability)
             except _Moved:
+                self._known_scn = self.commit_scn
                 self._state, prepared = None, None
                 continue
             self._state = outcome.state
@@ -308,6 +310,7 @@ class TableApplier:
     def _read(self, connection: Connection[Any]) -> LedgerState:
         with connection.transaction():
             state = self._looked_at(connection, self._ledger.lock(connection))
+            check_not_set_back(self.name, state.position, self._known_scn)
         self._state = state
         return state
 
@@ -513,6 +516,25 @@ class TableApplier:
         self.error = error
         self._writer.drop()
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
+
+
+def check_not_set_back(table: str, position: TablePosition, known_scn: int) -> None:
+    """Check that the ledger's position of a table is not lower than it was over the same
+    connection.
+
+    Another process may have loaded the table as of an earlier SCN, or deleted the position. The
+    server does not deliver the changes in between again.
+
+    Raises:
+        OlrPgError: 5024, it is lower.
+    """
+    if position.commit_scn < known_scn:
+        raise OlrPgError(
+            Code.TARGET_PUT_BACK,
+            f"another process has set the ledger back to SCN {position.commit_scn} during the run,"
+            f" but changes up to SCN {known_scn} were applied",
+            table=table,
+        )
 
 
 def missing(selection: Selection, position: TablePosition) -> Selection:

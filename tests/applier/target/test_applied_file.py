@@ -170,6 +170,33 @@ def test_what_a_crash_took_is_not_remembered(
         assert made.reached().get("S.T", 0) == 0
 
 
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM olr_pg.ledger", "UPDATE olr_pg.ledger SET commit_scn = 10"]
+)
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_table_that_another_process_puts_back_is_noticed(
+    replication: Replication, consistency: Consistency, change: str
+) -> None:
+    """As a load on another machine does, over no connection of the applier."""
+    r = replication
+    for _ in range(3):
+        _one_more(r)
+    settings = r.settings(consistency=consistency)
+    applier = (
+        StreamApplier(settings, {})
+        if consistency is Consistency.TRANSACTION
+        else TableApplier("S.T", settings, None)
+    )
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        applier.apply(connection, r.selection(0, 2))
+        r.execute(f"TRUNCATE s.t; {change}")
+        with pytest.raises(OlrPgError) as caught:
+            applier.apply(connection, r.selection(2, 3))
+    assert (caught.value.code, caught.value.where["table"]) == (5024, "S.T")
+    assert _ids(r) == []
+
+
 def test_an_empty_target_is_noticed(replication: Replication) -> None:
     r = replication
     _with_decoder_at_the_end(r)
