@@ -27,7 +27,7 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
 from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.header import read_scn
@@ -579,7 +579,9 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
             return _checked(open_stored(*place), split.log)
         except OSError as error:
             # With vm.overcommit_memory=2, the system reserves memory for all of the log's blocks.
-            _log.debug("mapping a log, because there is no memory to read it", reason=str(error))
+            _log.debug(
+                "mapping a log, because there is no memory to read it", reason=plain_reason(error)
+            )
     return open_for_decoding(*place, split.log)
 
 
