@@ -972,8 +972,9 @@ class Code(IntEnum):
     ANOTHER_APPLIANCE = _Entry(
         4044,
         "another appliance uses the data directory",
-        "only one can use it. Stop the other one (`olr-pg status` shows its process), or give this"
-        " one a `context.data` of its own",
+        "only one can use it. Stop the other one (`olr-pg status` shows its process). To replicate"
+        " into another target beside it, use a configuration with its own `context.data`, ports and"
+        " `apply.connect-string` or `apply.subscription`",
     )
     THREAD_STUCK = _Entry(
         4045,

@@ -18,6 +18,8 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from olr_pg.applier.kernel_warmup import is_compiled as is_applier_compiled
 from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.applier.kernel_warmup import warming
@@ -37,6 +39,8 @@ INTERPRETED_SECONDS: Final = 120.0
 _NICENESS: Final = 10
 """Lower priority for the compilation, because the run has changes to apply."""
 
+_log = structlog.get_logger(__name__)
+
 
 @contextmanager
 def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator[None]:
@@ -47,7 +51,13 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         orders: byte orders of the ports that the bundled applier reads; can be empty.
         interpret: whether the run interprets kernels that are not compiled yet.
     """
-    if not interpret or (is_decoder_compiled() and (not orders or is_applier_compiled())):
+    missing = not is_decoder_compiled() or (bool(orders) and not is_applier_compiled())
+    if not interpret or not missing:
+        if missing:
+            _log.info(
+                "compiling kernels, which the first start of a version does; this can take minutes",
+                in_advance="olr-pg prepare",
+            )
         with ExitStack() as stack:
             for order in orders:
                 stack.enter_context(warming(order))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import shutil
 import signal
 import threading
 import time
@@ -26,7 +27,7 @@ from olr_pg.appliance.demo_source import DemoSource
 from olr_pg.appliance.demo_view import DemoView, read_lag, read_progress
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres, packaged_installation, start_embedded
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
@@ -276,9 +277,11 @@ def _print_places(
     ]
     if keep_running:
         password = cluster.directory / "password"
+        psql = "psql" if shutil.which("psql") else packaged_installation() / "bin" / "psql"
+        server = f"-h 127.0.0.1 -p {cluster.port} -U postgres"
         lines += [
-            f"PostgreSQL still runs (process {cluster.pid}). To look at the tables, run:",
-            f"    PGPASSWORD=$(cat {password}) psql -h 127.0.0.1 -p {cluster.port} -U postgres",
+            f"PostgreSQL still runs (process {cluster.pid}). To show rows of a table, run:",
+            f"    PGPASSWORD=$(cat {password}) {psql} {server} -c 'TABLE shop.orders LIMIT 10'",
         ]
     lines += [
         "To stop PostgreSQL and remove all files of this demo and earlier demos, run:",

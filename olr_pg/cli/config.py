@@ -12,24 +12,32 @@ from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.usual_file import USUAL_FILES, usual_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from olr_pg.config.model import Config
     from olr_pg.config.reading import ConfigError
 
 app = typer.Typer(help="Check a configuration file; print its schema.", no_args_is_help=True)
 
-ConfigOption = Annotated[
-    Path,
-    typer.Option(
+
+def _config_option(default: Callable[[], Path | None]) -> Any:
+    return typer.Option(
         "--config",
         "--file",  # the name of this option in OLR
         "-c",
         metavar="FILE",
         envvar="OLR_PG_CONFIG",
-        default_factory=usual_file,
+        default_factory=default,
         show_default=", else ".join(f"./{file.as_posix()}" for file in USUAL_FILES),
         help="The configuration file (JSON, comments allowed).",
-    ),
-]
+    )
+
+
+ConfigOption = Annotated[Path, _config_option(usual_file)]
+LateConfigOption = Annotated[Path | None, _config_option(lambda: None)]
+"""For a command that does not always need a configuration. It gets None if no file is named, and
+then calls `usual_file` itself.
+"""
 
 TargetOption = Annotated[
     str | None,
@@ -52,8 +60,8 @@ def check(
 ) -> None:
     """Read a configuration file, resolve its secrets and report everything that is wrong.
 
-    It also checks the TLS files, and whether the name in `source.server` can be resolved here. It
-    opens no connection and prints no secret.
+    It also checks the TLS files, and whether `source.server` is an address, or a name in
+    tnsnames.ora. It opens no connection, looks up no host, and prints no secret.
     """
     from olr_pg.config.outside import check_outside
     from olr_pg.config.reading import ConfigError, load_config

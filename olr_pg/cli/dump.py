@@ -115,10 +115,12 @@ def dump(
     """
     if as_json and not stats:
         raise typer.BadParameter("requires --stats", param_hint="--json")
-    if bool(logs) == (incident is not None):
+    if logs and incident is not None:
         raise typer.BadParameter(
             "name archived logs or use --incident, not both", param_hint="LOG..."
         )
+    if not logs and incident is None:
+        raise typer.BadParameter("name an archived log, or use --incident", param_hint="LOG...")
     if incident is not None and stats:
         raise typer.BadParameter("an incident file has no statistics", param_hint="--stats")
     if mask is not None and incident is None:

@@ -137,6 +137,12 @@ def log_to_stderr() -> None:
     configure_logging(WARNINGS)
 
 
+def print_step(text: str) -> None:
+    """Print on stderr what a command does next, so that nobody takes a long step for a hang."""
+    sys.stderr.write(f"{text} …\n")
+    sys.stderr.flush()
+
+
 @contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr, if stderr is a terminal.

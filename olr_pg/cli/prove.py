@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.config import LateConfigOption, TargetOption
 from olr_pg.cli.printing import on_terminal, print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
+from olr_pg.cli.usual_file import usual_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
 def prove(
-    config: ConfigOption,
+    config: LateConfigOption,
     *,
     scenario: Annotated[
         list[str] | None,
@@ -76,7 +77,7 @@ def prove(
         for one in chosen_scenarios(scenario or ()):
             print_line(f"{one.name}: {one.purpose}")
         return
-    loaded = read_config(config, target_name)
+    loaded = read_config(config or usual_file(), target_name)
     options = ProveOptions(
         scenario or (), (out or data_directory(loaded) / FOLDER).absolute(), keep
     )

@@ -7,6 +7,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.appliance import compiling_ahead
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -39,3 +44,13 @@ def test_another_process_compiles_and_this_one_interprets(tmp_path: Path) -> Non
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_run_that_compiles_first_says_why_it_takes_time(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
+    monkeypatch.setattr(compiling_ahead, "is_decoder_compiled", lambda: compiled)
+    with capture_logs() as lines, compiling_ahead.kernels_ahead((), interpret=False):
+        pass
+    assert [line["in_advance"] for line in lines] == ([] if compiled else ["olr-pg prepare"])

@@ -133,3 +133,9 @@ def test_where_the_file_is_looked_for_if_none_is_named(cli: Cli, tmp_path: Path)
     assert "from-olr-pg.json" in cli("config", "check").stdout
     (tmp_path / "olr-pg.json").unlink()
     assert "from-Replicator.json" in cli("config", "check").stdout
+
+
+def test_scenarios_are_listed_without_a_configuration(cli: Cli) -> None:
+    listed = cli("prove", "--list", "--scenario", "types/dates")
+    assert listed.stdout.startswith("types/dates: ")
+    assert "OLR-01120" in cli("prove").stderr

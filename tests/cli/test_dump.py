@@ -142,6 +142,12 @@ def test_a_reader_may_stop_in_the_middle(start_cli: Start, real_log_dir: Path) -
     assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
 
 
+def test_something_to_print_is_needed(cli: Cli) -> None:
+    found = cli("dump")
+    assert found.returncode == 2
+    assert "name an archived log, or use --incident" in found.stderr
+
+
 def test_an_encrypted_incident_needs_its_key(cli: Cli, tmp_path: Path) -> None:
     text = base64.b64encode(bytes(range(32))).decode()
     incident = tmp_path / "one.incident.json"

@@ -236,8 +236,8 @@ def check_demo(machine: Machine, text: str) -> None:
     assert "Source and target are identical." in text
     assert "olr-pg demo --clean" in text
     # How to look into it, as it says.
-    (look,) = re.findall(r"^ *(PGPASSWORD=\$\(cat \S+\) psql.*)$", text, re.MULTILINE)
-    assert look
+    (look,) = re.findall(r"^ *(PGPASSWORD=\$\(cat \S+\) (?:/\S+/)?psql.*)$", text, re.MULTILINE)
+    assert "row" in machine.run(look)
     assert "removed: " in machine.run("olr-pg demo --clean", alone=False)
     assert not list((machine.root / "tmp").glob("olr-pg-demo-*"))
 

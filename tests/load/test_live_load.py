@@ -185,6 +185,17 @@ def test_a_table_that_may_not_be_read_is_named_with_the_grant(shop: Shop) -> Non
 UNDO_GONE = (1555, "snapshot too old: rollback segment number 7")
 
 
+def test_a_verification_without_undo_does_not_recommend_to_load_again(shop: Shop) -> None:
+    shop.load()
+    for query in ('"ORDERS" AS OF SCN', 'SELECT o."DATAOBJ#"'):
+        shop.live.server.faults.add(Fault("execute", query, error=UNDO_GONE))
+        with pytest.raises(OlrPgError) as caught:
+            shop.verify()
+        assert caught.value.code == Code.NOT_COMPARABLE_AT_SCN
+        assert "ORA-01555" in caught.value.detail
+        assert caught.value.action.startswith("replicate the later changes")
+
+
 def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.printing import print_json, print_line, print_step
 from olr_pg.cli.shared_options import JsonOption, read_config
 
 if TYPE_CHECKING:
@@ -79,10 +79,12 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.schema.source_inventory import read_schemas
     from olr_pg.schema.trial import tried
 
+    print_step("reading the schemas of the source")
     schemas = read_schemas(config, owners)
     assert config.apply is not None
     statements, rates = [one.statements(config) for one in schemas], None
     if with_target:
+        print_step("trying the statements in the target, and measuring its speed")
         with opened_target(config, ledger=False) as (connection, _):
             statements = [tried(connection, own) for own in statements]
             rates = measure_rates(connection, config.apply.workers)
@@ -90,6 +92,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     if rates is not None and any(one.inventory.redo for one in schemas):
         from olr_pg.bench.redo_rates import measure_redo  # late import: kernels take memory
 
+        print_step("measuring how fast this machine decodes redo")
         redo_rates = measure_redo()
     reports = {
         one.container: assess_inventory(

@@ -170,6 +170,10 @@ def verify(
             as_json=as_json,
         )
         return
+    if any(one is not None for one in (share, lag_max, rows_per_second, mend_per_hour)):
+        raise typer.BadParameter(
+            "--share, --lag-max, --rows-per-second and --mend-per-hour require --continuous"
+        )
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.differences import check_writable, write_differences
     from olr_pg.load.verification.verification import verify as compare

@@ -29,6 +29,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.part_tasks import part_results
+from olr_pg.load.table_data import UNDO_GONE
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
 from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.load.verification.source_arrival import SourceArrival
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.errors import Place
     from olr_pg.load.table_data import SourceTable, TableData
     from olr_pg.load.verification.digests import ComparedColumns
     from olr_pg.oracle.key_cuts import KeyCut
@@ -369,7 +371,10 @@ def _plan(
         # need not be read later than its own SCN.
         scn = max(applied_scn, min(complete_scn, source.scn)) or source.scn
         arrival.wait_for(source, scn)
-        source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
+        try:
+            source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
+        except OlrPgError as error:
+            raise _without_undo(error, {"table": name, "scn": scn}) from error
     if 0 < source.scn < applied_scn:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
@@ -382,6 +387,25 @@ def _plan(
     chunks = chunk_count(rows if part is None else part.rows)
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
     return _Work(source, table, compared_by(plan, source.table), part)
+
+
+def _without_undo(error: OlrPgError, where: Mapping[str, Place]) -> OlrPgError:
+    """Return the error of a comparison if `error` says that Oracle lacks the undo for its SCN,
+    because the errors of a load recommend to load again; otherwise return `error`.
+
+    Args:
+        where: ``table`` and ``scn`` of the comparison.
+    """
+    if error.code not in (UNDO_GONE, Code.ORACLE_SNAPSHOT_TOO_OLD):
+        return error
+    return OlrPgError(
+        Code.NOT_COMPARABLE_AT_SCN,
+        f"Oracle lacks the undo: {error.detail}",
+        action="replicate the later changes (`olr-pg run`), so that the SCN of the target is more"
+        " recent, then compare again. If the comparison itself takes too long, raise"
+        " UNDO_RETENTION",
+        **{key: where[key] for key in ("table", "scn") if key in where},
+    )
 
 
 def _data_as_of(data: TableData, scn: int, within: KeyedPart | None) -> TableData:
@@ -469,9 +493,12 @@ def _run(
     # A key range is small on both sides, so its task has size 0.
     sizes = [0 if isinstance(task.part, KeyRange) else task.part.size for _, task in tasks]
     tasks_done = part_results(session, payloads, verify_task, job, sizes, says)
-    with closing(tasks_done) as results:
-        for index, packed in results:
-            yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
+    try:
+        with closing(tasks_done) as results:
+            for index, packed in results:
+                yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
+    except OlrPgError as error:
+        raise _without_undo(error, error.where) from error
 
 
 def _digest(

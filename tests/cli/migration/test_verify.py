@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from olr_pg.cli.main import app
 from olr_pg.cli.migration.verify import SHOWN_MAX, _print_lines
 
 HEAD: dict[str, Any] = {"format": "x"}
@@ -35,3 +37,13 @@ def test_a_table_with_many_leaves_room_for_the_next(capsys: pytest.CaptureFixtur
         "A.B: … (--differences FILE has all of them)",
         "C.D: missing ID = 7",
     ]
+
+
+@pytest.mark.parametrize(
+    "option", ["--share=5", "--lag-max=1", "--rows-per-second=9", "--mend-per-hour=0"]
+)
+def test_options_of_the_continuous_verification_need_it(option: str) -> None:
+    found = CliRunner().invoke(app, ["verify", option])
+    assert found.exit_code == 2
+    assert "require" in found.output
+    assert "--continuous" in found.output
