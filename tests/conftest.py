@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,14 +18,16 @@ import structlog
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.compiling_ahead import CompilingAhead
+from tests.postgres.own_cluster import cluster_folder as folder_for_cluster
+from tests.postgres.own_cluster import own_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
+    from olr_pg.postgres.embedded import EmbeddedPostgres
     from olr_pg.spark.session import SparkSettings
     from tests.spark.standalone_cluster import StandaloneCluster
 
@@ -37,13 +37,14 @@ hypothesis.settings.register_profile("olr_pg", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("olr_pg")
 
-WORKERS_MAX = 4
+WORKERS_MAX = 5
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores, since tests also wait; one where others keep these busy."""
+    """Three more than there are cores, since tests also wait: with two more, a quarter of two cores
+    stayed idle. One where others keep the cores busy."""
     cores = os.cpu_count() or 1
-    return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 2, WORKERS_MAX)
+    return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 3, WORKERS_MAX)
 
 
 COMPILING = pytest.StashKey[CompilingAhead]()
@@ -75,7 +76,7 @@ SLOW = (
     "redo/test_corruption.py",
     "spark/test_standalone_cluster.py",
     "simulation/test_planted.py",
-    "datasource/test_cluster.py",
+    "spark/test_cluster.py",
     "simulation/test_simulation.py",
     "load/test_kills.py",
     "capture/test_redo_threads.py",
@@ -94,11 +95,7 @@ SLOW = (
 """Files with long tests: they go first, so that no process has one left when others are done."""
 
 TOGETHER = {
-    "cluster": (
-        "spark/test_standalone_cluster.py",
-        "datasource/test_cluster.py",
-        "spark/test_cluster.py",
-    ),
+    "cluster": ("spark/test_standalone_cluster.py", "spark/test_cluster.py"),
     "session": (
         *("spark/test_session.py", "spark/test_jobs.py", "spark/test_late_sql.py"),
         *("spark/test_broadcasts.py", "datasource/test_stream_reader.py"),
@@ -202,9 +199,6 @@ def pytest_collection_finish() -> None:
 
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORY = Path("/dev/shm")
-MEMORY_BYTES_MIN = 4 << 30
-"""For the clusters of all processes, which take some hundred megabytes each."""
 
 
 @pytest.fixture(autouse=True)
@@ -232,22 +226,16 @@ def real_log_dir(shared_dir: Path) -> Path:
 @pytest.fixture(scope="session")
 def postgres_cluster() -> Iterator[EmbeddedPostgres]:
     """A fresh embedded cluster for the whole run (do not stop or kill it in a test)."""
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir=_memory()))
-    cluster = start_embedded(folder)
-    try:
+    with own_cluster() as cluster:
         _spare(cluster.connect_string)
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
-def _memory() -> Path | None:
-    """The file system in memory, if it has room: a database of its own, which a thousand tests
-    get, is three hundred files to make and to remove."""
-    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN
-    return MEMORY if has_room else None
+@pytest.fixture
+def cluster_folder() -> Iterator[Path]:
+    """A folder for a cluster that the test starts and stops."""
+    with folder_for_cluster() as folder:
+        yield folder
 
 
 def _spare(postgres: str) -> None:

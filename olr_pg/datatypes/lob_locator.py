@@ -315,7 +315,8 @@ def decode_locator(raw: bytes) -> Locator:
     Raises:
         OlrPgError: 2122, the bytes are not a locator.
     """
-    data: npt.NDArray[np.uint8] = np.frombuffer(raw, np.uint8)
+    # Copied: a kernel is compiled a second time for an array that cannot be written to.
+    data: npt.NDArray[np.uint8] = np.frombuffer(bytearray(raw), np.uint8)
     facts = np.zeros(FACTS, np.int64)
     status = read_locator(data, 0, len(raw), facts)
     if status:

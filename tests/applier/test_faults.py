@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -24,7 +22,7 @@ from tests.applier.seen import errors, rows
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -86,13 +84,6 @@ def test_a_connection_that_is_lost_while_idle_ends_nothing(replication: Replicat
     assert r.rows("SELECT olr_pg.consistent_scn()") == [(report.confirmed_scn,)]
 
 
-@pytest.fixture
-def own_cluster() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    yield folder
-    shutil.rmtree(folder)
-
-
 _WAITS = """
 SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()
     AND application_name = 'olr_pg applier' AND wait_event_type = 'Lock'{}
@@ -145,10 +136,10 @@ def test_a_server_that_is_read_only_for_a_while_is_waited_for(replication: Repli
 
 
 def test_postgres_killed_and_started_again(
-    own_cluster: Path, replicate: Callable[[str], Replication]
+    cluster_folder: Path, replicate: Callable[[str], Replication]
 ) -> None:
     """The outage is longer than the retries: the session is rewound."""
-    cluster = start_embedded(own_cluster)
+    cluster = start_embedded(cluster_folder)
     r = replicate(cluster.connect_string)
     r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, n int)")
     for i in range(3_000):
@@ -173,7 +164,7 @@ def test_postgres_killed_and_started_again(
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     wait_until(cluster.is_gone)
-    again = start_embedded(own_cluster)
+    again = start_embedded(cluster_folder)
     runner.join()
     assert failures == []
     assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(3_000, sum(range(3_000)))]

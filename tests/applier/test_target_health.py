@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -17,7 +14,7 @@ from olr_pg.applier.target_health import HealthProblem, Limits, TargetHealth, lo
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code
-from olr_pg.postgres.embedded import start_embedded
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -86,20 +83,11 @@ def filled(target: Target) -> Target:
 @pytest.fixture
 def own_server() -> Iterator[Target]:
     """A server that counts transactions from early on."""
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    cluster = start_embedded(folder)
-    with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET autovacuum_freeze_max_age = 100000")
-        connection.execute("ALTER SYSTEM SET autovacuum_naptime = '20d'")
-    cluster.stop()
-    cluster = start_embedded(folder)
-    try:
+    settings = "autovacuum_freeze_max_age = 100000", "autovacuum_naptime = '20d'"
+    with own_cluster(*settings) as cluster:
         made = Target(cluster.connect_string)
         yield made
         made.connection.close()
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 def test_a_healthy_target(filled: Target) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,8 +29,9 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import prepare, run
 from olr_pg.load.fallback_way import open_ways_back
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres
 from tests.fallback.made_way import MadeWay
+from tests.postgres.own_cluster import own_cluster
 from tests.proving.served import served_source
 
 if TYPE_CHECKING:
@@ -53,19 +53,9 @@ class Outcome(NamedTuple):
 @contextmanager
 def logical_postgres() -> Iterator[EmbeddedPostgres]:
     """A cluster with wal_level = logical."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir=memory if memory.is_dir() else None))
-    cluster = start_embedded(folder)
-    try:
-        with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
-            for setting in ("wal_level = logical", "fsync = off", "logical_decoding_work_mem = 64"):
-                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
-        cluster.stop()
-        cluster = start_embedded(folder)
+    settings = "wal_level = logical", "fsync = off", "logical_decoding_work_mem = 64"
+    with own_cluster(*settings) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 class _Writer:

@@ -19,6 +19,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare, run, status
 from olr_pg.postgres.embedded import start_embedded
 from tests.fallback.made_way import MadeWay
+from tests.postgres.own_cluster import memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
 
 SLOTS_ARE_SYNCHRONISED = 170000
 STANDBY = "standby"
-IN_MEMORY = Path("/dev/shm").is_dir()
 
 
 def copied(primary: str, *, follows: bool) -> Path:
     """A physical copy of a cluster; with `follows` it streams what comes after."""
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir="/dev/shm" if IN_MEMORY else None))
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir=memory()))
     with psycopg.connect(primary, autocommit=True) as connection:
         row = connection.execute(
             "SELECT current_setting('data_directory'), setting FROM pg_config WHERE name = 'BINDIR'"

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +13,7 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres import embedded
 from olr_pg.postgres.embedded import start_embedded
+from tests.postgres.own_cluster import cluster_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +24,8 @@ AS_ROOT = os.geteuid() == 0
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """An open folder: pytest's own are closed to the user that PostgreSQL runs as."""
-    path = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    yield path
-    shutil.rmtree(path)
+    with cluster_folder() as path:
+        yield path
 
 
 def _value(connect_string: str, query: str) -> object:

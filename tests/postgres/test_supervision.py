@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
-import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +13,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres
 from olr_pg.postgres.supervision import Supervisor, supervised
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -28,12 +27,8 @@ AGAIN = "embedded PostgreSQL had stopped and was restarted"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedPostgres]:
-    """An open folder: pytest's own are closed to the user that PostgreSQL runs as."""
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    made = start_embedded(folder)
-    yield made
-    made.stop()
-    shutil.rmtree(folder)
+    with own_cluster() as made:
+        yield made
 
 
 def answers(cluster: EmbeddedPostgres) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,14 +70,6 @@ def is_caught_up(status: dict[str, Any], *names: str) -> bool:
     return status["state"]["name"] == "CAUGHT_UP" and all(
         by_name[name]["inserted"] for name in names
     )
-
-
-@pytest.fixture
-def cluster_folder() -> Iterator[Path]:
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.mark.timeout(600)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from olr_pg.postgres.embedded import start_embedded
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.trial import tried
 from olr_pg.schema.trial_pieces import Needs
+from tests.postgres.own_cluster import own_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,26 +81,11 @@ def test_a_piece_is_cut_in_two_with_what_each_part_needs() -> None:
 @pytest.fixture
 def target() -> Iterator[psycopg.Connection[Any]]:
     """A server of its own with room for few locks: there 350 tables are as 1,400 elsewhere."""
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    try:
-        with started(folder) as connection:
-            connection.execute("ALTER SYSTEM SET max_locks_per_transaction = 16")
-            connection.execute("ALTER SYSTEM SET fsync = off")
-        with started(folder) as connection:
-            yield connection
-    finally:
-        shutil.rmtree(folder)
-
-
-@contextmanager
-def started(folder: Path) -> Iterator[psycopg.Connection[Any]]:
-    server = start_embedded(folder)
-    try:
-        with psycopg.connect(server.connect_string, autocommit=True) as connection:
-            yield connection
-    finally:
-        server.stop()
+    with (
+        own_cluster("max_locks_per_transaction = 16", "fsync = off") as server,
+        psycopg.connect(server.connect_string, autocommit=True) as connection,
+    ):
+        yield connection
 
 
 def _make_all_at_once(target: psycopg.Connection[Any], statements: list[Statement]) -> None:

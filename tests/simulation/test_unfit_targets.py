@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from olr_pg.postgres.embedded import start_embedded
+from tests.postgres.own_cluster import own_cluster
 from tests.simulation.unfit_targets import prepare_cluster, run_seed
 
 if TYPE_CHECKING:
@@ -27,22 +25,16 @@ FOUND: Final = {22: "psycopg reads no times of a DateStyle that is not ISO"}
 
 
 @pytest.fixture(scope="module")
-def own_cluster() -> Iterator[EmbeddedPostgres]:
+def cluster() -> Iterator[EmbeddedPostgres]:
     """A cluster that may be killed."""
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    cluster = start_embedded(folder)
-    try:
-        prepare_cluster(cluster)
-        yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
+    with own_cluster() as made:
+        prepare_cluster(made)
+        yield made
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FOUND}))
 def test_tables_are_equal_or_stopped_with_a_reason(
-    own_cluster: EmbeddedPostgres, tmp_path: Path, seed: int
+    cluster: EmbeddedPostgres, tmp_path: Path, seed: int
 ) -> None:
-    run_seed(seed, tmp_path, own_cluster)
+    run_seed(seed, tmp_path, cluster)

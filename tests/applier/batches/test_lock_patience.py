@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -16,8 +13,8 @@ import structlog.testing
 from olr_pg.applier.batches import lock_patience, table_queue
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
-from olr_pg.postgres.embedded import start_embedded
 from tests.applier.batches.locks import APPLIED, PATIENCE, UPDATES, applying, last, locked
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -118,10 +115,7 @@ def test_a_commit_that_waits_for_a_standby_says_so(
     replicate: Callable[[str], Replication], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("olr_pg.applier.target.statement_watch.BLOCKED_SECONDS", 0.5)
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    cluster = start_embedded(folder)
-    try:
+    with own_cluster() as cluster:
         r = replicate(cluster.connect_string)
         r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
         r.apply()  # makes the ledger
@@ -136,9 +130,6 @@ def test_a_commit_that_waits_for_a_standby_says_so(
             r.execute("ALTER SYSTEM RESET synchronous_standby_names")
             r.execute("SELECT pg_reload_conf()")
         assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(100, sum(range(100)))]
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("seed", range(1))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from olr_pg.applier.target.blockers import is_blocked, statement_kind, who_blocks
-from olr_pg.postgres.embedded import start_embedded
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -24,18 +21,11 @@ WAITS = "SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = %s
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A server that knows prepared transactions."""
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    cluster = start_embedded(folder)
-    with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET max_prepared_transactions = 2")
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
-        connection.execute("INSERT INTO t VALUES (1)")
-    cluster.stop()
-    cluster = start_embedded(folder)
-    yield cluster.connect_string
-    cluster.stop()
-    shutil.rmtree(folder)
+    with own_cluster("max_prepared_transactions = 2") as cluster:
+        with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
+            connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+            connection.execute("INSERT INTO t VALUES (1)")
+        yield cluster.connect_string
 
 
 class Held:

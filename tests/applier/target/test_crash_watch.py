@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +16,8 @@ from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -38,11 +36,8 @@ _ACCEPT = {"unlogged": UnloggedPolicy.ACCEPT}
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedPostgres]:
     """A cluster that may be killed."""
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-crash-"))
-    started = start_embedded(folder)
-    yield started
-    started.stop()
-    shutil.rmtree(folder)
+    with own_cluster() as started:
+        yield started
 
 
 @pytest.fixture

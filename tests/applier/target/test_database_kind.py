@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -22,8 +19,9 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target_checks import check_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres
 from tests.applier.target.test_table_kinds import _TABLE
+from tests.postgres.own_cluster import own_cluster
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -234,14 +232,8 @@ def test_a_usual_database_is_not_refused(replication: Replication) -> None:
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedPostgres]:
     """A cluster with settings of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-kinds-"))
-    started = start_embedded(folder)
-    with psycopg.connect(started.connect_string, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET max_prepared_transactions = 4")
-    restart(started)
-    yield started
-    started.stop()
-    shutil.rmtree(folder)
+    with own_cluster("max_prepared_transactions = 4") as started:
+        yield started
 
 
 def restart(cluster: EmbeddedPostgres) -> None:
