@@ -11,6 +11,7 @@ import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EHOSTDOWN, EHOSTUNREACH, EIO, ENOTCONN, ESTALE, ETIMEDOUT
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,6 +40,10 @@ _log = structlog.get_logger(__name__)
 
 _PARTS: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
 """Error codes of a file that contains only a part of a log, or that is still being written."""
+
+
+_PASSING: Final = frozenset({EIO, ESTALE, ETIMEDOUT, ENOTCONN, EHOSTDOWN, EHOSTUNREACH})
+"""Numbers of system errors of a device or of a network mount that can pass."""
 
 
 class SkippedFile(NamedTuple):
@@ -233,12 +238,16 @@ class LogPlaces:
         self._twins: set[tuple[str, str]] = set()
         self._parts: set[tuple[str, str]] = set()
         self._devices: dict[str, int] = {}
+        self._listed: set[str] = set()
 
     def scan(self) -> LogScan:
         """Scan the places, for callers that wait for logs that are not complete yet.
 
         A file that the user named must be a redo log. Files in a directory or glob that are not
         redo logs are skipped; `report_skipped` logs a warning about them.
+
+        If a place could be listed once, a later error of its listing is one of
+        `LogScan.unusable`.
 
         Raises:
             OlrPgError: 2002 a path does not exist, 2003 a file given by name is not a redo log,
@@ -250,7 +259,7 @@ class LogPlaces:
         unusable: list[OlrPgError] = []
         opened, self._opened = self._opened, {}
         places: set[str] = set()
-        for file in _files(self._specs):
+        for file in self._files(unusable):
             places.add(file.place)
             try:
                 log = self._open(file, opened.get(file.path))
@@ -263,12 +272,41 @@ class LogPlaces:
                     skipped.append(_skipped(file.path, error))
                 continue
             self._add(found, log)
-        unusable += self._lost_mounts(places)
+        if not self._listed.issuperset(self._specs):
+            # A place may have the only logs of a redo thread. Other threads must not be read before
+            # this thread is known.
+            return LogScan((), (), tuple(unusable))
+        failed = {str(error.where.get("file")) for error in unusable}
+        unusable += self._lost_mounts(places | failed)
         parts, self._parts = self._parts, set()
         lasting = [e for e in unusable if not self._is_whole_elsewhere(e, found, parts)]
         return LogScan(
             tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(lasting)
         )
+
+    def _files(self, problems: list[OlrPgError]) -> Iterator[_File]:
+        """Yield each file once, even if several places contain it.
+
+        A place that cannot be listed now is a problem that can pass, if it could be listed before
+        or if the error is one of a device or a network.
+
+        Args:
+            problems: list to which such problems are added.
+
+        Raises:
+            OlrPgError: as for `scan`.
+        """
+        seen: set[str] = set()
+        for place in self._specs:
+            try:
+                yield from _new_files(place, seen)
+                self._listed.add(place)
+            except OlrPgError as error:
+                reason = error.__cause__
+                is_passing = isinstance(reason, OSError) and reason.errno in _PASSING
+                if place not in self._listed and not is_passing:
+                    raise
+                problems.append(error)
 
     def _lost_mounts(self, places: Collection[str]) -> Iterator[OlrPgError]:
         """Yield an error for each directory that is empty now, and was on another file system when
@@ -276,7 +314,7 @@ class LogPlaces:
         had arrived.
 
         Args:
-            places: the places with files.
+            places: the places with files, and those that could not be listed.
         """
         for place in self._specs:
             device = None if is_url(place) else _device(place)
@@ -381,17 +419,16 @@ def files_at(specs: Sequence[str]) -> list[str]:
     Raises:
         OlrPgError: 2002, a path does not exist.
     """
-    return [file.path for file in _files(specs)]
-
-
-def _files(specs: Sequence[str]) -> Iterator[_File]:
-    """Yield each file once, even if several places contain it."""
     seen: set[str] = set()
-    for spec in specs:
-        for file in _expand(spec):
-            if file.real not in seen:
-                seen.add(file.real)
-                yield file._replace(place=spec)
+    return [file.path for place in specs for file in _new_files(place, seen)]
+
+
+def _new_files(place: str, seen: set[str]) -> Iterator[_File]:
+    """Yield the files at a place that are not in `seen`, and add them to it."""
+    for file in _expand(place):
+        if file.real not in seen:
+            seen.add(file.real)
+            yield file._replace(place=place)
 
 
 def _expand(spec: str) -> Iterator[_File]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces, files_at
 from olr_pg.capture.orphans import extent, follow_resetlogs, incarnations_of
 from olr_pg.dictionary.table_list import query_tables
+from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -199,13 +201,31 @@ class OfflineDatabase:
         start = time.monotonic()
         found = self._found
         if found is None or self._online is None or start >= self._look_again:
-            self._found = found = self._places.scan()
+            is_first = found is None
+            found = self._places.scan()
             if self._online is not None:
-                self._online.use([path] for path in files_at(self._online_specs))
+                problems = self._use_online(self._online, is_first=is_first)
+                found = replace(found, unusable=(*found.unusable, *problems))
+            self._found = found
             end = time.monotonic()
             self._look_seconds = end - start
             self._look_again = end + self.pause(0)
         return found
+
+    def _use_online(self, online: OnlineLogs, *, is_first: bool) -> list[OlrPgError]:
+        """Set the files of the online logs. If their places cannot be listed, return the error, and
+        keep the files.
+
+        Raises:
+            OlrPgError: 2002, a place does not exist at the first scan.
+        """
+        try:
+            online.use([path] for path in files_at(self._online_specs))
+        except OlrPgError as error:
+            if is_first:
+                raise
+            return [error]
+        return []
 
     def _remember(self, logs: Sequence[ArchivedLog]) -> None:
         """Keep the last log of each thread and incarnation in memory, because its file may be

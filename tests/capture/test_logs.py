@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -301,6 +302,43 @@ def test_what_cannot_be_examined_keeps_no_other_log_from_being_read(logs: RealLo
     assert [(one.code, one.where["file"]) for one in scan.unusable] == [
         (2002, str(logs.folder / "ring"))
     ]
+
+
+@pytest.mark.parametrize("pattern", ["", "*.arc"])
+def test_a_place_that_cannot_be_listed_any_more_is_waited_for(logs: RealLogs, pattern: str) -> None:
+    logs.put("here/15.arc", logs.first)
+    logs.put("there/16.arc", logs.second)
+    here, gone = logs.folder / "here", logs.folder / "gone"
+    places = LogPlaces([str(here / pattern), str(logs.folder / "there")])
+    assert len(places.scan().logs) == 2
+    here.rename(gone)
+    scan = places.scan()
+    assert [log.header.sequence for log in scan.logs] == [16]
+    assert [error.code for error in scan.unusable] == [2002]
+    gone.rename(here)
+    assert (len(places.scan().logs), places.scan().unusable) == (2, ())
+
+
+def test_a_mount_that_does_not_answer_at_first_is_waited_for(
+    logs: RealLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then no other place is read: this one may have a redo thread that nobody knows yet."""
+    logs.put("here/15", logs.first)
+    logs.put("there/16", logs.second)
+    here = logs.folder / "here"
+    places, scandir = LogPlaces([str(here), str(logs.folder / "there")]), os.scandir
+
+    def stale(path: str) -> object:
+        if path == str(here):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return scandir(path)
+
+    monkeypatch.setattr("olr_pg.capture.logs.os.scandir", stale)
+    scan = places.scan()
+    assert [(one.code, one.detail) for one in scan.unusable] == [(2002, os.strerror(errno.ESTALE))]
+    assert scan.logs == ()
+    monkeypatch.setattr("olr_pg.capture.logs.os.scandir", scandir)
+    assert (len(places.scan().logs), places.scan().unusable) == (2, ())
 
 
 @pytest.mark.parametrize("pattern", ["*.arc", "**/*", "[ab]/log"])
