@@ -4,6 +4,10 @@ A transaction can be delivered when every redo thread was read past its commit S
 cannot wait for a thread that it does not know. If such a thread appears later with redo that is
 older than the delivered transactions, its own transactions come too late. That must be an error;
 the record of known threads makes it visible.
+
+The error must not disappear at the next start. The checkpoint and the ledger have passed a late
+transaction, so a restart would skip it without a message. So the record also contains the late
+transaction, and no run starts until an operator has corrected the target.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, format_place, plain_reason
 from olr_pg.files.durable import replace_file
 
 if TYPE_CHECKING:
@@ -32,6 +36,9 @@ class KnownThreads:
     Args:
         path: path of the file, in an existing directory; None to keep the threads only in memory.
 
+    Attributes:
+        known: the threads.
+
     Raises:
         OlrPgError: 1092, the file exists but has another format; 4035, a newer version of olr_pg
             wrote it.
@@ -41,11 +48,13 @@ class KnownThreads:
         self._path = path
         self._changing = threading.Lock()
         self.known: frozenset[int] = frozenset()
+        self._late = ""
         if path is not None and path.exists():
             try:
                 document = json.loads(path.read_text("utf-8"))
                 self._check_version(int(document.get("version", 1)))
                 self.known = frozenset(map(int, document["threads"]))
+                self._late = str(document.get("late", ""))
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise OlrPgError(
                     Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
@@ -68,22 +77,52 @@ class KnownThreads:
         with self._changing:
             known = self.known.union(threads)
             if known != self.known:
-                self._keep(known)
+                self._keep(known, self._late)
 
     def forget(self) -> None:
         """Forget all threads, because the source is read again from its oldest log."""
         with self._changing:
-            if self.known:
-                self._keep(frozenset())
+            if self.known or self._late:
+                self._keep(frozenset(), "")
 
-    def _keep(self, known: frozenset[int]) -> None:
+    def note_late(self, error: OlrPgError) -> None:
+        """Record that a transaction was read too late, so that the targets lack it.
+
+        Args:
+            error: error 2014, with the transaction.
+
+        Raises:
+            OlrPgError: 1092, the file cannot be written.
+        """
+        with self._changing:
+            self._keep(self.known, self._late or f"{error.detail} [{format_place(error.where)}]")
+
+    def check_late(self) -> None:
+        """Check that no earlier run has read a transaction too late.
+
+        Raises:
+            OlrPgError: 2014, one has.
+        """
+        if self._late:
+            raise OlrPgError(
+                Code.REDO_TOO_LATE,
+                f"an earlier run has ended with this error, and the target lacks changes:"
+                f" {self._late}",
+                action="load the tables again, or correct them with `olr-pg verify` and `olr-pg"
+                " repair`. Then remove the file that is named above, and start",
+                path=None if self._path is None else str(self._path),
+            )
+
+    def _keep(self, known: frozenset[int], late: str) -> None:
         if self._path is not None:
-            document = json.dumps({"version": VERSION, "threads": sorted(known)})
+            document: dict[str, object] = {"version": VERSION, "threads": sorted(known)}
+            if late:
+                document["late"] = late
             try:
-                replace_file(self._path, document.encode())
+                replace_file(self._path, json.dumps(document).encode())
             except OSError as error:
                 raise OlrPgError(
                     Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
                 ) from error
         # Set the attribute only after the file is written, so that a retry writes the file again.
-        self.known = known
+        self.known, self._late = known, late

@@ -13,6 +13,7 @@ from sqlalchemy import not_, select
 from olr_pg.capture.logs import open_log
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.tables import ARCHIVED_LOG, LOG, THREAD, among, bound
+from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -128,19 +129,25 @@ def list_positions(
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
 
 
-def open_threads(connection: Connection) -> frozenset[int]:
+def open_threads(connection: Connection, scn: int = MAX_SCN) -> frozenset[int]:
     """Return the redo threads that will produce more archived logs.
 
     An instance that is shut down closes its thread. Another instance archives the last redo of this
-    thread later.
+    thread later. A thread can be disabled before that: ALTER DATABASE DISABLE THREAD only requires
+    that no instance uses it. The redo of a disabled thread ends at DISABLE_CHANGE# (Database
+    Reference, V$THREAD).
+
+    Args:
+        scn: redo with a lower SCN is not needed, so a thread that was disabled before it does not
+            count, even if nobody ever archives its last log.
     """
-    closed = bound("CLOSED") == THREAD.c.STATUS
+    closed, disabled = bound("CLOSED") == THREAD.c.STATUS, bound("DISABLED") == THREAD.c.ENABLED
     unarchived = select(LOG.c["THREAD#"]).where(
         bound("NO") == LOG.c.ARCHIVED, bound("UNUSED") != LOG.c.STATUS
     )
+    is_needed = not_(disabled) | (THREAD.c["DISABLE_CHANGE#"] > bound(scn))
     query = select(THREAD.c["THREAD#"]).where(
-        bound("DISABLED") != THREAD.c.ENABLED,
-        not_(closed) | THREAD.c["THREAD#"].in_(unarchived),
+        (not_(closed) & not_(disabled)) | (is_needed & THREAD.c["THREAD#"].in_(unarchived))
     )
     return frozenset(int(thread) for (thread,) in connection.execute(query))
 

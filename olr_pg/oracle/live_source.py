@@ -110,6 +110,7 @@ class LiveDatabase:
         self._online = online
         self._join = join
         self._scanned: LogScan | None = None
+        self._asked_for: set[LogPosition] = set()
         self._scanned_scn = 0
         self._list_again = 0.0
         self._source = source
@@ -346,7 +347,27 @@ class LiveDatabase:
         if self._scanned is None or is_older or time.monotonic() >= self._list_again:
             self._scanned, self._scanned_scn = self._scan_archived(scn), scn
             self._list_again = time.monotonic() + self._source.poll_ms / 1000
-        return self._without_orphans(self._online.add_to(self._scanned, scn))
+        found = self._online.add_to(self._scanned, scn)
+        return self._without_orphans(self._with_opened_threads(found, scn))
+
+    def _with_opened_threads(self, found: LogScan, scn: int) -> LogScan:
+        """Return the scan with the threads that were opened since the archived logs were listed.
+
+        An instance that has just started writes online redo. If its thread counted as closed, later
+        transactions of other threads could be delivered before its own. So a log of such a thread
+        makes Oracle be asked again, once for each log.
+        """
+        opened = found.open_threads
+        if opened is None:
+            return found
+        growing = [log.position for log in found.logs if log.grows]
+        writing = {position for position in growing if position.thread not in opened}
+        if writing <= self._asked_for:
+            return found
+        self._asked_for = writing
+        self._scanned, self._scanned_scn = self._scan_archived(scn), scn
+        now = self._scanned.open_threads
+        return replace(found, open_threads=None if now is None else opened | now)
 
     def _without_orphans(self, scan: LogScan) -> LogScan:
         """Return the scan without the online logs whose redo a RESETLOGS has orphaned."""
@@ -480,7 +501,7 @@ class LiveDatabase:
         # log that was archived between the two queries has its copies. The threads are read again
         # at the end, because a thread that was opened meanwhile may have commits below the end of
         # the list.
-        opened = open_threads(connection)
+        opened = open_threads(connection, scn)
         incarnations = read_incarnations(connection)
         if incarnations != self._facts.incarnations:
             self._facts = read_facts(connection)
@@ -491,7 +512,7 @@ class LiveDatabase:
         resetlogs = self._facts.database.resetlogs
         archived = list_positions(redo, resetlogs, scn)
         copies = list_logs(redo, self._source, resetlogs, scn)
-        opened |= open_threads(connection)
+        opened |= open_threads(connection, scn)
         if redo is not connection:
             archived |= expected_logs(connection, resetlogs, scn, opened)
         return _Listing(opened, archived, copies)

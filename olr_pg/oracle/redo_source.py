@@ -109,7 +109,7 @@ class RedoSource:
             lambda connection: _ShownRedo(
                 read_incarnations(connection),
                 list_positions(connection, incarnations, scn),
-                open_threads(connection),
+                open_threads(connection, scn),
                 read_online_logs(connection),
             ),
         )

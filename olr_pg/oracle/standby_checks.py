@@ -73,7 +73,7 @@ def check_standby(redo: RedoSource, saved_scn: int | None) -> list[Finding]:
 
 def _shown(primary: Connection, standby: Connection, scn: int) -> _Redo:
     incarnations = [one.resetlogs_id for one in read_incarnations(primary)]
-    expected = frozenset(expected_logs(primary, incarnations, scn, open_threads(primary)))
+    expected = frozenset(expected_logs(primary, incarnations, scn, open_threads(primary, scn)))
     received = frozenset(list_positions(standby, incarnations, scn))
     columns = DATABASE.c.DATABASE_ROLE, DATABASE.c.OPEN_MODE
     role, mode = standby.execute(select(*columns)).one()

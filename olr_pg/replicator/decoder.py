@@ -112,7 +112,8 @@ class Decoder:
 
         Raises:
             OlrPgError: 2010 the log with the start SCN is missing, and the run does not wait for
-                it; 2xxx the logs cannot be used.
+                it; 2014 an earlier run has read a transaction too late; 2xxx the logs cannot be
+                used.
         """
         if self.recovery is not None:
             point = self.recovery.enter(feed.delivery.name, image, feed.need)
@@ -130,6 +131,7 @@ class Decoder:
                 self.logs.remove_reader(feed)
         if feed.start_scn == 0:
             self.threads.forget()
+        self.threads.check_late()
         snapshot = feed.chosen.snapshot
         with self._lock:
             known, self._snapshot = self._snapshot, snapshot

@@ -34,7 +34,7 @@ from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, Reached
     from olr_pg.capture.logs import LogScan
@@ -381,7 +381,7 @@ class DecodingRun:
         Args:
             logs: the logs that are read for the first time, by path.
         """
-        for released, left_out, source in merged:
+        for released, left_out, source in self._in_time(merged):
             if not self._deliver(released, left_out):
                 return False
             if source is not None and not self._merged(source.split, logs):
@@ -391,6 +391,17 @@ class DecodingRun:
             if self._is_through():
                 return True  # the run's end is reached: ignore the rest
         return True
+
+    def _in_time(self, merged: Iterable[Merged]) -> Iterator[Merged]:
+        """Yield the merged splits. If a transaction was read too late, record it, because a restart
+        would skip it.
+        """
+        try:
+            yield from merged
+        except OlrPgError as error:
+            if error.code == Code.REDO_TOO_LATE:
+                self._parts.threads.note_late(error)
+            raise
 
     def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:
         """Record that a split was merged; return False if the run must end.

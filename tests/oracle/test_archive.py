@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +29,9 @@ from tests.replicator.scripted_source import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.logs import LogScan
 
 # The driver drops the socket of a failed log-on without closing it.
 pytestmark = pytest.mark.filterwarnings(
@@ -229,6 +233,13 @@ def test_a_thread_counts_until_its_last_log_is_archived(live: LiveSource) -> Non
         row = {"THREAD#": 2, "ARCHIVED": "NO", "STATUS": "INACTIVE"}
         catalogue.insert("V$LOG", [row])
         assert database.scan(0, 0).open_threads == frozenset({1, 2})
+        # It is disabled before that; its redo ends there.
+        catalogue.update(
+            'UPDATE SYS."V$THREAD" SET "ENABLED" = \'DISABLED\', "DISABLE_CHANGE#" = 5000'
+            ' WHERE "THREAD#" = 2'
+        )
+        assert database.scan(4_999, 0).open_threads == frozenset({1, 2})
+        assert database.scan(5_000, 0).open_threads == frozenset({1})
         catalogue.update('UPDATE SYS."V$LOG" SET "ARCHIVED" = \'YES\'')
         assert database.scan(0, 0).open_threads == frozenset({1})
 
@@ -357,9 +368,54 @@ def test_a_thread_that_opens_during_a_look_is_open(
 ) -> None:
     live.archive_all()
     opened = [frozenset({1}), frozenset({1, 2})]
-    monkeypatch.setattr("olr_pg.oracle.live_source.open_threads", lambda _: opened.pop(0))
+    monkeypatch.setattr("olr_pg.oracle.live_source.open_threads", lambda *_: opened.pop(0))
     with live.database() as database:
         assert database.scan(0, 0).open_threads == frozenset({1, 2})
+
+
+class OneOnlineLog:
+    """Stands for `OnlineLogs`; Oracle writes `log` if it is set."""
+
+    log: ArchivedLog | None = None
+
+    def use(self, groups: object) -> None:
+        del groups
+
+    def add_to(self, scan: LogScan, scn: int) -> LogScan:
+        del scn
+        return replace(scan, logs=(*scan.logs, self.log)) if self.log else scan
+
+    def write(self, last: ArchivedLog, sequence: int) -> None:
+        header = replace(last.header, sequence=sequence, first_scn=last.next_scn)
+        self.log = replace(last, header=header, grows=True)
+
+    def close(self) -> None:
+        self.log = None
+
+
+def test_a_thread_whose_instance_has_just_started_is_open(live: LiveSource, tmp_path: Path) -> None:
+    """The list of logs is older than its first online redo."""
+    live.archive_all()
+    set_status = 'UPDATE SYS."V$THREAD" SET "STATUS" = ? WHERE "THREAD#" = 2'
+    live.state.catalogue.update(set_status, "CLOSED")
+    online: Any = OneOnlineLog()
+    source = OracleSource.model_validate(live.section(**{"poll-ms": 3_600_000}))
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"), online=online)
+    try:
+        scan = database.scan(0, 0)
+        assert scan.open_threads == frozenset({1})
+        last = max(
+            (log for log in scan.logs if log.header.thread == 2), key=lambda log: log.position
+        )
+        online.write(last, last.header.sequence + 1)
+        # Its redo ends, and the list will show it archived.
+        assert database.scan(0, 0).open_threads == frozenset({1})
+        live.state.catalogue.update(set_status, "OPEN")
+        online.write(last, last.header.sequence + 2)
+        for _ in range(2):
+            assert database.scan(0, 0).open_threads == frozenset({1, 2})
+    finally:
+        database.close()
 
 
 def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(

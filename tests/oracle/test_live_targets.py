@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.capture.logs import open_log
+from olr_pg.server.checkpoint import Checkpoint
 from tests.oracle.live_source import reincarnated
 from tests.oracle.test_live_run import applied_scn, differences, failure_of, run_once
 
@@ -76,6 +77,32 @@ def test_a_resetlogs_cuts_what_both_get_and_later_stops_hard(
     live.state.open_resetlogs(wanted - 1, RESETLOGS + 1, 100)
     assert failure_of(config).code == 7020
     assert list(map(applied_scn, databases)) == [wanted, wanted]
+
+
+def test_a_resetlogs_behind_the_checkpoint_of_one_is_followed_by_none(
+    live: LiveSource, tmp_path: Path, postgres_database: str, second_database: str
+) -> None:
+    """It was written after the last look at the source, while nothing was delivered."""
+    databases = [postgres_database, second_database]
+    config = config_of(live, tmp_path, databases)
+    *before, last = live.waiting
+    for _ in before:
+        live.archive()
+    run_once(config)
+    data = tmp_path / "data"
+    incarnation = (data / "incarnation.json").read_bytes()
+    scn = open_log(str(last)).header.first_scn
+    path = data / "targets" / "two" / "checkpoint.json"
+    document = json.loads(path.read_bytes())
+    Checkpoint(path, document["source"]).save(scn + 1, None, document["confirmed_by"])
+    live.state.open_resetlogs(scn, RESETLOGS, 99)
+    live.waiting = [
+        reincarnated(last, tmp_path, resetlogs=RESETLOGS, scn=scn, activation=99, sequence=1)
+    ]
+    live.archive()
+    assert failure_of(config).code == 7020
+    found = json.loads((data / "incarnation.json").read_bytes())
+    assert found == {**json.loads(incarnation), "delivered_scn": scn + 1}
 
 
 def test_the_vault_keeps_what_one_of_them_still_needs(

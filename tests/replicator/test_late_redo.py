@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.errors import OlrPgError
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
 
@@ -58,6 +60,34 @@ def test_the_last_logs_of_a_closed_thread_that_come_after_others_were_delivered(
     assert failure is not None
     assert failure.code == 2014
     assert failure.where["thread"] == 2
+
+
+def test_a_restart_does_not_skip_what_came_too_late(rac: Rac, tmp_path: Path) -> None:
+    """The checkpoint, or the ledger's positions of its tables, have passed it."""
+    threads = tmp_path / "threads.json"
+    source = rac.source(1)
+    source.logs = rac.one + rac.two[:3]
+    with Reader(source, threads_file=threads) as reader:
+        reader.settle()
+        scn = reader.delivery.open_scn()
+        source.logs = rac.one + rac.two
+        reader.settle()
+        first = reader.failure()
+    assert first is not None
+    for _ in range(2):
+        with (
+            pytest.raises(OlrPgError) as caught,
+            Reader(source, scn, resumed=True, threads_file=threads),
+        ):
+            pass
+        assert caught.value.code == 2014
+        assert first.detail in caught.value.detail
+        assert caught.value.where["path"] == str(threads)
+    # From the oldest log on, with all threads in place, nothing is late.
+    with Reader(source, once=True, threads_file=threads) as reader:
+        reader.drain()
+        assert reader.take() == rac.truth
+    assert "late" not in json.loads(threads.read_bytes())
 
 
 @pytest.mark.parametrize("followed", [True, False])
