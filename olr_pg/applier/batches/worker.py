@@ -517,7 +517,7 @@ class Worker:
         if self._committed:
             self._settle()  # so that no commit can be lost with the connection
         with self._changed:
-            if not self._may_take():
+            if self._committed or not self._may_take():
                 return None
             self._at_work += 1
         try:
@@ -538,13 +538,21 @@ class Worker:
             self._notify()
 
     def _settle(self) -> None:
-        """Make PostgreSQL flush all commits to disk, because no batch follows for now."""
+        """Make PostgreSQL flush all commits to disk, because no batch follows for now. If another
+        session has locked the ledger's row, do it later.
+        """
         with self._changed:
             if not self._committed:
                 return  # `reset` was called meanwhile
             queue = self._committed[-1].queue
+        settling = queue.applier.settle
+        if self._settings.consistency is Consistency.TABLE:  # a stream waits for the lock
+            milliseconds = patience(patient=False)
+            settling = partial(unless_locked, work=settling, milliseconds=milliseconds)
         try:
-            self._target.use(queue.applier.settle)
+            self._target.use(settling)
+        except BlockedError:
+            return
         except psycopg.Error as error:
             self.failure = target_error(error)
         else:

@@ -11,7 +11,8 @@ import psutil
 import psycopg
 import pytest
 
-from olr_pg.applier.batches import worker_time
+from olr_pg.applier.batches import lock_patience, worker_time
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.postgres.embedded import start_embedded
@@ -134,6 +135,40 @@ def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None
     assert worker.crash is None
     _crash(r)
     assert r.rows("SELECT id FROM s.t") == [(1,)]
+
+
+def test_a_ledger_that_somebody_has_locked_is_no_failure(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `olr-pg repair` does, for as long as it takes. One commit still waits for the disk."""
+    monkeypatch.setattr(lock_patience, "_PATIENT_MILLISECONDS", 300)
+    monkeypatch.setattr(lock_patience, "_SHORT_MILLISECONDS", 50)
+    tries, settle = list[int](), TableApplier.settle
+
+    def counted(applier: TableApplier, connection: psycopg.Connection[Any]) -> None:
+        tries.append(1)
+        settle(applier, connection)
+
+    monkeypatch.setattr(TableApplier, "settle", counted)
+    r = replication
+    r.apply()  # makes the ledger
+    for number in (1, 2):
+        r.transaction(r.insert({"ID": number}))
+    worker = _worker(r)
+    with psycopg.connect(r.target) as blocker, psycopg.connect(r.target) as other:
+        blocker.execute("INSERT INTO s.t VALUES (2)")  # the second waits for its key
+        _deliver_behind_a_lock(blocker, r, worker, [0, 1])
+        wait_until(lambda: r.rows("SELECT id FROM s.t") == [(1,)])
+        other.execute("SELECT FROM olr_pg.ledger FOR UPDATE")  # as soon as the second gives up
+        wait_until(lambda: len(tries) > 1 or worker.failure is not None)
+        assert worker.failure is None
+        assert worker.lowest_pending() == 10
+        other.rollback()
+        blocker.rollback()
+        wait_until(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
 
 
 def test_a_table_tells_which_one_it_waits_behind(
