@@ -727,6 +727,11 @@ class Code(IntEnum):
         'write OWNER.NAME. Write names with lower case or special characters as "Owner"."Name". If'
         " there are several containers, write PDB.OWNER.NAME",
     )
+    SCHEMA_WITHOUT_OBJECTS = _Entry(
+        3019,
+        "a schema has no objects in the source",
+        "check the name after --owner. In Oracle, the names of schemas are usually in upper case",
+    )
     CONTAINERS_NOT_TOGETHER = _Entry(
         3020,
         "the dictionaries are not of several containers of one database",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.oracle.source_containers import ContainerDatabases
 
 
 class Exported(NamedTuple):
@@ -59,10 +60,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     try:
         names = containers.run_table_list(text)
         sets = tuple(config.source.character_sets.items())
-        snapshots = [
-            with_true_charsets(one, sets)
-            for one in containers.read_dictionaries(names, scn or None)
-        ]
+        snapshots = [with_true_charsets(one, sets) for one in _read_as_of(containers, names, scn)]
         joined = join_containers(snapshots)  # raises an error if they do not fit together
         find_tables(joined, names, with_refused=True)  # a missing table is an error
         inventories = [
@@ -78,6 +76,21 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         write_inventory(inventory, inventory_path(own))
         done.append(Exported(snapshot, own))
     return done
+
+
+def _read_as_of(
+    containers: ContainerDatabases, names: Sequence[tuple[str, str]], scn: int
+) -> list[Snapshot]:
+    try:
+        return containers.read_dictionaries(names, scn or None)
+    except OlrPgError as error:
+        if not scn or error.code not in (Code.ORACLE_SNAPSHOT_TOO_OLD, Code.SCN_NOT_REACHED):
+            raise
+        action = (
+            "name an SCN that is not above V$DATABASE.CURRENT_SCN, and not older than"
+            " UNDO_RETENTION; or omit --scn to export the dictionary as of now"
+        )
+        raise OlrPgError(error.code, error.detail, action=action, **error.where) from error
 
 
 def container_files(path: Path, containers: Sequence[str]) -> list[Path]:

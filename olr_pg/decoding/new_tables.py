@@ -223,7 +223,7 @@ class NewTables:
             Code.TABLE_NEWER_THAN_SNAPSHOT, f"it was created or renamed at SCN {named.scn}{reason}"
         )
         _log.warning(
-            "a table is not replicated",
+            "a new or renamed table is not replicated",
             table=f"{named.owner}.{named.name}",
             scn=named.scn,
             code=error.label,

@@ -102,16 +102,24 @@ def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchem
     """Read the inventory of the source's schemas, one container after the other.
 
     Args:
-        owners: the schemas to read; empty for the schemas in `apply.tables`.
+        owners: the schemas to read, of a live source; empty for the schemas in `apply.tables`.
 
     Raises:
-        OlrPgError: 1091 `apply` is missing, 3xxx errors of the dictionary, 5016 two tables map to
-            the same table in the target, 7xxx errors of the source database.
+        OlrPgError: 1090 the source is offline, and `owners` are named, 1091 `apply` is missing,
+            3019 a schema of `owners` has no objects, other 3xxx errors of the dictionary, 5016 two
+            tables map to the same table in the target, 7xxx errors of the source database.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
     query = config.apply.table_query
     if isinstance(config.source, OfflineSource):
+        if owners:
+            raise OlrPgError(
+                Code.NOT_SUPPORTED,
+                "--owner is only for a live source; the inventory beside a dictionary contains"
+                " the schemas of its tables",
+                action="omit --owner",
+            )
         paths = config.source.dictionary
         snapshots = [load_snapshot(str(path)) for path in paths]
         inventories = [_without_way_back(read_inventory_file(inventory_path(p))) for p in paths]
@@ -137,6 +145,10 @@ def _read_live(
         ]
     finally:
         containers.close()
+    found = {one.owner for own in inventories for one in (*own.objects, *own.tables)}
+    for owner in owners:
+        if owner not in found:
+            raise OlrPgError(Code.SCHEMA_WITHOUT_OBJECTS, owner)
     if not containers.names:
         snapshot = source_dictionary(config, snapshots, keep=False)
         find_tables(snapshot, names, with_refused=True)  # a missing table is an error

@@ -335,7 +335,7 @@ def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
     """Set for each piece of a complete group the number of the row's columns that precede it.
 
     Pieces are written from the last one to the first, and deleted from the first one to the last.
-    An overwritten piece is the head.
+    A piece that an ORP overwrites is always the first piece of the row, its head.
 
     Args:
         head: the first piece of the group.

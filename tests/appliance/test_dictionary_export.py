@@ -64,6 +64,27 @@ def test_a_table_that_does_not_exist_is_not_left_out(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_an_scn_that_cannot_be_read_and_a_schema_without_objects(tmp_path: Path) -> None:
+    database = Database("SIMDB", 3, "SIMPDB", 77, (2_000,), 55, big_endian=False)
+    state = OracleState(Snapshot(5_000, database, (TABLE,), structure=STRUCTURE), dbid=1)
+    state.catalogue.undo_scn = 4_000
+    with StandIn(state) as server:
+        source = {"user": "olr", "password": "olr", "server": server.connect_string}
+        tables = {"connect-string": "embedded", "tables": ["SHOP.ORDERS"]}
+        live = config(tmp_path, source, apply=tables)
+        for scn, code in ((1, 7005), (1 << 40, 7100)):
+            with pytest.raises(OlrPgError) as caught:
+                export_dictionary(live, None, scn, tmp_path / "d.json")
+            assert caught.value.code == code
+            assert "omit --scn to export the dictionary as of now" in caught.value.action
+        with pytest.raises(OlrPgError) as caught:
+            read_schemas(live, ["shop"])
+        assert (caught.value.code, caught.value.detail) == (3019, "shop")
+    offline = {"kind": "offline", "dictionary": "d.json", "logs": "archive"}
+    with pytest.raises(OlrPgError, match="--owner is only for a live source"):
+        read_schemas(config(tmp_path, offline, apply=tables), ["SHOP"])
+
+
 @pytest.mark.parametrize(
     ("source", "code"),
     [
