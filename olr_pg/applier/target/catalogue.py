@@ -319,7 +319,11 @@ def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:
 
 
 def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
-    """Delete every row of a table or partition, in the open transaction."""
+    """Delete every row of a table or partition, in the open transaction.
+
+    Raises:
+        OlrPgError: 5008, rows remain.
+    """
     try:
         with connection.transaction():
             connection.execute(sql.SQL("TRUNCATE {}").format(table))
@@ -327,3 +331,9 @@ def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
         # A foreign key references the table. It does not fire here, but PostgreSQL forbids
         # TRUNCATE.
         connection.execute(sql.SQL("DELETE FROM {}").format(table))
+        if has_rows(connection, table):
+            raise OlrPgError(
+                Code.CHANGE_REFUSED,
+                f"{table.as_string()} was emptied, but rows remain: a trigger discards the deletes",
+                action="disable the trigger, which `olr-pg doctor` names, then try again",
+            ) from None

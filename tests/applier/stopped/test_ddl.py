@@ -124,6 +124,20 @@ def test_a_table_that_others_refer_to_is_emptied(
     assert count(target) == 0
 
 
+def test_a_table_whose_rows_a_trigger_keeps_is_not_taken_for_empty(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    target.execute("CREATE TABLE shop.child (id numeric REFERENCES shop.t)")
+    target.execute(
+        "CREATE FUNCTION shop.kept() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        "CREATE TRIGGER keeps BEFORE DELETE ON shop.t FOR EACH ROW EXECUTE FUNCTION shop.kept();"
+        "ALTER TABLE shop.t ENABLE ALWAYS TRIGGER keeps"
+    )
+    assert stops(target, settings, TRUNCATE).code == 5008
+    assert count(target) == 1
+    assert ledger_of(target) == (500, ["1.2.3"], True)
+
+
 def test_a_column_that_is_there_already_is_kept(
     target: Connection, settings: ApplierSettings
 ) -> None:
