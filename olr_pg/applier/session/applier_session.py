@@ -43,6 +43,7 @@ from olr_pg.applier.target.ledger import (
     check_source,
     check_targets,
     ensure_ledger,
+    ledger_version,
     noted_complete,
 )
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
@@ -220,8 +221,15 @@ class Applier:
         return self._pauses.whole
 
     def _look_at_target(self) -> None:
+        """Read states from the target.
+
+        Raises:
+            OlrPgError: 5140, a command of a later release has upgraded the ledger, and may have
+                given it another meaning.
+        """
         before = self._pauses.whole
-        for look in (self._held.look, self._loads.look, self._pauses.look):
+        looks = (ledger_version, self._held.look, self._loads.look, self._pauses.look)
+        for look in looks:
             self._target.use(look)
         after = self._pauses.whole
         if (before is None) != (after is None):

@@ -30,10 +30,8 @@ VERSION: Final = 14
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
 
-# The version shows that a later release has upgraded the ledger while this one runs: it may have
-# given the columns another meaning. The upgrade locks the table of the ledger.
 LOCK = f"""
-SELECT commit_scn, xids, stopped, incomplete > 0, {OWN_MARK}, ({_VERSION}) FROM olr_pg.ledger
+SELECT commit_scn, xids, stopped, incomplete > 0, {OWN_MARK} FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = %s FOR UPDATE
 """  # noqa: S608 - constants alone
 ADVANCE = """
@@ -245,16 +243,12 @@ def ledger_version(connection: Connection[Any]) -> int:
         return 0
     row = connection.execute(_VERSION).fetchone()
     found = 0 if row is None or row[0] is None else int(row[0])
-    _refuse_later(found)
-    return found
-
-
-def _refuse_later(version: int) -> None:
-    if version > VERSION:
+    if found > VERSION:
         raise OlrPgError(
             Code.LEDGER_OF_LATER_RELEASE,
-            f"they are of version {version}, this release supports {VERSION}",
+            f"they are of version {found}, this release supports {VERSION}",
         )
+    return found
 
 
 def check_targets(
@@ -384,8 +378,7 @@ class TableLedger:
 
         Raises:
             OlrPgError: 5015, the row cannot be created; 5027, the row belongs to another source
-                database; 5029, the session is not the connection's own; 5140, a later release has
-                upgraded the ledger.
+                database; 5029, the session is not the connection's own.
         """
         for _ in range(2):
             state = self.locked(self.send_lock(connection))
@@ -411,14 +404,12 @@ class TableLedger:
         """Return the answer to the query of `send_lock`; None if the row does not exist.
 
         Raises:
-            OlrPgError: 5029, the session is not the connection's own; 5140, a later release has
-                upgraded the ledger.
+            OlrPgError: 5029, the session is not the connection's own.
         """
         row = cursor.fetchone()
         if row is None:
             return None
         check_session(cursor.connection, row[4])
-        _refuse_later(row[5] or 0)
         self.listed = row[3]
         return LedgerState(TablePosition(row[0], tuple(row[1])), row[2], row[3])
 
