@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "incarnation.json"
 """Name of the file in `context.data`."""
 
-VERSION: Final = 1
-"""The version of the file's format that we write; a file without a version has version 1."""
+VERSION: Final = 2
+"""The version of the file's format that we write; a file without a version has version 1. Version 1
+does not contain the SCN at which the incarnation began.
+"""
 
 _Number = Annotated[int, Field(ge=0)]
 
@@ -34,8 +36,9 @@ _Number = Annotated[int, Field(ge=0)]
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    version: int = VERSION
+    version: int = 1
     resetlogs: _Number
+    resetlogs_scn: _Number | None = None
     delivered_scn: _Number
 
 
@@ -84,7 +87,7 @@ class Lineage:
             OlrPgError: 1092, the file cannot be written.
         """
         if self._known is not None and scn > self._known.delivered_scn:
-            self._keep(_File(resetlogs=self._known.resetlogs, delivered_scn=scn))
+            self._keep(self._known.model_copy(update={"delivered_scn": scn}))
 
     def follow(self, incarnations: Sequence[Incarnation]) -> None:
         """Adopt the incarnations of the source, the current one first.
@@ -99,48 +102,62 @@ class Lineage:
         self._ends = {
             parent.resetlogs_id: child.resetlogs_scn for child, parent in pairwise(incarnations)
         }
-        current = incarnations[0].resetlogs_id
-        if self._known is None:
-            self._keep(_File(resetlogs=current, delivered_scn=0))
-        elif self._known.resetlogs != current:
-            self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
+        current = incarnations[0]
+        if self._known is not None and self._known.resetlogs != current.resetlogs_id:
+            self._check_end(self._known, current, self._ends.get(self._known.resetlogs))
+        self._record(current)
         self.ancestry = Ancestry(tuple(incarnations), is_whole=True)
 
     def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
         """Adopt the incarnations that log headers name: the resetlogs id and the RESETLOGS SCN of
         each.
 
-        `capture.orphans` explains which incarnation is taken for the parent of which.
+        `capture.orphans` explains which incarnation is taken for the parent of which. The
+        incarnation from which transactions were delivered counts even if its logs are deleted: the
+        logs of its parent can still be there, with redo that it has orphaned.
 
         Raises:
             OlrPgError: 7020, transactions were delivered that the newest incarnation does not
                 contain.
         """
-        self._ends = ends_of(incarnations)
-        current = max(one for one, _ in incarnations)
-        if self._known is None:
-            self._keep(_File(resetlogs=current, delivered_scn=0))
-        else:
+        found = {Incarnation(*one) for one in incarnations}
+        if self._known is not None and self._known.resetlogs_scn is not None:
+            found.add(Incarnation(self._known.resetlogs, self._known.resetlogs_scn))
+        self._ends = ends_of(found)
+        current = max(found)
+        if self._known is not None:
             last = self._known.resetlogs
-            begins = [scn for one, scn in incarnations if one > last]
+            begins = [scn for one, scn in found if one > last]
             if begins:
-                self._go_on(self._known, current, min(begins))
-        line = sorted((Incarnation(*one) for one in incarnations), reverse=True)
-        self.ancestry = Ancestry(tuple(line), is_whole=False)
+                self._check_end(self._known, current, min(begins))
+        if self._known is None or self._known.resetlogs <= current.resetlogs_id:
+            self._record(current)
+        self.ancestry = Ancestry(tuple(sorted(found, reverse=True)), is_whole=False)
 
-    def _go_on(self, known: _File, current: int, end: int | None) -> None:
-        """Replace the recorded incarnation, whose valid redo ends at `end`, by the current one."""
+    def _record(self, current: Incarnation) -> None:
+        """Record the current incarnation."""
+        known = self._known
+        file = _File(
+            version=VERSION,
+            resetlogs=current.resetlogs_id,
+            resetlogs_scn=current.resetlogs_scn,
+            delivered_scn=0 if known is None else known.delivered_scn,
+        )
+        if file != known:
+            self._keep(file)
+
+    def _check_end(self, known: _File, current: Incarnation, end: int | None) -> None:
+        """Check that the recorded incarnation, whose valid redo ends at `end`, can be replaced."""
         if known.delivered_scn and (end is None or end < known.delivered_scn):
             where = "before it" if end is None else f"at SCN {end}"
             raise OlrPgError(
                 Code.RESETLOGS_BEHIND_DELIVERED,
-                f"incarnation {current} begins {where}, but transactions up to SCN"
+                f"incarnation {current.resetlogs_id} begins {where}, but transactions up to SCN"
                 f" {known.delivered_scn} were delivered from incarnation"
                 f" {known.resetlogs}",
-                resetlogs=current,
+                resetlogs=current.resetlogs_id,
                 scn=end,
             )
-        self._keep(_File(resetlogs=current, delivered_scn=known.delivered_scn))
 
     def end_of(self, resetlogs_id: int) -> int | None:
         """Return the SCN from which an incarnation's redo is orphaned; None for the current one."""

@@ -7,7 +7,8 @@ the record of known threads makes it visible.
 
 The error must not disappear at the next start. The checkpoint and the ledger have passed a late
 transaction, so a restart would skip it without a message. So the record also contains the late
-transaction, and no run starts until an operator has corrected the target.
+transaction of each target, and nothing is decoded for the target until an operator has corrected it
+and has removed the file.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class KnownThreads:
         self._path = path
         self._changing = threading.Lock()
         self.known: frozenset[int] = frozenset()
-        self._late = ""
+        self._late: dict[str, str] = {}
         if path is not None and path.exists():
             try:
                 document = json.loads(path.read_text("utf-8"))
                 self._check_version(int(document.get("version", 1)))
                 self.known = frozenset(map(int, document["threads"]))
-                self._late = str(document.get("late", ""))
+                self._late = {str(k): str(v) for k, v in document.get("late", {}).items()}
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise OlrPgError(
                     Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
@@ -82,11 +83,11 @@ class KnownThreads:
     def forget(self) -> None:
         """Forget all threads, because the source is read again from its oldest log."""
         with self._changing:
-            if self.known or self._late:
-                self._keep(frozenset(), "")
+            if self.known:
+                self._keep(frozenset(), self._late)
 
-    def note_late(self, error: OlrPgError) -> None:
-        """Record that a transaction was read too late, so that the targets lack it.
+    def note_late(self, targets: Iterable[str], error: OlrPgError) -> None:
+        """Record that a transaction was read too late, so that these targets lack it.
 
         Args:
             error: error 2014, with the transaction.
@@ -94,26 +95,27 @@ class KnownThreads:
         Raises:
             OlrPgError: 1092, the file cannot be written.
         """
+        found = f"{error.detail} [{format_place(error.where)}]"
         with self._changing:
-            self._keep(self.known, self._late or f"{error.detail} [{format_place(error.where)}]")
+            self._keep(self.known, {**dict.fromkeys(targets, found), **self._late})
 
-    def check_late(self) -> None:
-        """Check that no earlier run has read a transaction too late.
+    def check_late(self, target: str) -> None:
+        """Check that no earlier run has read a transaction of a target too late.
 
         Raises:
             OlrPgError: 2014, one has.
         """
-        if self._late:
+        found = self._late.get(target)
+        if found is not None:
             raise OlrPgError(
                 Code.REDO_TOO_LATE,
-                f"an earlier run has ended with this error, and the target lacks changes:"
-                f" {self._late}",
+                f"an earlier run has ended with this error, and the target lacks changes: {found}",
                 action="load the tables again, or correct them with `olr-pg verify` and `olr-pg"
                 " repair`. Then remove the file that is named above, and start",
                 path=None if self._path is None else str(self._path),
             )
 
-    def _keep(self, known: frozenset[int], late: str) -> None:
+    def _keep(self, known: frozenset[int], late: dict[str, str]) -> None:
         if self._path is not None:
             document: dict[str, object] = {"version": VERSION, "threads": sorted(known)}
             if late:

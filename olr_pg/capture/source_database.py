@@ -263,7 +263,8 @@ class OfflineDatabase:
         for log in logs:
             check_origin(log, self.database)
         lineage.follow_logs(seen | self._incarnations)
-        self._incarnations |= seen
+        assert lineage.ancestry is not None  # `follow_logs` has set it
+        self._incarnations = {(one, scn) for one, scn in lineage.ancestry.line}
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`; the pause is longer if a scan takes long.

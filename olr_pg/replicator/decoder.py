@@ -115,6 +115,7 @@ class Decoder:
                 it; 2014 an earlier run has read a transaction too late; 2xxx the logs cannot be
                 used.
         """
+        self.threads.check_late(feed.delivery.name)
         if self.recovery is not None:
             point = self.recovery.enter(feed.delivery.name, image, feed.need)
             if point is not None:
@@ -131,7 +132,6 @@ class Decoder:
                 self.logs.remove_reader(feed)
         if feed.start_scn == 0:
             self.threads.forget()
-        self.threads.check_late()
         snapshot = feed.chosen.snapshot
         with self._lock:
             known, self._snapshot = self._snapshot, snapshot

@@ -400,7 +400,8 @@ class DecodingRun:
             yield from merged
         except OlrPgError as error:
             if error.code == Code.REDO_TOO_LATE:
-                self._parts.threads.note_late(error)
+                names = [feed.delivery.name for feed in self.feeds]
+                self._parts.threads.note_late(names, error)
             raise
 
     def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:

@@ -402,6 +402,18 @@ def test_orphans_among_copied_logs_are_not_read(rac: Rac, tmp_path: Path) -> Non
     assert copied.read() == (expected, scn, None)
 
 
+def test_orphans_are_not_read_when_the_logs_of_their_successor_are_gone(
+    rac: Rac, tmp_path: Path
+) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.reopen()
+    _, scn, failure = copied.read()
+    assert failure is None
+    next(copied.logs.glob(f"*_{NEW}.arc")).unlink()
+    copied.orphans()
+    assert copied.read(scn) == ([], scn, None)
+
+
 @pytest.mark.parametrize("begun_before", [False, True])
 @pytest.mark.parametrize("orphans", [False, True])
 def test_the_last_log_before_a_resetlogs_is_missed(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.redo_threads import KnownThreads
 from olr_pg.errors import OlrPgError
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
@@ -83,11 +83,17 @@ def test_a_restart_does_not_skip_what_came_too_late(rac: Rac, tmp_path: Path) ->
         assert caught.value.code == 2014
         assert first.detail in caught.value.detail
         assert caught.value.where["path"] == str(threads)
-    # From the oldest log on, with all threads in place, nothing is late.
+    # Another target has its own positions.
+    other = KnownThreads(threads)
+    other.check_late("other")
+    other.forget()
+    # The target was emptied. From the oldest log on, with all threads in place, nothing is late.
+    with pytest.raises(OlrPgError), Reader(source, threads_file=threads):
+        pass
+    threads.unlink()
     with Reader(source, once=True, threads_file=threads) as reader:
         reader.drain()
         assert reader.take() == rac.truth
-    assert "late" not in json.loads(threads.read_bytes())
 
 
 @pytest.mark.parametrize("followed", [True, False])
