@@ -220,7 +220,7 @@ def _reason(
 ) -> str:
     """Return the reason why a start may need a log; empty if it does not need the log."""
     if log.next_scn > scn:
-        return _of(lowest, f"starts at SCN {scn}: {lowest.why}")
+        return _of(lowest, f"a start begins at SCN {scn}: {lowest.why}")
     if log.position >= last.get(log.thread, log.position):
         return "the last log of its thread before the start; it proves that no log is missing"
     if any(one.resetlogs_id < log.resetlogs_id and one.next_scn > scn for one in logs):
@@ -241,4 +241,4 @@ def _last_before(logs: Sequence[KnownLog], scn: int) -> dict[int, tuple[int, int
 
 
 def _of(position: Position, words: str) -> str:
-    return f"target {position.target} {words}" if position.target else words
+    return f"target {position.target}: {words}" if position.target else words

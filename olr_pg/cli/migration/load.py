@@ -272,8 +272,8 @@ def _print_structure(parts: Sequence[StructurePart]) -> None:
         if part.definition:
             print_line(f"    {part.definition}")
     print_line(
-        "initial-load does not create column defaults, check constraints, identity"
-        " columns, virtual columns, triggers and views. The list above names them,"
-        " except triggers and views. `olr-pg schema apply` creates those that PostgreSQL"
+        "initial-load does not create column defaults, check constraints, identity columns and"
+        " virtual columns, but lists them above if the source has them. It neither creates nor"
+        " lists triggers and views. `olr-pg schema apply` creates all of these that PostgreSQL"
         " accepts."
     )

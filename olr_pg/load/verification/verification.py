@@ -89,6 +89,12 @@ WHERE subscription = %s AND source_table = %s AND finished_at IS NULL
 _COMPLETE: Final = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
 
+_LATER_SCN: Final = "omit --at-scn, or name an SCN that is not below the SCN of the target"
+_LATER_FILES: Final = (
+    "export the rows of the source as of an SCN that is not below the SCN of the target, and name"
+    " their directory: `olr-pg verify --tables DIR`"
+)
+
 MISSING: Final = "missing"
 EXTRA: Final = "extra"
 DIFFERENT: Final = "different"
@@ -380,6 +386,7 @@ def _plan(
             Code.NOT_COMPARABLE_AT_SCN,
             f"the target contains commit SCN {applied_scn}, but the table data are as of"
             f" SCN {source.scn}",
+            action=_LATER_FILES if source.data.as_of is None else _LATER_SCN,
             table=name,
         )
     part = None if within is None else within.part

@@ -109,6 +109,7 @@ def test_a_table_that_is_ahead_of_the_data_is_not_compared(project: Project) -> 
     with pytest.raises(OlrPgError) as caught:
         project.verify()
     assert caught.value.code == 5111
+    assert "olr-pg verify --tables DIR" in caught.value.action
     last = project.source.transactions[-1].commit_scn
     project.tables = project.source.write_tables(project.folder / "final", last)
     assert all(one.identical for one in project.verify())
