@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import urllib.request
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.appliance.forked_appliance import at_work
 from tests.replicator.test_outages import await_status, is_caught_up, running
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 from tests.simulation.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 WAIT_SECONDS = 120.0
 BOUNDS = {"shutdown-seconds": 3, "drain-seconds": 1}
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-
-
-@contextmanager
-def at_work(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The appliance; whoever uses it ends it."""
-    command = [sys.executable, "-m", "olr_pg", "run", "--config", str(config)]
-    # Python leaves SIGINT ignored where its parent did, as shells do for background jobs.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with log.open("ab") as lines:
-            process = subprocess.Popen(command, stderr=lines, stdout=subprocess.DEVNULL)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.timeout(600)

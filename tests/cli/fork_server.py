@@ -135,7 +135,8 @@ def become(order: dict[str, Any]) -> NoReturn:
     sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for good
     os.dup2(sys.stdin.fileno(), 0)
     for stream, file in enumerate(order["files"], 1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), stream)
+        # A log may have lines of an earlier process.
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["olr-pg", *order["arguments"]]
     from olr_pg.cli.entry import run

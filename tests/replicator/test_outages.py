@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +16,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.postgres.embedded import start_embedded
+from tests.appliance.forked_appliance import ForkedAppliance, at_work
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 
 if TYPE_CHECKING:
@@ -27,30 +26,15 @@ WAIT_SECONDS = 240.0
 
 
 @contextmanager
-def running(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [
-        sys.executable,
-        "-m",
-        "olr_pg",
-        "run",
-        "--config",
-        str(config),
-        "--log-format",
-        "json",
-    ]
-    with log.open("ab") as lines:
-        process = subprocess.Popen(command, stderr=lines, stdout=subprocess.DEVNULL)
-    try:
+def running(config: Path, log: Path) -> Iterator[ForkedAppliance]:
+    with at_work(config, log, "--log-format", "json") as process:
         yield process
         process.send_signal(signal.SIGTERM)
         assert process.wait(WAIT_SECONDS) == 128 + signal.SIGTERM
-    finally:
-        process.kill()
-        process.wait()
 
 
 def await_status(
-    config: Path, process: subprocess.Popen[bytes], wanted: Callable[[dict[str, Any]], object]
+    config: Path, process: ForkedAppliance, wanted: Callable[[dict[str, Any]], object]
 ) -> dict[str, Any]:
     """The first status that is as wanted."""
     loaded, deadline = load_config(config), time.monotonic() + WAIT_SECONDS
