@@ -120,10 +120,13 @@ class StreamApplier:
         return partial(_progress, self, waiting, pending)
 
     def forget(self) -> None:
-        """Discard the positions of the tables after a lost connection, because PostgreSQL may have
-        crashed and lost the last commits.
+        """Discard the positions and plans of the tables after a lost connection.
+
+        PostgreSQL may have crashed. Then it has lost the last commits, and emptied UNLOGGED tables,
+        which is detected when a new plan is made (`target.crash_watch`).
         """
         self._reached = {}
+        self._writers.clear()
 
     def prepare(self, selection: Selection) -> Prepared | None:
         """Return None: no statements are prepared before `apply`."""

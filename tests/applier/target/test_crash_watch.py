@@ -7,11 +7,15 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from olr_pg.applier.batches.replay import replay
-from olr_pg.applier.settings import UnloggedPolicy
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.settings import Consistency, UnloggedPolicy
+from olr_pg.applier.target.connection import KeptConnection, connect
+from olr_pg.applier.target.crash_watch import watched
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -124,6 +128,30 @@ def test_an_orderly_restart_empties_nothing(
     r.apply(_TABLES, **_ACCEPT)
     assert _counts(r) == [2, 3, 2]
     assert _stopped(r) == {}
+
+
+def test_a_stream_writes_nothing_to_a_table_that_a_crash_emptied(
+    replication: Replication, cluster: EmbeddedPostgres
+) -> None:
+    """Its connection was idle, and another statement than those of a batch finds it lost."""
+    r = replication
+    r.transaction(r.insert({"ID": 2}, "U"))
+    settings = r.settings(consistency=Consistency.TRANSACTION, **_ACCEPT)
+    applier = StreamApplier(settings, {})
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    subscription = settings.subscription
+    kept = KeptConnection(r.target, applier.forget, watched(subscription, lambda _: None))
+    kept.use(lambda connection: applier.apply(connection, r.selection(0, 1)))
+    _crash(cluster)
+    with pytest.raises(psycopg.OperationalError):
+        kept.use(applier.settle)
+    with pytest.raises(OlrPgError) as caught:
+        kept.use(lambda connection: applier.apply(connection, r.selection(1, 2)))
+    kept.close()
+    assert caught.value.code == 5145
+    assert "OLR-05041" in caught.value.detail
+    assert r.rows("SELECT id FROM s.u") == []
 
 
 def test_a_crash_while_it_runs(replication: Replication, cluster: EmbeddedPostgres) -> None:
