@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.config.names import TableName, table_list_query
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
@@ -86,15 +86,22 @@ def read_table_changes(path: Path) -> TableChanges:
     """Read the changes from the file; if there is no file, return no changes.
 
     Raises:
-        OlrPgError: 8015 the file cannot be read or has another format, 4035 a newer version of
-            olr_pg wrote it.
+        OlrPgError: 1092 the file cannot be read, 8015 it has another format, 4035 a newer version
+            of olr_pg wrote it.
     """
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return TableChanges()
     except OSError as error:
-        raise _unusable(path, plain_reason(error), _ROOM) from error
+        # Every command reads this file, also `status`, so the error does not speak of a change.
+        raise OlrPgError(
+            Code.DATA_DIRECTORY_UNUSABLE,
+            system_reason(error),
+            action="run the command as the user of the appliance or as root, because other users"
+            " cannot read the files in `context.data`",
+            file=str(path),
+        ) from error
     check_version(data, VERSION, path)
     try:
         document: dict[str, Any] = json.loads(data)
@@ -116,4 +123,4 @@ def write_changes(path: Path, changes: TableChanges) -> None:
     try:
         replace_file(path, json.dumps(document).encode() + b"\n")
     except OSError as error:
-        raise _unusable(path, plain_reason(error), _ROOM) from error
+        raise _unusable(path, system_reason(error), _ROOM) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from pathlib import Path
@@ -101,3 +102,16 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         write_changes(tmp_path / "none" / "tables.json", TableChanges())
     assert caught.value.code == 8015
     assert "its disk has free space" in caught.value.action
+
+
+def test_another_user_is_told_who_may_read_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", unreadable)
+    with pytest.raises(OlrPgError) as caught:
+        read_table_changes(tmp_path / "tables.json")
+    assert (caught.value.code, caught.value.detail) == (1092, "Permission denied")
+    assert caught.value.action.startswith("run the command as the user of the appliance")
