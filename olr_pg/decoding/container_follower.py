@@ -355,6 +355,7 @@ class ContainerFollower:
         root = self._roots.get(obj, obj)
         is_known = self._named.get(before.full_name) == root
         if is_known:
+            self._new_tables.see_leaving(obj)
             self._tell(obj, transaction, leaving, table)
             self._gone[before.full_name] = root, None, NOTHING
         number = self._named.get(after.full_name)

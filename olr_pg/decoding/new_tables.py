@@ -170,6 +170,15 @@ class NewTables:
             named = _Named(after.owner, after.name, scn, after.obstacle, after if is_made else None)
             self._add(obj, named)
 
+    def see_leaving(self, obj: int) -> None:
+        """Record that the table `obj` gets another name. If it is dropped later, this ends the
+        history of its new name: the history of its old name is still needed, because it contains
+        the rows that the table had when it was renamed.
+        """
+        named = self._found.pop(obj, None)
+        if named is not None:
+            self._found[named.owner, named.name] = named
+
     def see_again(self, table: Table, first: Table | None, scn: int, *, is_empty: bool) -> None:
         """Record that a table was created under the name of an earlier new table, which `take` did
         not accept, or was not asked for, before it was dropped or renamed.
@@ -186,14 +195,18 @@ class NewTables:
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
         """Record that a table, which may be replicated under its old name, was renamed to a name
-        that no table had before.
+        that no replicated table has had.
 
         Args:
-            table: the table with its new name and the number of this name.
+            table: the first table that had the new name, with the number of this name.
         """
         was = before.owner, before.name
         named = _Named(table.owner, table.name, scn, table.obstacle, table, was)
-        self._add((table.owner, table.name), named)
+        key = table.owner, table.name
+        earlier = self._found.get(key)
+        if earlier is None or earlier.made is None:
+            self._found[key] = named
+        self._report(named)
 
     def see_statement(self, statement: Statement, scn: int) -> None:
         """Record a DDL statement that committed at `scn`. Call this only if rows of SYS tables are

@@ -142,3 +142,21 @@ def test_a_table_under_the_name_of_one_that_was_never_taken_begins_the_history()
         tables.see_again(replace(second, obj=10), first, 103, is_empty=False)
     assert len(taken) == 1
     assert [entry["scn"] for entry in logs] == [103]
+
+
+def test_a_dropped_table_was_needed_under_the_name_that_it_had_before_a_rename() -> None:
+    """Its rows are those of the new name, which a later table may continue."""
+    taken = list[tuple[str, int, bool]]()
+
+    def take(made: Table, begin: Begin) -> bool:
+        taken.append((made.name, *begin))
+        return True
+
+    tables = NewTables(take)
+    tables.see(7, None, table("T"), 100, [made_by("CREATE TABLE t (id NUMBER)")])
+    tables.see_leaving(7)
+    tables.see_renamed(table("T"), table("U"), 101)
+    tables.see(7, table("U"), None, 102)
+    tables.see_renamed(table("V"), table("T"), 103)  # another table has the name then
+    tables.watch_for(lambda owner, _: owner == "APP")
+    assert taken == [("T", 100, False), ("U", 101, True)]
