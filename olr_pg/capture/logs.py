@@ -27,7 +27,7 @@ from olr_pg.capture.online_copies import (
     open_current,
     up_to_current,
 )
-from olr_pg.capture.readers import read_blocks, read_header, same_content
+from olr_pg.capture.readers import first_hole, read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -123,6 +123,17 @@ def open_log(path: str) -> ArchivedLog:
             "its last block was never written",
             file=path,
             block=log.blocks - 1,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    # A copy tool that writes several parts at the same time leaves holes elsewhere.
+    hole = first_hole(log)
+    if hole is not None:
+        raise OlrPgError(
+            Code.LOG_TRUNCATED,
+            "a part of it was never written",
+            file=path,
+            block=hole // header.block_size,
             thread=header.thread,
             sequence=header.sequence,
         )

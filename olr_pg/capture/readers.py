@@ -216,6 +216,25 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
     return np.frombuffer(data, np.uint8)
 
 
+def first_hole(log: ArchivedLog) -> int | None:
+    """Return the offset of the first hole in the used blocks of a log; None if there is none, or if
+    the file system does not show holes.
+
+    A hole is a range that was never written, and consists of zeros. No used block does.
+
+    Raises:
+        OlrPgError: 2002, the file was deleted or cannot be read.
+    """
+    if is_by_ranges(log.path):
+        return None
+    with _open(log.path) as handle:
+        try:
+            at = os.lseek(handle, 0, os.SEEK_HOLE)
+        except OSError:
+            return None
+    return at if at < log.used_bytes else None
+
+
 def check_blocks(log: ArchivedLog) -> None:
     """Check that every used block is undamaged and belongs to the log; read the whole file.
 

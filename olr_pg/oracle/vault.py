@@ -87,6 +87,7 @@ class LogVault:
             if transport is None:  # a transport continues unfinished copies
                 for unfinished in self._named(_UNFINISHED):
                     unfinished.unlink()
+            self._device = self._directory.stat().st_dev
         except OSError as error:
             raise self._unusable(error) from error
 
@@ -114,6 +115,7 @@ class LogVault:
                 progress; any error of `open_listed`; 2005, every copy is damaged.
         """
         first = copies[0]
+        self._check_mount()
         path = self._directory / f"{_NAME.format(log=first)}{_COPY}"
         if os.path.lexists(path):
             kept = self._opened(path, first)
@@ -124,6 +126,29 @@ class LogVault:
         else:
             self._keep_brought(self._fetching, first, path)
         return open_log(str(path))
+
+    def _check_mount(self) -> None:
+        """Check that the vault's file system is still mounted.
+
+        Without its file system, the directory would be an empty one of the file system below.
+        Copies that are written there would be hidden later, but count as safe copies until then.
+
+        Raises:
+            OlrPgError: 7030, the directory is empty, and is on another file system than before.
+        """
+        try:
+            device = self._directory.stat().st_dev
+        except OSError as error:
+            raise self._unusable(error) from error
+        if device != self._device and not self._named(_COPY):
+            raise OlrPgError(
+                Code.VAULT_UNUSABLE,
+                "the directory is empty, and earlier it was on another file system",
+                action="mount the file system of the vault again. If you moved the vault to a new"
+                " file system, start olr_pg again",
+                path=str(self._directory),
+            )
+        self._device = device
 
     def _opened(self, path: Path, listed: ListedLog | None = None) -> ArchivedLog | None:
         """Open a copy. If it is damaged, or not the listed log, log a warning once and return

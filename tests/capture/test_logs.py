@@ -159,6 +159,26 @@ def test_a_copy_that_has_its_size_but_not_its_end(logs: RealLogs) -> None:
     assert (error.code, error.where["block"]) == (2004, whole.blocks - 1)
 
 
+def test_a_copy_whose_middle_is_not_there_yet(logs: RealLogs) -> None:
+    """As a tool makes it that copies several parts at the same time."""
+    path = Path(logs.put("15", b""))
+    begin, size = 32 * 1024, len(logs.first)
+    parts = {0: logs.first[:begin], size // 2: logs.first[size // 2 :]}
+    with path.open("r+b") as file:
+        file.truncate(size)
+        for at, part in parts.items():
+            file.seek(at)
+            file.write(part)
+        if os.lseek(file.fileno(), 0, os.SEEK_HOLE) >= size:
+            pytest.skip("the file system shows no holes")
+    places = LogPlaces([str(logs.folder)])
+    (problem,) = places.scan().unusable
+    assert (problem.code, problem.detail) == (2004, "a part of it was never written")
+    with path.open("r+b") as file:
+        file.write(logs.first)
+    assert (len(places.scan().logs), places.scan().unusable) == (1, ())
+
+
 def test_space_behind_the_last_block_in_use_is_tolerated(logs: RealLogs) -> None:
     log = open_log(logs.put("x", logs.second + bytes(3 * BLOCK)))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,33 @@ def test_a_copy_that_was_damaged_later_is_replaced_and_hides_no_other(
         assert [Path(log.path) for log in scan.logs] == []  # they wait for the first
         copies[0].write_bytes(good)
         assert [Path(log.path) for log in database.scan(0, 0).logs] == copies
+
+
+def test_a_vault_whose_mount_is_gone_gets_no_copies(live: LiveSource, tmp_path: Path) -> None:
+    """They would be hidden by the mount later, although the originals may be deleted."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system")
+    vault, bare = tmp_path / "vault", tmp_path / "bare"
+    mounted = Path(tempfile.mkdtemp(dir=memory))
+    bare.mkdir()
+    vault.symlink_to(mounted)
+    try:
+        live.archive()
+        with live.database(vault=vault) as database:
+            assert len(database.scan(0, 0).logs) == 1
+            vault.unlink()
+            vault.symlink_to(bare)
+            live.archive()
+            scan = database.scan(0, 0)
+            assert {error.code for error in scan.unusable} == {Code.VAULT_UNUSABLE}
+            assert list(bare.iterdir()) == []
+            vault.unlink()
+            vault.symlink_to(mounted)
+            scan = database.scan(0, 0)
+            assert (len(scan.logs), scan.unusable) == (2, ())
+    finally:
+        shutil.rmtree(mounted)
 
 
 def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import paramiko
+from paramiko.hostkeys import InvalidHostKey
 
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import open_plain
@@ -99,10 +100,12 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float)
     """Connect; `seconds` limits each step of the connection."""
     # Reject hosts whose key is unknown: another host could pretend to be Oracle's host.
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    if section.known_hosts is None:
-        client.load_system_host_keys()
-    else:
-        client.load_system_host_keys(str(section.known_hosts))
+    path = None if section.known_hosts is None else str(section.known_hosts)
+    try:
+        client.load_system_host_keys(path)
+    except (ValueError, InvalidHostKey) as error:
+        # The library skips lines that it cannot parse, but not those with a part of a key.
+        raise paramiko.SSHException(f"a key in {path or 'known_hosts'} is damaged") from error
     password = None if section.password is None else section.password.get_secret_value()
     client.connect(
         section.host,
