@@ -8,7 +8,7 @@ progress bars.
 from __future__ import annotations
 
 import importlib.metadata
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,8 @@ from olr_pg.appliance.status_observer import process_status
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.config.model import MIB
 from olr_pg.config.tls import server_context
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.disk_room import tells_of_full_disk
 from olr_pg.load.load_watch import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
@@ -65,7 +66,8 @@ def load_page(
         The page; None if an appliance serves a page already, or if no page is configured.
 
     Raises:
-        OlrPgError: 4009, 4010, 4030, the page cannot be served.
+        OlrPgError: 4009, 4010, 4030 the page cannot be served, 1092 or 1160 its address cannot be
+            written to `context.data`.
     """
     settings, announcement = config.status, Path(config.context.data) / FILE_NAME
     if not settings.enabled or config.apply is None or is_served(config):
@@ -82,7 +84,14 @@ def load_page(
         announcement=announcement,
     )
     looking = Periodic("olr-load-page", LOOK_SECONDS, loading.look, at_once=True)
-    with service, looking:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(service)
+        except OSError as error:  # the address cannot be written to `context.data`
+            is_full = tells_of_full_disk(error)
+            code = Code.DATA_DISK_FULL if is_full else Code.DATA_DIRECTORY_UNUSABLE
+            raise OlrPgError(code, system_reason(error), path=str(announcement.parent)) from error
+        stack.enter_context(looking)
         yield service
 
 

@@ -196,7 +196,11 @@ class StatusService:
         self._thread.start()
         if self._announcement is not None:
             document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
-            replace_file(self._announcement, json.dumps(document).encode() + b"\n")
+            try:
+                replace_file(self._announcement, json.dumps(document).encode() + b"\n")
+            except OSError:
+                self.stop()
+                raise
         _log.info("status page", url=self.url)
 
     def stop(self) -> None:

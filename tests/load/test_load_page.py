@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -15,9 +16,11 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.config.reading import parse_config
 from olr_pg.dictionary.model import Database
+from olr_pg.errors import OlrPgError
 from olr_pg.load import load_page as page_module
 from olr_pg.load.load_page import load_page
 from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.monitor.service import FILE_NAME
 
 TARGETS = {"S.T": ("s", "t")}
 
@@ -35,6 +38,21 @@ def config_of(folder: Path, database: str, **status: Any) -> Any:
 def one_table(rows: int) -> Any:
     table = SimpleNamespace(full_name="S.T")
     return [SimpleNamespace(table=table, data=SimpleNamespace(rows=rows))]
+
+
+def test_an_address_that_cannot_be_written_is_no_defect(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    (tmp_path / f"{FILE_NAME}.new").mkdir()
+    config = config_of(tmp_path, postgres_database)
+    with (
+        pytest.raises(OlrPgError) as caught,
+        load_page(config, postgres_database, Database("FREE"), TARGETS, one_table(40)),
+    ):
+        pass
+    assert caught.value.code == 1092
+    assert caught.value.where == {"path": str(tmp_path)}
+    assert not [one for one in threading.enumerate() if one.name == "olr-status"]
 
 
 def test_it_shows_what_is_in(
