@@ -53,9 +53,7 @@ def canonical_type(column: TargetColumn) -> int:
 def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
     """Convert values from PostgreSQL's binary form to the canonical form."""
     if column.base_oid == PgKind.BPCHAR:
-        return strip_blanks(
-            values if values.data.flags.writeable else values._replace(data=values.data.copy())
-        )
+        return strip_blanks(ValueColumn(*values))  # read-only, as everywhere
     if column.base_oid == PgKind.JSONB:
         return per_distinct(values, canonical_json)
     return _infinities(values) if column.base_oid == PgKind.NUMERIC else values

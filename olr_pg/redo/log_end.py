@@ -161,7 +161,8 @@ def _group_end(
 def _highest_scn(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> int | None:
     """Return the highest SCN of the records of a group; None if they do not fit its blocks."""
     size = header.block_size
-    payload = np.ascontiguousarray(data.reshape(-1, size)[:, BLOCK_HEADER:]).reshape(-1)
+    # Always a copy: for an array that cannot be written to, the kernel would be compiled again.
+    payload = data.reshape(-1, size)[:, BLOCK_HEADER:].flatten()
     blocks, most = data.size // size, payload.size // RECORD_HEADER + 1
     chunks = LwnColumns(*(np.empty(blocks, np.int64) for _ in LwnColumns._fields))
     scn = np.empty(most, np.int64)
