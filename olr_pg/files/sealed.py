@@ -367,13 +367,17 @@ class SealedReader:
         self.close()
 
 
+SEALING: Final = ".sealing"
+"""The name of an unfinished encrypted form is that of its file after a dot and before this."""
+
+
 def seal_file(path: Path) -> None:
     """Replace an unencrypted file by its encrypted form, atomically and durably.
 
     Raises:
         OSError: the file cannot be read or replaced.
     """
-    new = path.with_name(f".{path.name}.sealing")
+    new = path.with_name(f".{path.name}{SEALING}")
     with path.open("rb") as plain, row_file(new, durable=True) as sealed:
         while piece := plain.read(FRAME_BYTES):
             sealed.write(piece)

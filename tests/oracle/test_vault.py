@@ -23,7 +23,8 @@ def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
 ) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
-    (vault / "1_1_1_1.copying").write_bytes(b"left over")
+    for name in ("1_1_1_1.copying", ".1_1_1_1.copying.sealing"):
+        (vault / name).write_bytes(b"left over")
     path = live.archive()
     with live.database(vault=vault) as database:
         (log,) = database.scan(0, 0).logs
