@@ -248,12 +248,13 @@ class Merger:
     @property
     def has_unsaved(self) -> bool:
         """True if the merger waits for redo and `open_state` does not contain the reason. There are
-        three reasons: another redo thread may still contain the begin of a transaction that was
-        rolled back; another transaction has taken the slot of a transaction whose end was not read;
+        three reasons: another redo thread may still contain the begin of a transaction that has
+        ended; another transaction has taken the slot of a transaction whose end was not read;
         or the children of a parallel commit have not committed yet.
         """
         assembler = self._assembler
-        return bool(assembler.unbegun_rollbacks or assembler.unseen_ends or self._parallel)
+        unbegun = assembler.unbegun_rollbacks or assembler.unbegun_commits
+        return bool(unbegun or assembler.unseen_ends or self._parallel)
 
     def open_scn(self) -> int:
         """Return the lowest begin SCN of all transactions that are not released yet, decoded or
@@ -389,9 +390,12 @@ class Merger:
 
     def _forget(self) -> None:
         """Give up transactions whose begin or end is missing, if all threads were read past the SCN
-        at which it could have been.
+        at which it could have been. Finish transactions whose commit was read before their begin.
         """
         self._assembler.forget_rollbacks(self.watermark)
+        if self._assembler.unbegun_commits:
+            self._finish(self._assembler.finish_commits(self.watermark))
+            self._count()
         if self._assembler.unseen_ends:
             self._finish(self._assembler.tell_unseen_ends(self.watermark))
             self._count()

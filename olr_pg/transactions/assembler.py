@@ -97,6 +97,10 @@ class Assembler:
             with the SCN of the ROLLBACK. The reason: if an Oracle instance dies, a surviving
             instance rolls back the open transactions in its own redo thread. `forget_rollbacks`
             removes those whose BEGIN can no longer follow.
+        unbegun_commits: transactions whose COMMIT was read before their BEGIN: slot and XID, with
+            the events of the COMMIT. The reason: if an Oracle instance dies after a distributed
+            transaction was prepared, a surviving instance commits the transaction in its own redo
+            thread. `finish_commits` ends them.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class Assembler:
         self.table_rows = np.zeros((len(tables), 3), np.int64)
         self.large: list[LargeTransaction] = []
         self.unbegun_rollbacks: dict[tuple[int, int], int] = {}
+        self.unbegun_commits: dict[tuple[int, int], ChangeBatch] = {}
         self.unseen_ends = UnseenEnds()
         self._told: list[ChangeBatch] = []
 
@@ -194,6 +199,33 @@ class Assembler:
         """
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
+
+    def finish_commits(self, scn: int) -> Finished | None:
+        """Finish the transactions in `unbegun_commits` that committed before `scn`, and forget
+        those whose BEGIN can no longer follow. All redo before `scn` must have been fed.
+
+        Returns:
+            The finished transactions, None if there are none.
+        """
+        passed = [one for one, end in self.unbegun_commits.items() if end.events.scn[-1] < scn]
+        found: list[ChangeBatch] = []
+        for key, xid in passed:
+            end = self.unbegun_commits.pop((key, xid))
+            transaction = self.unseen_ends.pop(key, xid)
+            if transaction is None:
+                transaction = self._open.get(key)
+                if transaction is None or transaction.xid != xid:
+                    continue
+                del self._open[key]
+            self.account.unbegun -= 1
+            transaction.chunks.append(end)
+            found.extend(transaction.chunks.batches)
+        if not found:
+            return None
+        batch = concatenate(found, self._storage.allocate)
+        instances = delimit(batch.events)
+        ended = (instances.begin >= 0) & (instances.end >= 0)
+        return self._finish(batch, instances, np.flatnonzero(ended))
 
     def note_whole(self, whole: TransactionColumns) -> None:
         """Remove open transactions from slots that have been used again. `whole` contains
@@ -368,6 +400,7 @@ class Assembler:
         other._ended_unbegun = list(self._ended_unbegun)
         other._unowned.waiting = self._unowned.waiting.copy()
         other.unbegun_rollbacks = dict(self.unbegun_rollbacks)
+        other.unbegun_commits = dict(self.unbegun_commits)
         other.unseen_ends = self.unseen_ends.copy()
         return other
 
@@ -448,6 +481,10 @@ class Assembler:
             if end >= 0 and batch.events.kind[end] == EventKind.ROLLBACK:
                 self.unbegun_rollbacks[key, xid] = int(batch.events.scn[end])
             else:
+                # The instance that only commits has no changes. Otherwise the transaction began
+                # before the redo that is read.
+                if end >= 0 and not count_changes(chunk.events):
+                    self.unbegun_commits[key, xid] = chunk
                 self._note_stranger([chunk])
             return None
         waiting = waiting or OpenTransaction(con_id, xid, None)

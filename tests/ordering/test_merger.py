@@ -51,10 +51,11 @@ def write(
     return open_log(str(path))
 
 
-def write_logs(folder: Path, *, rows: int, more: bool = False) -> Logs:
+def write_logs(folder: Path, *, rows: int, more: bool = False, is_prepared: bool = False) -> Logs:
     """The dead instance commits a row, then inserts `rows` that stay open, and dies.
 
     Args:
+        is_prepared: they belong to a distributed transaction, which the survivor commits.
         more: the survivor's log begins with a transaction that stays open.
     """
     dead = LobRedo()
@@ -68,9 +69,10 @@ def write_logs(folder: Path, *, rows: int, more: bool = False) -> Logs:
         own.begin()
         own.insert(Decimal(100), None, None)
     surviving = LobRedo(records=own.records, scn=ROLLBACK_SCN, sequence=dead.sequence)
-    for slot, record in reversed(done):
-        surviving.undo_insert(slot, record)
-    surviving.end(rollback=True)
+    if not is_prepared:
+        for slot, record in reversed(done):
+            surviving.undo_insert(slot, record)
+    surviving.end(rollback=not is_prepared)
     return Logs(
         write(dead, folder / "dead.arc", DEAD, 1000, DEAD_ENDS),
         write(surviving, folder / "surviving.arc", SURVIVING, 900, SURVIVING_ENDS),
@@ -104,6 +106,26 @@ def test_it_is_rolled_back_whichever_log_comes_first(
     account = merger.accounting()
     assert (account.account.rolled_back, account.account.unbegun) == (1, 0)
     assert account.account.rows == 1
+
+
+@pytest.mark.parametrize("split_blocks", [1, 1000])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_a_survivor_commits_is_delivered_whichever_log_comes_first(
+    tmp_path: Path, order: tuple[int, int], split_blocks: int
+) -> None:
+    logs = write_logs(tmp_path, rows=5, is_prepared=True)
+    merger = new_merger()
+    left = sum(feed(merger, logs[number], split_blocks) for number in order)
+    if order == (1, 0):
+        assert merger.left_scn <= ROLLBACK_SCN
+        assert merger.has_unsaved
+    left += sum(map(len, merger.close_thread(DEAD)))
+    assert left == 2
+    assert merger.open_transactions == []
+    assert not merger.has_unsaved
+    account = merger.accounting()
+    assert (account.account.rolled_back, account.account.unbegun) == (0, 0)
+    assert (account.account.rows, account.changes_missing) == (6, 0)
 
 
 def test_a_rollback_whose_begin_was_never_read_is_forgotten(tmp_path: Path) -> None:
