@@ -404,11 +404,22 @@ class StepWriter:
     def _fill(self, name: str, default: sql.SQL) -> None:
         """Set the column to the default in each row. This is needed if an operator added the column
         before the step.
+
+        Raises:
+            OlrPgError: 5008, rows keep NULL.
         """
-        query = sql.SQL("UPDATE {} SET {} = {}").format(
-            self._target.identifier, sql.Identifier(name), default
-        )
-        self._connection.execute(query)
+        table, column = self._target.identifier, sql.Identifier(name)
+        self._connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, column, default))
+        has_nulls = sql.SQL(_HAS_NULLS).format(table, column)
+        if self._connection.execute(has_nulls).fetchone() == (True,):
+            raise OlrPgError(
+                Code.CHANGE_REFUSED,
+                f"the new column {name} has a default in Oracle, but rows keep NULL: a trigger"
+                " discards the updates",
+                action="disable the trigger, which `olr-pg doctor` names, then run"
+                " `olr-pg errors retry`",
+                table=self._table,
+            )
 
     def _default(self, column: Column, kind: PgType) -> sql.SQL | None:
         """Return the value that existing rows have in a new column, as SQL; None for NULL."""

@@ -363,6 +363,24 @@ def test_an_added_column_has_its_default_in_every_row_that_there_was(
         target.execute("INSERT INTO shop.t VALUES (2)")
 
 
+def test_a_default_that_a_trigger_keeps_out_of_the_rows_stops_the_table(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    target.execute(
+        "ALTER TABLE shop.t ADD COLUMN extra varchar(30);"
+        "CREATE FUNCTION shop.kept() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        "CREATE TRIGGER keeps BEFORE UPDATE ON shop.t FOR EACH ROW EXECUTE FUNCTION shop.kept();"
+        "ALTER TABLE shop.t ENABLE ALWAYS TRIGGER keeps"
+    )
+    extra = replace(EXTRA, added=AddedColumn(b"x"))
+    steps = (Step(DdlKind.ADD_COLUMN, None, extra),)
+    event = TRUNCATE._replace(
+        evolution=Evolution(steps), definition=replace(TABLE, columns=(ID, extra))
+    )
+    assert stops(target, settings, event).code == 5008
+    assert ledger_of(target) == (500, ["1.2.3"], True)
+
+
 @pytest.mark.parametrize(
     ("made", "left"),
     [
