@@ -215,7 +215,7 @@ def run_appliance(
             for part, checkpoint in zip(parts, checkpoints, strict=True)
         ]
         if created is not None:
-            created.targets = targets
+            created.targets, created.check_logs = targets, decoder.logs.check_from
         names = () if alone else tuple(target.name for target in targets)
         observed = [
             Parts(

@@ -56,6 +56,7 @@ class CreatedTables:
     Attributes:
         targets: the targets whose appliers restart for a new table; empty until the targets are
             created.
+        check_logs: raises an error if the oldest available log begins after an SCN.
 
     Raises:
         OlrPgError: 3075, the file cannot be read.
@@ -66,6 +67,7 @@ class CreatedTables:
         self._lock = threading.Lock()
         self._known = _read(path)
         self.targets: Sequence[RunningTarget] = ()
+        self.check_logs: Callable[[int], None] = _know_nothing
 
     @property
     def known(self) -> Mapping[str, Created]:
@@ -75,6 +77,9 @@ class CreatedTables:
 
     def take(self, table: Table, begin: Begin) -> bool:
         """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
+
+        A table whose DDL an earlier run has recorded is taken only if all redo since then is
+        available.
 
         Raises:
             OlrPgError: 3075, the table cannot be recorded.
@@ -86,6 +91,20 @@ class CreatedTables:
                 return before.obj == table.object_key
             # No transaction that commits after the statement was delivered to a target yet.
             start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
+            if not 0 < start_scn <= begin.scn:
+                # The redo of its begin was read before: its rows are in redo that is read again.
+                start_scn = 0
+                try:
+                    self.check_logs(begin.scn)
+                except OlrPgError as error:
+                    _log.warning(
+                        "the redo since the creation of a table is incomplete",
+                        table=name,
+                        scn=begin.scn,
+                        code=error.label,
+                        reason=error.detail,
+                    )
+                    return False
             # A renaming is the first event under the new name, and has the SCN of its commit: begin
             # one SCN earlier to include it.
             scn = begin.scn - begin.is_renamed
@@ -102,6 +121,10 @@ class CreatedTables:
         for target in self.targets:
             target.renew(target.config)
         return True
+
+
+def _know_nothing(_: int) -> None:
+    """Assume that all logs are available."""
 
 
 def _read(path: Path) -> dict[str, Created]:

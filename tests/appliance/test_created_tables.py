@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +13,7 @@ from olr_pg.applier.session.handover import Created
 from olr_pg.decoding.filters import NO_FILTERS
 from olr_pg.decoding.new_tables import Begin
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,20 @@ def test_a_table_is_noted_over_restarts_and_every_target_begins_anew(tmp_path: P
     assert [one.renewed for one in targets] == [[70], [60]]
     again = CreatedTables(tmp_path / FILE_NAME)
     assert again.known == {"APP.NEW": Created(100, 60, NEW.object_key)}
+
+
+def test_a_table_is_taken_later_only_if_all_logs_since_are_there(tmp_path: Path) -> None:
+    created = CreatedTables(tmp_path / FILE_NAME)
+    created.targets = cast("Any", [Target(150)])  # the run has read more than its begin
+    checked = list[int]()
+    created.check_logs = checked.append
+    assert created.take(NEW, Begin(100))
+    assert checked == [100]
+    assert created.known == {"APP.NEW": Created(100, 0, NEW.object_key)}
+    missing = OlrPgError(Code.LOG_MISSING, "the oldest log begins at SCN 120")
+    created.check_logs = Mock(side_effect=missing)
+    assert not created.take(replace(NEW, name="OTHER"), Begin(110))
+    assert created.known.keys() == {"APP.NEW"}
 
 
 def test_a_new_name_of_a_table_begins_before_the_rename(tmp_path: Path) -> None:
