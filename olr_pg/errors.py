@@ -1513,6 +1513,12 @@ class Code(IntEnum):
         " RESTART START WITH; before 18c: INCREMENT BY the distance, take a value,"
         " INCREMENT BY 1), then start the command again",
     )
+    OTHER_END_SCN = _Entry(
+        5135,
+        "the cut-over has begun with another end SCN",
+        "omit --final-scn to continue with that SCN. To begin again with yours, start `olr-pg"
+        " cutover --restart --final-scn SCN`",
+    )
     LEDGER_OF_LATER_RELEASE = _Entry(
         5140,
         "the applier's tables in the target are of a later release",

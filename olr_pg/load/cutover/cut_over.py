@@ -177,10 +177,12 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
 
     Raises:
         OlrPgError: 5004, 5121–5129 and errors of the steps; the step is then recorded as failed.
+            1090 or 5135, the options do not fit the source or the recorded steps.
     """
     if options.fallback and config.fallback is None:
         raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
     cutover = _Cutover(config, session, options)
+    cutover.check_end()
     for step in steps_of(fallback=options.fallback):
         known = cutover.known(step)
         if known is None or not known.is_over:
@@ -239,6 +241,19 @@ class _Cutover:
             WAY_BACK.name: self._begin_way_back,
             "report": self._report,
         }
+
+    def check_end(self) -> None:
+        """Check that `options.final_scn` is the recorded end SCN, if there is one. Otherwise the
+        option would have no effect.
+
+        Raises:
+            OlrPgError: 5135, another end SCN is recorded.
+        """
+        wanted, quiet = self._options.final_scn, self.known(STEPS[0])
+        if wanted is not None and quiet is not None and quiet.is_over:
+            recorded = int(quiet.detail["scn"])
+            if recorded != wanted:
+                raise OlrPgError(Code.OTHER_END_SCN, f"its end SCN is {recorded}, not {wanted}")
 
     def known(self, step: CutOverStep) -> StepState | None:
         """Return the recorded state of a step; None if it has not begun."""

@@ -74,9 +74,19 @@ def cutover_source(
         dictionary: the final export of an offline source's dictionary: one file for each container,
             or the common name under which they were exported; empty for the configured files.
         final_scn: the SCN at which an offline source ends; None for the end of its logs.
+
+    Raises:
+        OlrPgError: 1090, the source is live, and `dictionary` or `final_scn` is given.
     """
     if isinstance(config.source, OfflineSource):
         return _Offline(config, config.source, dictionary, final_scn)
+    if dictionary or final_scn is not None:
+        raise OlrPgError(
+            Code.NOT_SUPPORTED,
+            "--final-scn and --dictionary are only for an offline source; the cut-over reads the"
+            " end SCN and the sequences of a live source from the database",
+            action="omit these options",
+        )
     from olr_pg.oracle.source_containers import ContainerDatabases
 
     return _Live(config, config.source, ContainerDatabases(config.source))

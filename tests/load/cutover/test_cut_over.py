@@ -334,6 +334,9 @@ def test_a_source_that_was_not_quiet_and_one_that_is_not_archived(
     stopped, code = cut(restart=True, final_scn=start + 1)
     assert code == 5123
     assert states(stopped) == {"quiet": "done", "archived": "done", "applied": "failed"}
+    # The end SCN is recorded: another one is not ignored.
+    assert cut(final_scn=start + 1)[1] == 5123
+    assert cut(final_scn=start + 2)[1] == 5135
 
 
 def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: Path) -> None:

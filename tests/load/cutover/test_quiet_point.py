@@ -47,6 +47,16 @@ def end(live: LiveSource, tmp_path: Path) -> CutoverSource:
     return cutover_source(load_config(path), (), None)
 
 
+def test_options_of_an_offline_source_are_refused_for_a_live_one(tmp_path: Path) -> None:
+    source = {"user": "u", "password": "p", "server": "127.0.0.1:1/S"}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"source": source}), "utf-8")
+    for dictionary, scn in (((), 5), ((tmp_path / "end.json",), None)):
+        with pytest.raises(OlrPgError) as caught:
+            cutover_source(load_config(path), dictionary, scn)
+        assert caught.value.code == 1090
+
+
 def test_open_transactions_are_not_quiet(live: LiveSource, end: CutoverSource) -> None:
     live.archive()
     live.state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 77}, {"START_SCN": 66}])
