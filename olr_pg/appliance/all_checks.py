@@ -79,7 +79,7 @@ def _check_source(
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, (), NO_STRUCTURE
-        found = check_logs(config, source, snapshot.database)
+        found = check_logs(config, source, snapshot)
         found += check_supplemental(snapshot, tables)
         found += check_encryption(snapshot)
         try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.config.model import Config
     from olr_pg.config.source_section import OfflineSource
-    from olr_pg.dictionary.model import Database
+    from olr_pg.dictionary.model import Database, Snapshot
 
 _COMING: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
 """Errors of a log that is too short or not closed yet: it may still be being copied."""
@@ -35,22 +35,22 @@ _CHECK: Final = "offline.logs"
 _NAMED_MAX: Final = 5
 
 
-def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
+def check_logs(config: Config, source: OfflineSource, dictionary: Snapshot) -> list[Finding]:
     """Return findings about an offline source's logs. Only the headers of archived logs are read.
 
     Args:
-        database: the database in the dictionary, which the logs must match.
+        dictionary: the logs must be of its database, and must not begin after its SCN.
     """
     online = source.redo == "online"
     places = [*source.logs, *((source.online_logs or ()) if online else ())]
     try:
         scan = LogPlaces([str(place) for place in places], online=online).scan()
-        return list(_findings(config, scan, database))
+        return list(_findings(config, scan, dictionary))
     except OlrPgError as problem:
         return [coded(_CHECK, problem)]
 
 
-def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Finding]:
+def _findings(config: Config, scan: LogScan, dictionary: Snapshot) -> Iterator[Finding]:
     """Yield the findings.
 
     Raises:
@@ -65,12 +65,13 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
             OlrPgError(Code.NO_LOGS, "`olr-pg run` would wait for the first log"),
             severe=False,
         )
+    database = dictionary.database
     scn, reached = _begin(config, database)
     kept = follow_resetlogs(scan, incarnations_of(scan.logs), scn)
     stream = wanted_stream(kept, database, scn, reached, DecodedLogs())
     for gap in stream.gaps:
         yield coded(_CHECK, gap.as_error())
-    check_beginning(kept.logs, scn, reached)
+    check_beginning(kept.logs, scn, reached, known_scn=dictionary.scn)
 
 
 def _of_skipped(scan: LogScan) -> Iterator[Finding]:

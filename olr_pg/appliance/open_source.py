@@ -61,6 +61,7 @@ def open_source(
             lineage=Lineage(data / FILE_NAME),
             online=online,
             online_specs=[str(place) for place in source.online_logs or ()],
+            saved=saved,
         )
         try:
             yield FilteredDatabase(offline, filters)

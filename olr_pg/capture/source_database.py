@@ -84,6 +84,11 @@ class SourceDatabase(Protocol):
             OlrPgError: an error that does not disappear by waiting.
         """
 
+    def confirmed_scn(self) -> int:
+        """Return the SCN of the checkpoint, below which clients have confirmed all transactions; 0
+        without a checkpoint.
+        """
+
     def current_scn(self) -> int | None:
         """Return an SCN that the source database has reached; None if unknown."""
 
@@ -127,6 +132,7 @@ class OfflineDatabase:
             None.
         online: reads the logs that are not archived yet; None to read only archived logs.
         online_specs: files, directories or globs of the online logs.
+        saved: returns the checkpoint's SCN; None without a checkpoint.
     """
 
     def __init__(
@@ -138,7 +144,9 @@ class OfflineDatabase:
         lineage: Lineage | None = None,
         online: OnlineLogs | None = None,
         online_specs: Sequence[str] = (),
+        saved: Callable[[], int | None] = lambda: None,
     ) -> None:
+        self._saved = saved
         self._lineage = lineage
         self._online = online
         self._online_specs = tuple(online_specs)
@@ -236,6 +244,10 @@ class OfflineDatabase:
             known = self._newest.get(key)
             if known is None or extent(known) < extent(log):
                 self._newest[key] = log
+
+    def confirmed_scn(self) -> int:
+        """See `SourceDatabase.confirmed_scn`."""
+        return self._saved() or 0
 
     def current_scn(self) -> None:
         """See `SourceDatabase.current_scn`; always None, because copied files do not show how far

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def check_beginning(
-    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
+    logs: Sequence[ArchivedLog],
+    scn: int,
+    reached: Mapping[int, Reached] | None = None,
+    *,
+    known_scn: int = 0,
 ) -> None:
     """Check that the oldest log of every redo thread begins at the start SCN or before it.
 
@@ -27,7 +31,11 @@ def check_beginning(
     `wanted_stream` reports it as a gap, because it may still arrive.
 
     Args:
+        scn: the start SCN; 0 to start at the oldest log. Then the logs must not begin after
+            `known_scn`, because DDL and rows of the redo between would be lost unnoticed: perhaps a
+            log was not copied yet, or was deleted.
         reached: the position of each thread in the recovery image.
+        known_scn: the SCN up to which the dictionary is known; 0 if unknown.
 
     Raises:
         OlrPgError: 2010, the oldest log of a thread begins later.
@@ -39,16 +47,33 @@ def check_beginning(
         mark = reached.get(thread) if reached else None
         if mark is not None and _gaps_behind({thread: mark.log}, [log]):
             continue
-        start = scn if mark is None else mark.scn
+        start = scn or known_scn if mark is None else mark.scn
         if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
-            raise OlrPgError(
-                Code.LOG_MISSING,
-                f"the oldest log begins at SCN {log.header.first_scn}, but decoding must"
-                f" start at SCN {start}",
-                thread=thread,
-                sequence=log.header.sequence,
-                scn=start,
-            )
+            raise _missing_before(log, start, is_known_only=scn == 0 and mark is None)
+
+
+def _missing_before(log: ArchivedLog, scn: int, *, is_known_only: bool) -> OlrPgError:
+    first_scn = log.header.first_scn
+    detail = f"the oldest log begins at SCN {first_scn}, but decoding must start at SCN {scn}"
+    action = None
+    if is_known_only:
+        detail = (
+            f"the oldest log begins at SCN {first_scn}, but the dictionary is known only up to SCN"
+            f" {scn}"
+        )
+        action = (
+            "restore the archived logs from that SCN on into the directory of the others. If you do"
+            f" not want their changes, take a dictionary snapshot of SCN {first_scn} or later; if"
+            f" they contain no DDL, you can set `apply.start-scn` to {first_scn} instead"
+        )
+    return OlrPgError(
+        Code.LOG_MISSING,
+        detail,
+        action=action,
+        thread=log.header.thread,
+        sequence=log.header.sequence,
+        scn=scn,
+    )
 
 
 def _is_first_of_new_thread(log: ArchivedLog) -> bool:

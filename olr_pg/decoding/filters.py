@@ -460,6 +460,10 @@ class FilteredDatabase:
         """See `SourceDatabase.scan`."""
         return self._source.scan(scn, delivered_scn)
 
+    def confirmed_scn(self) -> int:
+        """See `SourceDatabase.confirmed_scn`."""
+        return self._source.confirmed_scn()
+
     def current_scn(self) -> int | None:
         """See `SourceDatabase.current_scn`."""
         return self._source.current_scn()

@@ -229,8 +229,12 @@ class LiveDatabase:
             if not files or not all(file.exists() for file in files):
                 return None
             snapshot = self._join(self._load_dictionaries(files))
-            if not self._start_scn() and snapshot.scn < self._behind_loads():
-                return None  # it may come from a run that failed before the initial load
+            # The dictionary may come from a run that failed before the initial load, or before its
+            # oldest log was deleted.
+            if not self._start_scn() and snapshot.scn < (
+                self._behind_loads() or self._oldest_scn()
+            ):
+                return None
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
@@ -325,12 +329,28 @@ class LiveDatabase:
         return self._loaded_scn({f"{owner}.{name}" for owner, name in self._names})
 
     def _oldest_scn(self) -> int:
-        """Return the first SCN of the oldest archived log; 0 if there is none."""
+        """Return the SCN from which on there are archived logs of all redo threads; 0 if there are
+        none.
+
+        A thread that was enabled after its incarnation began, and whose first log is there, lacks
+        none.
+        """
         listed = self._redo.read(
             "listing the archived logs",
             lambda _, redo: list_logs(redo, self._source, self.database.resetlogs, 0),
         )
-        return min((copies[0].first_scn for copies in listed.values()), default=0)
+        oldest: dict[int, ListedLog] = {}
+        for (_, thread, _), copies in sorted(listed.items()):
+            oldest.setdefault(thread, copies[0])
+        begins = {one.resetlogs_id: one.resetlogs_scn for one in self._facts.incarnations}
+        return max(
+            (
+                log.first_scn
+                for log in oldest.values()
+                if log.sequence > 1 or log.first_scn == begins.get(log.resetlogs_id, log.first_scn)
+            ),
+            default=min((log.first_scn for log in oldest.values()), default=0),
+        )
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`. `LogScan.unusable` lists the logs that cannot be read yet.
@@ -427,6 +447,10 @@ class LiveDatabase:
             tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
             for member in self._snapshot.members
         ]
+
+    def confirmed_scn(self) -> int:
+        """See `SourceDatabase.confirmed_scn`; `apply.start-scn` without a checkpoint."""
+        return self._start_scn()
 
     def current_scn(self) -> int | None:
         """See `SourceDatabase.current_scn`. Also return None if the database does not answer.

@@ -127,7 +127,8 @@ class Decoder:
                 delivered = feed.start_scn if feed.resumed else 0
                 logs = self.logs.scan(feed, feed.start_scn, delivered).logs
                 if self._once or not self.logs.source.is_online:
-                    check_beginning(logs, feed.start_scn)
+                    known_scn = self.logs.known_scn(feed.chosen.snapshot)
+                    check_beginning(logs, feed.start_scn, known_scn=known_scn)
             finally:
                 self.logs.remove_reader(feed)
         if feed.start_scn == 0:

@@ -107,7 +107,11 @@ class DecodingRun:
         self._starts = {feed: feed.open_scn for feed in feeds}
         self._incarnations = Incarnations(self.merger, self._starts.values())
         self._admission = Admission(
-            self.merger, parts.threads, self._scn, waits=parts.waits_for_beginning
+            self.merger,
+            parts.threads,
+            self._scn,
+            known_scn=parts.logs.known_scn(follower.snapshot),
+            waits=parts.waits_for_beginning,
         )
         self._recovery: RecoveryRun | None = None
         if parts.recovery is not None:

@@ -70,6 +70,15 @@ class SharedLogs:
         with self._lock:
             return self.source.resolve(sql, is_abandoned)
 
+    def known_scn(self, dictionary: Snapshot) -> int:
+        """Return the SCN up to which a dictionary is known: its own, or that of the checkpoint,
+        because all DDL before the checkpoint is recorded. 0 if the dictionary has no SCN.
+        """
+        if not dictionary.scn:
+            return 0
+        with self._lock:
+            return max(dictionary.scn, self.source.confirmed_scn())
+
     def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
         """Scan for logs (`SourceDatabase.scan`), on behalf of all readers.
 

@@ -24,6 +24,7 @@ class Admission:
     Args:
         known: the threads that were read in this run or in earlier runs.
         scn: the start SCN of the run.
+        known_scn: the SCN up to which the dictionary is known (`check_beginning`).
         waits: whether the run waits if the first redo of a thread is missing.
 
     Attributes:
@@ -32,8 +33,15 @@ class Admission:
     """
 
     def __init__(
-        self, merger: Merger, known: KnownThreads, scn: int, *, waits: bool = False
+        self,
+        merger: Merger,
+        known: KnownThreads,
+        scn: int,
+        *,
+        known_scn: int = 0,
+        waits: bool = False,
     ) -> None:
+        self._known_scn = known_scn
         self._waits = waits
         self._merger = merger
         self._known = known
@@ -58,7 +66,7 @@ class Admission:
         """
         unread = unread_logs(logs, self._scn, reached) if reached else logs
         new = [log for log in unread if log.header.thread not in self._begun]
-        check_beginning(new, self._scn, reached)
+        check_beginning(new, self._scn, reached, known_scn=self._known_scn)
         self._begun.update(log.header.thread for log in new)
 
     def missing_beginnings(

@@ -45,7 +45,7 @@ class Copies:
         for path in summary.logs:
             shutil.copy(path, self.logs)
         self.dictionary = summary.logs[0].parent.parent / "dictionary.json"
-        self.database = load_snapshot(str(self.dictionary)).database
+        self.snapshot = load_snapshot(str(self.dictionary))
         self.folder = folder
 
     @property
@@ -55,7 +55,7 @@ class Copies:
 
     def begin_at(self, scn: int) -> None:
         """Something was replicated: decoding goes on at `scn`."""
-        Checkpoint(self.data / FILE_NAME, source_identity(self.database)).save(scn)
+        Checkpoint(self.data / FILE_NAME, source_identity(self.snapshot.database)).save(scn)
 
     def findings(self, **more: str) -> list[tuple[Severity, str]]:
         """How bad, and what; all are of the logs."""
@@ -73,7 +73,7 @@ class Copies:
         path.write_text(json.dumps(document), "utf-8")
         config = load_config(path)
         source: OfflineSource = config.source  # type: ignore[assignment]
-        found = check_logs(config, source, self.database)
+        found = check_logs(config, source, self.snapshot)
         assert {one.check for one in found} <= {"offline.logs"}
         assert all(one.mend for one in found)
         return [(one.severity, one.what) for one in found]
@@ -151,8 +151,17 @@ def test_a_log_that_is_still_being_copied(copies: Copies) -> None:
 
 
 def test_logs_of_another_database(copies: Copies) -> None:
-    copies.database = replace(copies.database, name="OTHER")
+    other = replace(copies.snapshot.database, name="OTHER")
+    copies.snapshot = replace(copies.snapshot, database=other)
     assert "OLR-02009" in only(copies, Severity.ERROR)
+
+
+def test_the_first_log_behind_the_dictionary_is_not_there(copies: Copies) -> None:
+    copies.paths[0].unlink()
+    copies.snapshot = replace(copies.snapshot, scn=open_log(str(copies.paths[0])).header.first_scn)
+    assert copies.findings() == []
+    copies.snapshot = replace(copies.snapshot, scn=copies.snapshot.scn - 1)
+    assert "the dictionary is known only up to SCN" in only(copies, Severity.ERROR)
 
 
 def test_a_file_that_is_no_log(copies: Copies) -> None:

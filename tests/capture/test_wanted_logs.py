@@ -66,6 +66,23 @@ def test_a_thread_whose_first_logs_are_gone(
     assert caught.value.where["thread"] == 2
 
 
+def test_a_start_at_the_oldest_log_needs_the_redo_behind_the_dictionary(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    """What lies between the dictionary and the oldest log of any thread would not be missed."""
+    first_scn = threads[2][2].header.first_scn
+    logs = [*threads[1], *threads[2][2:]]
+    check_beginning(logs, 0)
+    check_beginning(logs, 0, known_scn=first_scn)
+    check_beginning(logs, first_scn, known_scn=first_scn - 1)  # it was asked to leave that out
+    with pytest.raises(OlrPgError) as caught:
+        check_beginning(logs, 0, known_scn=first_scn - 1)
+    assert caught.value.code == 2010
+    assert caught.value.where["thread"] == 2
+    assert caught.value.where["scn"] == first_scn - 1
+    assert f"`apply.start-scn` to {first_scn}" in caught.value.action
+
+
 def sequences(stream: LogStream) -> list[tuple[int, int, int]]:
     """Of its gaps: thread, first and last sequence."""
     return [(gap.thread, gap.first_sequence, gap.last_sequence) for gap in stream.gaps]

@@ -139,27 +139,53 @@ def test_where_undo_does_not_reach_back_the_dictionary_is_as_of_now(
     assert [(line["log_level"], line["start_scn"]) for line in logged] == [("warning", SCN - 50)]
 
 
+def archived(thread: int, sequence: int, first_scn: int) -> dict[str, object]:
+    """A row of V$ARCHIVED_LOG, of a log with 1,000 SCNs."""
+    return {
+        "THREAD#": thread,
+        "SEQUENCE#": sequence,
+        "RESETLOGS_ID": 2_000,
+        "NAME": "/log",
+        "FIRST_CHANGE#": first_scn,
+        "NEXT_CHANGE#": first_scn + 1_000,
+        "ARCHIVED": "YES",
+        "DELETED": "NO",
+        "STATUS": "A",
+        "STANDBY_DEST": "NO",
+    }
+
+
+@pytest.mark.parametrize(("sequence", "expected"), [(7, 3_400), (1, 3_000)])
+def test_the_oldest_log_is_the_one_from_which_on_all_threads_are_there(
+    source: OracleSource, state: OracleState, tmp_path: Path, sequence: int, expected: int
+) -> None:
+    """Sequence 1 behind the begin of the incarnation: the thread was enabled later."""
+    rows = [archived(1, 3, 3_000), archived(1, 4, 4_000), archived(2, sequence, 3_400)]
+    state.catalogue.insert("V$ARCHIVED_LOG", rows)
+    with live(source, tmp_path) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == expected
+
+
+def test_a_dictionary_whose_oldest_log_was_deleted_before_anything_was_confirmed(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """DDL of the deleted log would be missed, so the dictionary is read anew."""
+    rows = [archived(1, number, number * 1_000) for number in (3, 4)]
+    state.catalogue.insert("V$ARCHIVED_LOG", rows)
+    with live(source, tmp_path) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    state.catalogue.update('UPDATE "V$ARCHIVED_LOG" SET DELETED = \'YES\' WHERE "SEQUENCE#" = 3')
+    with live(source, tmp_path, 3_500) as database:  # confirmed: its DDL is recorded
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    with live(source, tmp_path) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 4_000
+
+
 def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
     source: OracleSource, state: OracleState, tmp_path: Path
 ) -> None:
-    state.catalogue.insert(
-        "V$ARCHIVED_LOG",
-        [
-            {
-                "THREAD#": 1,
-                "SEQUENCE#": number,
-                "RESETLOGS_ID": 2_000,
-                "NAME": "/log",
-                "FIRST_CHANGE#": number * 1_000,
-                "NEXT_CHANGE#": (number + 1) * 1_000,
-                "ARCHIVED": "YES",
-                "DELETED": "NO",
-                "STATUS": "A",
-                "STANDBY_DEST": "NO",
-            }
-            for number in (4, 3)
-        ],
-    )
+    rows = [archived(1, number, number * 1_000) for number in (4, 3)]
+    state.catalogue.insert("V$ARCHIVED_LOG", rows)
     with live(source, tmp_path / "then") as database:
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
     # Behind a load nothing is read from before it, DDL included.

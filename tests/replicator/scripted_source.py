@@ -54,11 +54,13 @@ class ScriptedSource:
         ends: the SCN from which on the redo of an incarnation is orphaned, by resetlogs id.
         scans: how often it was looked at.
         scn: that it has come to; None: it does not tell.
+        confirmed: the SCN of the checkpoint.
     """
 
     lob_source = None
     scn: int | None = None
     ancestry: Ancestry | None = None
+    confirmed = 0
 
     def __init__(self, snapshot: Snapshot, opened: Iterable[int] | None = (1,)) -> None:
         self.snapshot = snapshot
@@ -92,6 +94,9 @@ class ScriptedSource:
             AbsentLog(log.position, log.header.first_scn, log.next_scn) for log in self.absent
         )
         return LogScan(logs, (), (), self.opened, absent=absent)
+
+    def confirmed_scn(self) -> int:
+        return self.confirmed
 
     def current_scn(self) -> int | None:
         return self.scn

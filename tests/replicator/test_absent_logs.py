@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from olr_pg.capture.capture_state import CapturePhase
@@ -53,8 +55,12 @@ def test_a_single_run_ends_with_what_is_missing(rac: Rac) -> None:
 
 
 def test_what_lies_before_the_beginning_is_not_missing(rac: Rac) -> None:
-    """RMAN deletes the logs of each thread up to a time; reading begins behind it."""
+    """RMAN deletes the logs of each thread up to a time; reading begins behind it, with a
+    dictionary of that time.
+    """
     source = rac.source(1, 2)
+    scn = max(rac.one[3].header.first_scn, rac.two[4].header.first_scn)
+    source.snapshot = replace(source.snapshot, scn=scn)
     source.logs, source.absent = rac.one[3:] + rac.two[4:], rac.one[:3] + rac.two[:4]
     with Reader(source, once=True) as reader:
         reader.drain()

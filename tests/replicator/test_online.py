@@ -124,6 +124,30 @@ def test_a_commit_is_delivered_with_its_lwn(
     assert got == truth
 
 
+def test_a_first_start_waits_for_a_log_behind_the_dictionary_that_is_copied_late(
+    tmp_path: Path, made: SmallLogs, truth: list[Delivered]
+) -> None:
+    """The first logs are in no group any more, and their copies are still on the way."""
+    first, *_ = made.logs
+    assert 0 < made.snapshot.scn < first.next_scn  # so nobody would miss the first log otherwise
+    following = Following(tmp_path, made)
+    for _ in made.logs:
+        following.groups.switch()
+        following.groups.current.write()
+    got: list[Delivered] = []
+    with following.read() as reader:
+        monitor = reader.delivery.monitor
+        await_true(lambda: monitor.state.phase is CapturePhase.WAITING_FOR_REDO, reader)
+        reason = monitor.state.reason
+        assert reason is not None
+        assert (reason.code, reason.where["scn"]) == (2010, made.snapshot.scn)
+        assert not reader.take()
+        for number in range(len(made.logs)):
+            following.archived(number)
+        await_count(got, reader, len(truth))
+    assert got == truth
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(1, 30)),
