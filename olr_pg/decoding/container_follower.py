@@ -31,6 +31,7 @@ from olr_pg.dictionary.evolution import (
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.partition_groups import Part, moves_values, regroup
 from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -211,7 +212,7 @@ class ContainerFollower:
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[tuple[int, Version]]:
         touched = set[int]()
-        parts = dict[int, str]()
+        parts = dict[int, Part]()
         if self._dictionary is not None:
             for obj in self._dictionary.concerned(transaction):
                 if obj not in self._joined:
@@ -219,7 +220,7 @@ class ContainerFollower:
                 table = self._joined[obj]
                 if obj not in self._beside:
                     self._beside[obj] = self._look_beside(table)
-                parts |= {} if table is None else self._dictionary.part_names(table)
+                parts |= {} if table is None else self._dictionary.parts(table)
             touched = self._dictionary.apply(transaction)
         else:
             for statement in transaction.statements:
@@ -246,7 +247,7 @@ class ContainerFollower:
         obj: int,
         transaction: DictionaryTransaction,
         rest: Sequence[DictionaryTransaction],
-        parts: Mapping[int, str],
+        parts: Mapping[int, Part],
         halves: Evolution | None,
     ) -> Version | None:
         old = self._current.get(obj)
@@ -271,18 +272,22 @@ class ContainerFollower:
             return self._rename(before, after, transaction, statements)
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
-            if after is None or is_dropped(after):
-                return None
-            if before is not None and is_dropped(before) and after.full_name in self._gone:
-                return self._come_back(obj, after, transaction, statements)
-            return Version(transaction.commit_scn, after)
+            return self._begin(obj, before, after, transaction, statements)
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
-        if after == before and beside[0] == beside[1] and not truncates:
+        was = {part: parts[part] for part in before.partitions if part in parts}
+        now = {} if after is None else self._dictionary.parts(after)
+        is_same = after == before and beside[0] == beside[1] and was == now
+        if is_same and not truncates and not moves_values(statements):
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)
-        with_default = self._dictionary.with_default(obj)
-        evolution = halves or judge(before, after, statements, with_default, parts, beside)
+        evolution = halves
+        if evolution is None:
+            with_default = self._dictionary.with_default(obj)
+            names = {part: one.name for part, one in was.items()}
+            gone = set(before.partitions) - set(() if after is None else after.partitions)
+            moved = regroup(was, now, gone - was.keys(), statements)
+            evolution = judge(before, after, statements, with_default, names, beside).then(moved)
         self._used.update(statements)
         if after == before and not truncates and evolution == Evolution():
             return None
@@ -300,7 +305,22 @@ class ContainerFollower:
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
 
-    def _exchanged(self, objects: Sequence[int], parts: Mapping[int, str]) -> dict[int, Evolution]:
+    def _begin(
+        self,
+        obj: int,
+        before: Table | None,
+        after: Table | None,
+        transaction: DictionaryTransaction,
+        statements: Sequence[Statement],
+    ) -> Version | None:
+        """Return the first version of a table, if it can be read now."""
+        if after is None or is_dropped(after):
+            return None
+        if before is not None and is_dropped(before) and after.full_name in self._gone:
+            return self._come_back(obj, after, transaction, statements)
+        return Version(transaction.commit_scn, after)
+
+    def _exchanged(self, objects: Sequence[int], parts: Mapping[int, Part]) -> dict[int, Evolution]:
         """Return what an exchange of a partition with a table means for each of the two tables.
         Return an empty dictionary if there was no exchange.
         """
@@ -311,7 +331,8 @@ class ContainerFollower:
         before = {obj: was for obj, was, _ in both}
         verdicts = dict[int, Evolution]()
         for found in find_exchanges(before, {obj: now for obj, _, now in both}):
-            halves = exchanged(before[found.parted], parts.get(found.part, ""), before[found.other])
+            name = parts[found.part].name if found.part in parts else ""
+            halves = exchanged(before[found.parted], name, before[found.other])
             verdicts |= zip((found.parted, found.other), halves, strict=True)
         return verdicts
 

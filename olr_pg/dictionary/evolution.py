@@ -28,12 +28,14 @@ RENAME COLUMN                                          RENAME_COLUMN
 ENCRYPT, DECRYPT of a column                           stop: the values in existing rows are
                                                        unknown
 TRUNCATE TABLE                                         TRUNCATE
-ADD, SPLIT, MERGE, RENAME partition; new interval      nothing: the rows stay the same
+ADD, SPLIT, MERGE, RENAME partition; new interval      the rows stay the same. REGROUP, if other
+                                                       partitions hold them now
 MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: the redo does not show which rows
                                                        were removed
 TRUNCATE PARTITION                                     TRUNCATE_PARTITION; stop if the dictionary
                                                        does not contain the partition's name
-DROP PARTITION                                         DROP_PARTITION
+DROP PARTITION                                         DROP_PARTITION, and REGROUP: later rows of
+                                                       its range belong to another partition
 EXCHANGE PARTITION                                     If both tables are replicated:
                                                        EXCHANGE_PARTITION for the partitioned
                                                        table, EXCHANGE_TABLE for the other one.
@@ -115,11 +117,12 @@ also a valid TIMESTAMP.
 
 
 class DdlKind(Enum):
-    """The kinds of steps that a copy can follow. The values are the keys of `apply.ddl`, with three
+    """The kinds of steps that a copy can follow. The values are the keys of `apply.ddl`, with four
     exceptions.
 
     CREATE_AGAIN has no key, because the key of the preceding DROP_TABLE decides: this step
-    completes a table that is created again after a DROP that the copy has followed. TAKE_NAME and
+    completes a table that is created again after a DROP that the copy has followed. REGROUP has no
+    key, because it changes no row (`partition_groups`). TAKE_NAME and
     EXCHANGE_TABLE have no key, because the key of the other table's step (RENAME_TABLE or
     EXCHANGE_PARTITION) decides.
     """
@@ -132,6 +135,7 @@ class DdlKind(Enum):
     TRUNCATE = "truncate"
     TRUNCATE_PARTITION = "truncate-partition"
     DROP_PARTITION = "drop-partition"
+    REGROUP = "regroup"
     DROP_TABLE = "drop-table"
     VIRTUAL_COLUMN = "virtual-column"
     IDENTITY_COLUMN = "identity-column"
@@ -159,7 +163,10 @@ class Step(NamedTuple):
     Attributes:
         before: the column before the change; None if it did not exist.
         after: the column after the change; None if it does not exist any more.
-        partition: the name of the partition of the step; empty if unknown.
+        partition: the name of the partition of the step; empty if unknown, and for a REGROUP of
+            which no partition's rows are known any more.
+        sources: for REGROUP, the names before the change of the partitions whose rows belong to
+            `partition` now; empty if nothing has this name any more.
         table: ``OWNER.NAME`` of the other table of a step that concerns two tables (`OF_TWO`).
         text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
             sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a
@@ -182,6 +189,7 @@ class Step(NamedTuple):
     verb: str = ""
     structure: Constraint | InventoryIndex | None = None
     is_first: bool = False
+    sources: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return a description of the step as a change in the source."""
@@ -205,6 +213,8 @@ class Step(NamedTuple):
                 return f"partition {self.partition} was truncated"
             case DdlKind.DROP_PARTITION:
                 return f"partition {self.partition or 'of an unknown name'} was dropped"
+            case DdlKind.REGROUP:
+                return self._regrouped()
             case DdlKind.DROP_TABLE:
                 return "it was dropped"
             case DdlKind.CREATE_AGAIN:
@@ -215,6 +225,13 @@ class Step(NamedTuple):
                 return f"{self.table} was renamed to it"
             case _:
                 return self._beside(name)
+
+    def _regrouped(self) -> str:
+        if not self.partition:
+            return "rows moved between its partitions"
+        if not self.sources:
+            return f"there is no partition {self.partition} any more"
+        return f"partition {self.partition} has the rows of {', '.join(self.sources)}"
 
     def _beside(self, name: str) -> str:
         """Describe a step that does not concern stored columns."""
@@ -256,6 +273,11 @@ class Evolution(NamedTuple):
 
     steps: tuple[Step, ...] = ()
     error: OlrPgError | None = None
+
+    def then(self, steps: Sequence[Step]) -> Evolution:
+        """Add steps, unless the table was dropped."""
+        is_over = any(step.kind is DdlKind.DROP_TABLE for step in self.steps)
+        return self if is_over else self._replace(steps=(*self.steps, *steps))
 
     @property
     def stops(self) -> bool:
@@ -371,8 +393,10 @@ def judge_again(
     both = [(before[name], after[name]) for name in after if name in kept]
     may = [Step(DdlKind.NOT_NULL, *pair) for pair in both if pair[0].nullable != pair[1].nullable]
     came = [Step(DdlKind.ADD_COLUMN, None, one) for name, one in after.items() if name not in kept]
+    moved = [Step(DdlKind.REGROUP)] if new.partitions else []
     around = _Beside(old, new, *map(_by_name, beside))
-    steps = (*around.first(), *gone, *may, *came, Step(DdlKind.CREATE_AGAIN), *around.last())
+    again = Step(DdlKind.CREATE_AGAIN)
+    steps = (*around.first(), *gone, *may, *came, again, *moved, *around.last())
     return Evolution(steps)
 
 

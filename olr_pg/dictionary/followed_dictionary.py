@@ -23,6 +23,7 @@ from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.committed_changes import SysRowOperation
 from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.partition_groups import Part
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
@@ -236,10 +237,24 @@ class FollowedDictionary:
         columns = tuple(names[one] for _, one in key if one in names)
         return Parent(owner, objects[0].name, columns) if owner and columns else None
 
-    def part_names(self, table: Table) -> dict[int, str]:
-        """Return the known names of a table's partitions by OBJ#."""
-        rows = self._rows["OBJ$"].of(*table.partitions)
-        return {row.obj: row.subname for row in rows if row.subname}
+    def parts(self, table: Table) -> dict[int, Part]:
+        """Return a table's partitions and sub-partitions whose names are known, by OBJ#."""
+        composite = {row.obj: row.part for row in self._rows["TABCOMPART$"].of(table.obj)}
+        indexes = (row.obj for row in self._rows["IND$"].of(table.obj))
+        rows = (
+            *self._rows["TABPART$"].of(table.obj),
+            *self._rows["TABSUBPART$"].of(*composite),
+            *self._rows["INDPART$"].of(*indexes),
+        )
+        names = {row.obj: row.subname for row in self._rows["OBJ$"].of(*table.partitions)}
+        found = dict[int, Part]()
+        for row in rows:
+            parent = getattr(row, "p_obj", 0)
+            outer, inner = composite.get(parent, 0), row.part
+            place = None if outer is None or inner is None else (outer, inner)
+            if names.get(row.obj):
+                found[row.obj] = Part(names[row.obj], parent, place, row.data_obj)
+        return found
 
     # --- changes ---
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_COMPOSITE: Final = {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}
+_COMPOSITE: Final = {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#", "part": "PART#"}
 _PARTITION: Final = {**_COMPOSITE, "ts": "TS#"}
 
 SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
@@ -49,7 +49,13 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_ccol": {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#", "pos": "POS#"},
     "sys_tabpart": _PARTITION,
     "sys_tabcompart": _COMPOSITE,
-    "sys_tabsubpart": {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#", "ts": "TS#"},
+    "sys_tabsubpart": {
+        "obj": "OBJ#",
+        "data_obj": "DATAOBJ#",
+        "p_obj": "POBJ#",
+        "ts": "TS#",
+        "part": "SUBPART#",
+    },
     "sys_lob": {
         "obj": "OBJ#",
         "int_col": "INTCOL#",
@@ -83,7 +89,10 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     "sys_deferredstg": {"obj": "OBJ#", "flags_stg": "FLAGS_STG", "cmp_flag": "CMPFLAG_STG"},
     "sys_ind": {
-        **_PARTITION,
+        "obj": "OBJ#",
+        "data_obj": "DATAOBJ#",
+        "bo": "BO#",
+        "ts": "TS#",
         "type": "TYPE#",
         "flags": "FLAGS",
         "property": "PROPERTY",

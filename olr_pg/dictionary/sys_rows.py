@@ -149,21 +149,25 @@ class IndexColumnRow(SysRow):
 
 
 class PartitionRow(SysRow):
-    """TABPART$, TABCOMPART$ and INDPART$; `bo` is OBJ# of the table, in INDPART$ of the index."""
+    """TABPART$, TABCOMPART$ and INDPART$; `bo` is OBJ# of the table, in INDPART$ of the index.
+    `part` gives the order of the partitions; None if unknown.
+    """
 
     obj: Number
     data_obj: Number = 0
     bo: Number
     ts: Number | None = None
+    part: Number | None = None
 
 
 class SubPartitionRow(SysRow):
-    """TABSUBPART$."""
+    """TABSUBPART$; `part` gives the order of a partition's sub-partitions; None if unknown."""
 
     obj: Number
     data_obj: Number = 0
     p_obj: Number
     ts: Number | None = None
+    part: Number | None = None
 
 
 class LobRow(SysRow):

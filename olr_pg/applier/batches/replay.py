@@ -19,7 +19,7 @@ from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_
 from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
-from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger, note_partitions
 from olr_pg.applier.stopped.held_events import read_source, source_document
 from olr_pg.applier.stopped.hold import (
     HeldChanges,
@@ -305,6 +305,7 @@ class Replay:
                 return Step(error=error)
         else:
             # As for a skipped change: source and target differ from here on.
+            note_partitions(self._connection, self._settings, event)
             counters = ChangeCounts(conflicts=1)
             self._ledger.count(self._connection, counters)
         delete_held(self._connection, self._ledger.key, found.last_id)

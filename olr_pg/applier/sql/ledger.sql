@@ -251,6 +251,17 @@ CREATE TABLE IF NOT EXISTS olr_pg.structure (
     noted_at      timestamptz NOT NULL DEFAULT now()
 );
 
+-- Partitions of the source whose rows are in target partitions with other names, because partitions of the
+-- source were split, merged, renamed or dropped (`applier.stopped.partition_rows`). Names are those in the
+-- target without the table's name. Name '' has the target partitions whose rows belong to unknown partitions.
+CREATE TABLE IF NOT EXISTS olr_pg.partition (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    name          text NOT NULL,
+    holds         text[] NOT NULL,            -- {} = unknown
+    PRIMARY KEY (subscription, source_table, name)
+);
+
 -- Both tables have the same rows. A crash of PostgreSQL empties UNLOGGED tables, so only the first one. If only
 -- the first table is empty, a crash has happened; if both are empty, olr_pg has not run yet.
 CREATE UNLOGGED TABLE IF NOT EXISTS olr_pg.crash_mark (subscription text PRIMARY KEY);
@@ -279,6 +290,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.unlogged (
 COMMENT ON TABLE olr_pg.crash_mark IS 'olr_pg: UNLOGGED, to detect a crash of PostgreSQL';
 COMMENT ON TABLE olr_pg.crash_watch IS 'olr_pg: the same rows as crash_mark, which survive a crash';
 COMMENT ON TABLE olr_pg.unlogged IS 'olr_pg: replicated tables that a crash empties, or emptied';
+COMMENT ON TABLE olr_pg.partition IS 'olr_pg: partitions whose rows are in target partitions with other names';
 COMMENT ON TABLE olr_pg.structure IS 'olr_pg: changes of indexes, keys, checks and virtual columns that the target lacks';
 COMMENT ON TABLE olr_pg.set_aside IS 'olr_pg: disabled triggers, rules and foreign keys to restore';
 COMMENT ON TABLE olr_pg.cutover IS 'olr_pg: the steps of a cut-over';
@@ -295,4 +307,4 @@ COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracl
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (14);
+INSERT INTO olr_pg.version VALUES (15);

@@ -22,6 +22,7 @@ from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
+from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.stopped.two_tables import carry_out_half
 from olr_pg.applier.target.catalogue import missing_table, read_table
@@ -154,6 +155,17 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     ledger = event_ledger(settings, event.table)
     interrupt(connection, settings, event.table)
     StepWriter(connection, settings, target, ledger, event.definition, event).write(steps)
+
+
+def note_partitions(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
+) -> None:
+    """Record what became of the partitions of the source at DDL that an operator has skipped."""
+    steps = [step for step in event.evolution.steps if step.kind is DdlKind.REGROUP]
+    target = read_table(connection, *named_target(settings, event.table)) if steps else None
+    if target is not None:
+        key = settings.subscription, event.table
+        PartitionRows(connection, key, target, settings.choices).regroup(steps)
 
 
 def _note_lobs(

@@ -21,9 +21,10 @@ from psycopg import sql
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
+from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import take_name
 from olr_pg.applier.stopped.structure import StructureNotes
-from olr_pg.applier.target.catalogue import empty_table, find_partition, has_rows
+from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
@@ -35,7 +36,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -79,6 +80,8 @@ _CODES: Final = {
 COLUMNS_CHANGED.
 """
 
+_OF_PARTITIONS: Final = DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION
+
 _DO_IT_YOURSELF: Final = {
     DdlKind.RENAME_TABLE: (
         "rename the target table yourself, then run `olr-pg errors skip`. Or set"
@@ -103,15 +106,20 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
         OlrPgError: 3072–3074, 5070, according to `apply.ddl` a step stops the table.
     """
     wanted = []
+    kept = set[str]()
     for step in event.evolution.steps:
         if step.kind is DdlKind.MODIFY_COLUMN and _is_same_in_target(settings, event, step):
             continue
+        if step.kind is DdlKind.REGROUP and not step.sources and step.partition in kept:
+            continue  # the target keeps its rows, as configured
         match settings.ddl.get(step.kind, DdlPolicy.FOLLOW):
             case DdlPolicy.STOP:
                 raise _stopped(event, step)
             case DdlPolicy.IGNORE if step.verb == REWRITTEN:
                 continue
             case DdlPolicy.IGNORE:
+                if step.kind is DdlKind.DROP_PARTITION:
+                    kept.add(step.partition)
                 _log.warning(
                     "DDL is ignored, as configured in apply.ddl",
                     table=event.table,
@@ -161,8 +169,6 @@ class StepWriter:
         self._dropped = set[str]()
         self._writers: Mapping[DdlKind, Callable[[Step], None]] = {
             DdlKind.TRUNCATE: self._truncate,
-            DdlKind.TRUNCATE_PARTITION: self._empty_partition,
-            DdlKind.DROP_PARTITION: self._empty_partition,
             DdlKind.DROP_COLUMN: self._drop,
             DdlKind.RENAME_COLUMN: self._rename,
             DdlKind.MODIFY_COLUMN: self._modify,
@@ -191,8 +197,15 @@ class StepWriter:
             *(self._connection, self._settings, self._event, self._target),
             *(self._definition, self._names.after),
         )
+        self._empty_partitions([step for step in steps if step.kind in _OF_PARTITIONS])
+        regrouped = [step for step in steps if step.kind is DdlKind.REGROUP]
+        if regrouped:
+            PartitionRows(
+                self._connection, self._ledger.key, self._target, self._settings.choices
+            ).regroup(regrouped)
         for step in steps:
-            self._writers[step.kind](step)
+            if step.kind not in (*_OF_PARTITIONS, DdlKind.REGROUP):
+                self._writers[step.kind](step)
             if step.structure is None:
                 _log.info(
                     "DDL was applied to the target", table=self._target.full_name, what=str(step)
@@ -209,19 +222,24 @@ class StepWriter:
     def _note_structure(self, step: Step) -> None:
         self._notes.take(step)
 
-    def _empty_partition(self, step: Step) -> None:
-        """Empty the target's partition. If the source's partition was dropped, keep the empty
+    def _empty_partitions(self, steps: Sequence[Step]) -> None:
+        """Empty the target's partitions. If a source's partition was dropped, keep the empty
         partition in the target, for rows that belong to the neighbouring partition in the source.
         """
-        name = self._settings.choices.name(step.partition) if step.partition else ""
-        found = find_partition(self._connection, self._target, name) if name else None
-        if found is None:
+        if not steps:
+            return
+        choices, ledger = self._settings.choices, self._ledger
+        rows = PartitionRows(self._connection, ledger.key, self._target, choices)
+        found = rows.only_of([step.partition for step in steps])
+        if isinstance(found, str):
             raise OlrPgError(
-                _CODES[step.kind],
-                f"{step}, and {self._target.full_name} has no partition for exactly these rows",
+                _CODES[steps[0].kind],
+                f"{'; '.join(map(str, steps))}, and {self._target.full_name} has no partition for"
+                f" exactly these rows: {found}",
                 table=self._table,
             )
-        empty_table(self._connection, found)
+        for partition in found:
+            empty_table(self._connection, partition)
 
     def _take_key(self, _: Step) -> None:
         """Change the target table's primary key to that of the new source table, which was created

@@ -47,6 +47,12 @@ DELETE FROM olr_pg.unlogged WHERE subscription = %s AND source_table = %s
 _MOVE_UNLOGGED: Final = """
 UPDATE olr_pg.unlogged SET source_table = %s WHERE subscription = %s AND source_table = %s
 """
+_FORGET_PARTITIONS: Final = """
+DELETE FROM olr_pg.partition WHERE subscription = %s AND source_table = %s
+"""
+_MOVE_PARTITIONS: Final = """
+UPDATE olr_pg.partition SET source_table = %s WHERE subscription = %s AND source_table = %s
+"""
 _MOVE_SET_ASIDE: Final = """
 UPDATE olr_pg.set_aside SET schema_name = %s, table_name = %s
 WHERE subscription = %s AND schema_name = %s AND table_name = %s
@@ -198,6 +204,8 @@ class Renaming:
                 self._ledger(name).count_incomplete(run)
         run.execute(_FORGET_UNLOGGED, (subscription, new))
         run.execute(_MOVE_UNLOGGED, (new, subscription, old))
+        run.execute(_FORGET_PARTITIONS, (subscription, new))
+        run.execute(_MOVE_PARTITIONS, (new, subscription, old))
         self._move_structure(new, old_target, target)
         self._move_set_aside(old_target, target)
         scns = self._event.commit_scn, self._event.begin_scn

@@ -18,8 +18,9 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import Renaming, moved, take_name
-from olr_pg.applier.target.catalogue import find_partition, missing_table, read_table
+from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, TablePosition
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
@@ -121,9 +122,10 @@ def _exchange(
     target = read_table(connection, *named_target(settings, event.table))
     if target is None:
         raise missing_table(connection, *named_target(settings, event.table), event.table)
-    name = settings.choices.name(step.partition) if step.partition else ""
-    part = find_partition(connection, target, name) if name else None
-    if part is None:
+    key = settings.subscription, event.table
+    rows = PartitionRows(connection, key, target, settings.choices)
+    found = rows.only_of([step.partition])
+    if isinstance(found, str) or len(found) != 1:
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, and {target.full_name} has no partition for exactly these rows",
@@ -131,6 +133,7 @@ def _exchange(
             f" {event.table} --table {step.table}`",
             table=event.table,
         )
+    (part,) = found
     there = named_target(settings, step.table)
     if read_table(connection, *there) is None:
         raise missing_table(connection, *there, step.table)

@@ -83,13 +83,6 @@ WHERE lower(n.nspname) = lower(%s) AND lower(c.relname) = lower(%s)
 ORDER BY (n.nspname, c.relname) = (%s, %s) DESC, 1, 2 LIMIT 1
 """
 
-_PARTITION = """
-SELECT n.nspname, c.relname FROM pg_partition_tree(%(table)s::oid::regclass) t
-    JOIN pg_class c ON c.oid = t.relid JOIN pg_class p ON p.oid = t.parentrelid
-    JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = p.relname || '_' || %(name)s
-"""
-
 
 class TargetColumn(NamedTuple):
     """A column of the target.
@@ -298,18 +291,6 @@ def create_table(
         raise target_error(
             error, "the table cannot be created", is_ddl=True, table=table
         ) from error
-
-
-def find_partition(
-    connection: Connection[Any], target: TargetTable, name: str
-) -> sql.Identifier | None:
-    """Return the target partition for a partition of the source; None if there is none.
-
-    `schema export` composes the partition's name from the table's name, an underscore, and `name`,
-    which is the target's name for the source's partition.
-    """
-    row = connection.execute(_PARTITION, {"table": target.oid, "name": name}).fetchone()
-    return None if row is None else sql.Identifier(*row)
 
 
 def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:

@@ -164,9 +164,9 @@ class _TableRows:
             self._column(column)
         if table.index_organised:
             self._rows_index()
-        for (obj, data), name in zip(parts, names, strict=True):
+        for number, ((obj, data), name) in enumerate(zip(parts, names, strict=True), 1):
             self._object(obj, data, table.name, sys_dictionary.TABLE_PARTITION, name)
-            place = _segment(self._catalogue, data)
+            place = {"PART": 10 * number, **_segment(self._catalogue, data)}
             self._put("TABPART$", OBJ=obj, DATAOBJ=data or None, BO=table.obj, **place)
         if table.key_kind is KeyKind.PRIMARY:
             self._primary_key(next(constraints))
@@ -233,7 +233,8 @@ class _TableRows:
         self._index(index, 0, name, sys_dictionary.ROWS_INDEX)
         for number, (obj, data) in enumerate(self._index_parts, 1):
             self._object(obj, data, name, sys_dictionary.INDEX_PARTITION, partition_name(number))
-            self._put("INDPART$", OBJ=obj, DATAOBJ=data, BO=index, TS=TABLESPACE)
+            place = {"PART": 10 * number, "TS": TABLESPACE}
+            self._put("INDPART$", OBJ=obj, DATAOBJ=data, BO=index, **place)
 
     def _lob(self, column: Column) -> None:
         lob, table = column.lob, self._table

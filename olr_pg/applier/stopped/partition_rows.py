@@ -1,0 +1,177 @@
+"""Finds the target's partitions that hold exactly the rows of partitions of the source.
+
+A partition of the target has the name of the table, an underscore, and the name of the source's
+partition, as `schema export` creates it. After SPLIT, MERGE, RENAME or DROP of a partition in the
+source, the target keeps its partitions, so a partition with the same name may hold other rows
+(`dictionary.partition_groups`). The table `olr_pg.partition` records, for each such partition of
+the source, which partitions of the target hold its rows. It is written in the transaction of the
+DDL event.
+
+If an operator has made the same change in the target, a partition exists whose name is recorded
+nowhere as a holder of other rows. It is taken for what its name says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from psycopg import sql
+
+from olr_pg.applier.target.catalogue import has_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.datatypes.choices import Choices
+    from olr_pg.dictionary.evolution import Step
+
+_TREE: Final = """
+SELECT substr(c.relname, length(p.relname) + 2), n.nspname, c.relname, p.oid, k.partstrat = 'h'
+FROM pg_partition_tree(%s::oid::regclass) t
+    JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_class p ON p.oid = t.parentrelid JOIN pg_partitioned_table k ON k.partrelid = p.oid
+WHERE starts_with(c.relname, p.relname || '_')
+ORDER BY t.level, c.relname
+"""
+_READ: Final = """
+SELECT name, holds FROM olr_pg.partition WHERE subscription = %s AND source_table = %s
+"""
+_FORGET: Final = "DELETE FROM olr_pg.partition WHERE subscription = %s AND source_table = %s"
+_WRITE: Final = """
+INSERT INTO olr_pg.partition (subscription, source_table, name, holds) VALUES (%s, %s, %s, %s)
+"""
+_UNKNOWN: Final = ""
+"""The name in `olr_pg.partition` that holds the partitions of the target whose rows belong to
+unknown partitions of the source. After a DROP PARTITION, the target's partition is one of them.
+"""
+
+
+class _Partition(NamedTuple):
+    """A partition of the target.
+
+    Attributes:
+        parent: OID of the table that it is a partition of.
+        by_hash: whether this table is partitioned by hash.
+    """
+
+    schema: str
+    name: str
+    parent: int
+    by_hash: bool
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """Its name as SQL."""
+        return sql.Identifier(self.schema, self.name)
+
+
+class PartitionRows:
+    """Which partitions of a target table hold the rows of which partitions of the source.
+
+    Args:
+        connection: in the transaction of a DDL event of the table.
+        key: subscription and source table.
+    """
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        key: tuple[str, str],
+        target: TargetTable,
+        choices: Choices,
+    ) -> None:
+        self._connection, self._key, self._choices = connection, key, choices
+        self._tree = dict[str, _Partition]()
+        for name, *place in connection.execute(_TREE, (target.oid,)).fetchall():
+            self._tree.setdefault(name, _Partition(*place))
+        found = connection.execute(_READ, key).fetchall()
+        self._holders: dict[str, list[str]] = dict(found)
+
+    def only_of(self, partitions: Sequence[str]) -> list[sql.Identifier] | str:
+        """Return the target's partitions that hold exactly the rows of these partitions of the
+        source, or the reason why there are none.
+        """
+        names = [self._choices.name(one) if one else "" for one in partitions]
+        found = dict.fromkeys(name for one in names for name in self._holding(one) or ())
+        for one in names:
+            held = self._holding(one)
+            if not one or held is None or not all(name in self._tree for name in held):
+                return f"it has no partition for {one or 'a partition of unknown name'}"
+        for name in set(self._holders.get(_UNKNOWN, ())) & self._tree.keys():
+            if self._has_rows(name):
+                return f"{self._tree[name].name} has rows that may belong to it"
+        for other in self._holders.keys() - {_UNKNOWN, *names}:
+            for name in found.keys() & set(self._holding(other) or ()):
+                if self._has_rows(name):
+                    return f"{self._tree[name].name} may also have rows of partition {other}"
+        for name, sibling in self._hash_siblings(found):
+            if self._has_rows(sibling):
+                return f"{self._tree[name].name} is a partition by PostgreSQL's own hash"
+        return [self._tree[name].identifier for name in found]
+
+    def _hash_siblings(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return pairs: a hash partition, and a sibling that is not among `names`. PostgreSQL
+        computes other hashes than Oracle, so only all siblings together hold known rows.
+        """
+        return [
+            (name, sibling)
+            for name in names
+            if self._tree[name].by_hash
+            for sibling, one in self._tree.items()
+            if one.parent == self._tree[name].parent and sibling not in names
+        ]
+
+    def _has_rows(self, name: str) -> bool:
+        return has_rows(self._connection, self._tree[name].identifier)
+
+    def _holding(self, name: str) -> list[str] | None:
+        """Return the names of the target's partitions that hold the rows of a partition of the
+        source; None if they are unknown.
+        """
+        held = {one for holds in self._holders.values() for one in holds}
+        if name in self._tree and name not in held:
+            return [name]
+        return self._holders.get(name) or None
+
+    def regroup(self, steps: Sequence[Step]) -> None:
+        """Record that partitions of the source have other rows than before (`DdlKind.REGROUP`)."""
+        if not self._tree:
+            return
+        if any(not step.partition for step in steps):
+            self._write({_UNKNOWN: sorted(self._tree)})
+            return
+        after = dict(self._holders)
+        name = self._choices.name
+        gone = [name(step.partition) for step in steps if not step.sources]
+        for one in gone:
+            after.pop(one, None)
+        lost = {held for one in gone for held in self._holding(one) or ()}
+        for step in steps:
+            if step.sources:
+                held = self._union([name(one) for one in step.sources])
+                after[name(step.partition)] = held
+                lost -= set(held)
+        after[_UNKNOWN] = sorted({*after.get(_UNKNOWN, ()), *lost})
+        self._write(after)
+
+    def _union(self, sources: Sequence[str]) -> list[str]:
+        """Return what holds the rows of all these partitions; empty if it is unknown."""
+        parts = [self._holding(one) for one in sources]
+        if None in parts:
+            return []
+        return list(dict.fromkeys(name for holds in parts for name in holds or ()))
+
+    def _write(self, holders: dict[str, list[str]]) -> None:
+        """Write which partitions hold other rows than their names say."""
+        self._connection.execute(_FORGET, self._key)
+        counted = Counter(held for holds in holders.values() for held in holds)
+        for name, holds in holders.items():
+            is_usual = holds == [name] and counted[name] == 1
+            if not is_usual and (holds or name != _UNKNOWN):
+                self._connection.execute(_WRITE, (*self._key, name, holds))
+        self._holders = holders

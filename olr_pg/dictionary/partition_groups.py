@@ -1,0 +1,154 @@
+"""Determines which partitions hold which rows after DDL that changes a table's partitions.
+
+A copy can have partitions of its own, which are found by the names of the source's partitions.
+After SPLIT, MERGE, RENAME or DROP of a partition in the source, a name no longer stands for the
+same rows as in the copy: if P was split into P and Q, the copy's P still holds the rows of both,
+and a later TRUNCATE PARTITION P must not empty it. So each change of the partitions says, for each
+partition whose rows are not those that its name had before, the former partitions among whose rows
+they are (`Step.sources`). Two partitions that share a former partition hold a part of its rows
+each; which rows is unknown.
+
+=================================  ================================================================
+DDL                                partitions whose rows have another name now
+=================================  ================================================================
+ADD PARTITION                      none: the new partition's rows were in no partition
+a new interval above all others    none
+a new interval between others      the new one and the next higher one share the rows of the latter.
+                                   If the order is unknown: unknown
+DROP PARTITION                     unknown for later rows of its range: the copy has its empty
+                                   partition, to which no name belongs now
+MERGE                              the result has the rows of the merged ones
+SPLIT                              the results share the rows of the split one
+RENAME PARTITION                   the new name has the rows of the old one
+COALESCE, ADD or DROP of VALUES    unknown
+=================================  ================================================================
+
+Sources: TABPART$.PART# and TABSUBPART$.SUBPART# give the order of partitions (dictionary §3). After
+DROP PARTITION, rows of its range go to the next higher partition, and those of its list of values
+to the default partition (Oracle, VLDB and Partitioning Guide, "Dropping Partitions").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.dictionary.evolution import DdlKind, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from olr_pg.dictionary.committed_changes import Statement
+
+_PART = r"(?:SUB)?PARTITION"
+_SPLIT: Final = re.compile(rf"\bSPLIT\s+{_PART}\b")
+_MERGE: Final = re.compile(rf"\bMERGE\s+{_PART}S?\b")
+_ADD: Final = re.compile(rf"\bADD\s+{_PART}\b")
+_VALUES: Final = re.compile(rf"\bMODIFY\s+{_PART}\b.*\b(?:ADD|DROP)\s+VALUES\b", re.DOTALL)
+_COALESCE: Final = re.compile(rf"\bCOALESCE\s+{_PART}\b")
+
+
+class Part(NamedTuple):
+    """A partition or sub-partition with rows.
+
+    Attributes:
+        parent: OBJ# of the partition of a sub-partition; 0 for a partition.
+        place: its place among the partitions of the table (of its parent, in its parent); None if
+            unknown.
+        segment: DATAOBJ#; 0 without a segment.
+    """
+
+    name: str
+    parent: int = 0
+    place: tuple[int, int] | None = None
+    segment: int = 0
+
+
+def moves_values(statements: Iterable[Statement]) -> bool:
+    """Return whether a statement moves values of a list between partitions. Then no object of the
+    table changes.
+    """
+    return any(_VALUES.search(statement.text.upper()) for statement in statements)
+
+
+def regroup(
+    before: Mapping[int, Part],
+    after: Mapping[int, Part],
+    unnamed: Collection[int],
+    statements: Sequence[Statement],
+) -> list[Step]:
+    """Return a step for each partition whose rows are not those that its name had before.
+
+    Args:
+        before, after: the partitions by OBJ#.
+        unnamed: OBJ# of partitions that are gone and whose names are unknown.
+        statements: the DDL statements that belong to the change.
+    """
+    if not before:
+        return []
+    text = " ".join(statement.text.upper() for statement in statements)
+    holders = None if unnamed else _holders(before, after, text)
+    if holders is None:
+        return [Step(DdlKind.REGROUP)]
+    for obj in before.keys() & after.keys():
+        if before[obj].name != after[obj].name:
+            holders.setdefault(obj, (obj,))
+    steps = [
+        Step(
+            DdlKind.REGROUP,
+            partition=after[obj].name,
+            sources=tuple(before[one].name for one in sources),
+        )
+        for obj, sources in sorted(holders.items())
+    ]
+    names = {part.name for part in after.values()}
+    gone = sorted({part.name for part in before.values()} - names)
+    return [*steps, *(Step(DdlKind.REGROUP, partition=name) for name in gone)]
+
+
+def _holders(
+    before: Mapping[int, Part], after: Mapping[int, Part], text: str
+) -> dict[int, tuple[int, ...]] | None:
+    """Return, for each partition whose rows are in other former partitions, these partitions. None
+    if that is unknown.
+    """
+    gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    is_split, is_merge = bool(_SPLIT.search(text)), bool(_MERGE.search(text))
+    if _VALUES.search(text) or _COALESCE.search(text) or (is_split and is_merge):
+        return None
+    if not gone and not new:
+        return {}
+    replaced = [
+        obj
+        for obj in sorted(before.keys() & after.keys())
+        if before[obj].segment != after[obj].segment
+    ]
+    if is_merge:
+        results = new or replaced
+        return {one: (*gone, *({one} & before.keys())) for one in results} or None
+    if is_split:
+        split = tuple(gone or replaced)
+        shared = {one: (one,) for one in split if one in after}
+        return {**dict.fromkeys(new, split), **shared} if split else None
+    if gone and new:
+        return None
+    return {} if gone or _ADD.search(text) else _of_intervals(new, before, after)
+
+
+def _of_intervals(
+    new: Sequence[int], before: Mapping[int, Part], after: Mapping[int, Part]
+) -> dict[int, tuple[int, ...]] | None:
+    """Return what new intervals share with the next higher partition; None if that is unknown."""
+    shared = dict[int, tuple[int, ...]]()
+    for obj in new:
+        part = after[obj]
+        level = 0 if part.parent else 1
+        places = {one: old.place[level] for one, old in before.items() if old.place}
+        if part.place is None or len(places) < len(before):
+            return None
+        own = part.place[level]
+        nearest = min((place for place in places.values() if place >= own), default=None)
+        higher = tuple(one for one, place in places.items() if place == nearest)
+        if higher:
+            shared |= {obj: higher, **{one: (one,) for one in higher}}
+    return shared
