@@ -14,11 +14,13 @@ confirms a lower one (protocol, “Positions”).
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 import structlog
 
+from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.distribution import Distribution
 from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Reception
@@ -26,7 +28,7 @@ from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.followed_incarnation import follow_incarnation
 from olr_pg.applier.target.ledger import note_complete, note_saved, note_start, noted_start
-from olr_pg.applier.target.outage import announce_retry
+from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.transactions.ancestry import Ancestry
@@ -346,25 +348,32 @@ class Conversation:
         Raises:
             OlrPgError: 7020, the target has changes that this incarnation does not contain; 2010,
                 the server's oldest log begins too late.
-            ConnectionAbortedError: the target cannot be changed now. The session must end, and the
-                server announces the incarnation again.
+            ConnectionAbortedError: earlier changes cannot be applied because the workers have
+                stopped, or the applier must stop. The session must end, and the server announces
+                the incarnation again.
+            psycopg.Error: the target cannot be changed.
         """
         if not self._workers.finish():
             raise ConnectionAbortedError("not all changes before a new incarnation are applied")
+        following = retrying(
+            lambda error: isinstance(error, psycopg.Error) and is_transient(error),
+            partial(retry_seconds, self._settings),
+            self._stop,
+            partial(announce_retry, "retrying: recording the incarnation in the target"),
+        )
+        work = partial(
+            follow_incarnation,
+            subscription=self._settings.subscription,
+            ancestry=ancestry,
+            tables=self._tables,
+            saved_scn=self._saved_scn,
+        )
         try:
-            is_set_back = self._target.use(
-                lambda connection: follow_incarnation(
-                    connection,
-                    self._settings.subscription,
-                    ancestry,
-                    self._tables,
-                    self._saved_scn,
-                )
-            )
+            is_set_back = following(self._target.use, work)
         except psycopg.Error as error:
-            if not is_transient(error):
-                raise
-            raise ConnectionAbortedError(plain_words(error)) from error
+            if self._stop.is_set():
+                raise ConnectionAbortedError(plain_words(error)) from error
+            raise
         if is_set_back:
             self._positions.set_back()
             if self._saved_scn is None:
