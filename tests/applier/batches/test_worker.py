@@ -26,9 +26,11 @@ Replication = Any  # tests/applier/conftest.py
 
 
 @pytest.fixture
-def idle_disk(tmp_path: Path, replicate: Callable[[str], Replication]) -> Iterator[Replication]:
+def idle_disk(
+    cluster_folder: Path, replicate: Callable[[str], Replication]
+) -> Iterator[Replication]:
     """A server of its own that brings nothing to disk unless a commit waits for it."""
-    cluster = start_embedded(tmp_path / "postgres")
+    cluster = start_embedded(cluster_folder)
     r = replicate(cluster.connect_string)
     r.execute("ALTER SYSTEM SET autovacuum = off")
     r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")

@@ -129,10 +129,9 @@ def test_postgres_that_is_not_there(replication: Replication) -> None:
 
 
 def test_a_target_that_is_not_there_at_the_start_is_tried_again(
-    replicate: Callable[[str], Replication], tmp_path: Path
+    replicate: Callable[[str], Replication], cluster_folder: Path
 ) -> None:
-    directory = tmp_path / "cluster"
-    cluster = start_embedded(directory)
+    cluster = start_embedded(cluster_folder)
     r = replicate(cluster.connect_string)
     r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, n int, v text)")
     r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
@@ -148,7 +147,7 @@ def test_a_target_that_is_not_there_at_the_start_is_tried_again(
             time.sleep(0.01)
         assert outage.error.code == 5003
         assert applier.is_begun is False
-        again = start_embedded(directory)
+        again = start_embedded(cluster_folder)
         r.wait_for("SELECT count(*) = 1 FROM s.t")
         assert (applier.outage, applier.is_begun) == (None, True)
         applier.stop()
