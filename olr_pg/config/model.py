@@ -224,6 +224,11 @@ class DdlSection(Section):
         description="DROP PARTITION: olr_pg empties the partition in the target; ignore: the target"
         " keeps the rows",
     )
+    add_partition: Literal["follow", "ignore"] = Field(
+        default="follow",
+        description="ADD PARTITION of a table that has ranges or lists of one column: olr_pg adds"
+        " the partition to the target, if the target is partitioned by ranges or lists, too",
+    )
     drop_table: Literal["follow", "ignore", "stop"] = Field(
         default="stop",
         description="DROP TABLE: olr_pg empties the target table. If a table of that name is"

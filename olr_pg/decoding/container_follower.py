@@ -31,7 +31,12 @@ from olr_pg.dictionary.evolution import (
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.dictionary.partition_groups import Part, moves_values, regroup
+from olr_pg.dictionary.partition_groups import (
+    Part,
+    added_partitions,
+    moves_values,
+    regroup,
+)
 from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -287,6 +292,8 @@ class ContainerFollower:
             names = {part: one.name for part, one in was.items()}
             gone = set(before.partitions) - set(() if after is None else after.partitions)
             moved = regroup(was, now, gone - was.keys(), statements)
+            if len(now) > len(was) and not moved:
+                moved = added_partitions(statements)
             evolution = judge(before, after, statements, with_default, names, beside).then(moved)
         self._used.update(statements)
         if after == before and not truncates and evolution == Evolution():

@@ -28,6 +28,7 @@ RENAME COLUMN                                          RENAME_COLUMN
 ENCRYPT, DECRYPT of a column                           stop: the values in existing rows are
                                                        unknown
 TRUNCATE TABLE                                         TRUNCATE
+ADD partition of ranges or lists                       ADD_PARTITION
 ADD, SPLIT, MERGE, RENAME partition; new interval      the rows stay the same. REGROUP, if other
                                                        partitions hold them now
 MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: the redo does not show which rows
@@ -135,6 +136,7 @@ class DdlKind(Enum):
     TRUNCATE = "truncate"
     TRUNCATE_PARTITION = "truncate-partition"
     DROP_PARTITION = "drop-partition"
+    ADD_PARTITION = "add-partition"
     REGROUP = "regroup"
     DROP_TABLE = "drop-table"
     VIRTUAL_COLUMN = "virtual-column"
@@ -170,8 +172,10 @@ class Step(NamedTuple):
         table: ``OWNER.NAME`` of the other table of a step that concerns two tables (`OF_TWO`).
         text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
             sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a
-            renamed index or constraint, the old name.
-        verb: for VIRTUAL_COLUMN, RENAMED if only its name changed. For INDEX and CONSTRAINT, what
+            renamed index or constraint, the old name; for ADD_PARTITION, the end of its range or
+            the values of its list, as Oracle's SQL.
+        verb: for ADD_PARTITION, ``range`` or ``list``. For VIRTUAL_COLUMN, RENAMED if only its name
+            changed. For INDEX and CONSTRAINT, what
             was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
             definition changed, because they were renamed.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
@@ -213,6 +217,8 @@ class Step(NamedTuple):
                 return f"partition {self.partition} was truncated"
             case DdlKind.DROP_PARTITION:
                 return f"partition {self.partition or 'of an unknown name'} was dropped"
+            case DdlKind.ADD_PARTITION:
+                return f"partition {self.partition} was added"
             case DdlKind.REGROUP:
                 return self._regrouped()
             case DdlKind.DROP_TABLE:

@@ -48,6 +48,11 @@ _VALUES: Final = re.compile(rf"\bMODIFY\s+{_PART}\b.*\b(?:ADD|DROP)\s+VALUES\b",
 _COALESCE: Final = re.compile(rf"\bCOALESCE\s+{_PART}\b")
 
 
+_ADDED: Final = re.compile(
+    r'\bPARTITION\s+("[^"]+"|[^\W\d][\w$#]*)\s+VALUES\s*(LESS\s+THAN\s*)?\(', re.IGNORECASE
+)
+
+
 class Part(NamedTuple):
     """A partition or sub-partition with rows.
 
@@ -152,3 +157,40 @@ def _of_intervals(
         if higher:
             shared |= {obj: higher, **{one: (one,) for one in higher}}
     return shared
+
+
+def added_partitions(statements: Iterable[Statement]) -> list[Step]:
+    """Return a step for each partition with a name that ADD PARTITION statements add, with the
+    bound of its range or the values of its list.
+    """
+    steps = []
+    for statement in statements:
+        upper = statement.text.upper()
+        if not _ADD.search(upper) or _SPLIT.search(upper) or _MERGE.search(upper):
+            continue
+        for found in _ADDED.finditer(statement.text):
+            name, less_than = found.groups()
+            bound = _until_closed(statement.text[found.end() :])
+            if bound is not None:
+                steps.append(
+                    Step(
+                        DdlKind.ADD_PARTITION,
+                        partition=name[1:-1] if name.startswith('"') else name.upper(),
+                        text=bound,
+                        verb="range" if less_than else "list",
+                    )
+                )
+    return steps
+
+
+def _until_closed(text: str) -> str | None:
+    """Return the text up to the bracket that closes one before it; None if there is none."""
+    depth, quote = 1, False
+    for at, letter in enumerate(text):
+        if letter == "'":
+            quote = not quote
+        elif not quote and letter in "()":
+            depth += 1 if letter == "(" else -1
+            if not depth:
+                return text[:at].strip()
+    return None

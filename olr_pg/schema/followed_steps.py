@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.settings import TargetSql
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.dictionary.inventory import (
     Constraint,
     Inventory,
@@ -47,6 +48,8 @@ def step_sql(settings: ApplierSettings, definition: Table, step: Step) -> Target
     Args:
         definition: the definition of the table after the step.
     """
+    if step.kind is DdlKind.ADD_PARTITION:
+        return _partition_values(settings, definition, step)
     # Import the parser of Oracle's SQL only when it is needed.
     from olr_pg.schema.conversion import convert
 
@@ -76,6 +79,20 @@ def step_sql(settings: ApplierSettings, definition: Table, step: Step) -> Target
         return TargetSql(_bare(quoted_name), (made.sql + _NOT_VALID, validate), present)
     quoted_name = made.sql.partition(" ADD CONSTRAINT ")[2].split(" FOREIGN KEY ", 1)[0]
     return TargetSql(_bare(quoted_name), (made.sql,), made.present)
+
+
+def _partition_values(settings: ApplierSettings, definition: Table, step: Step) -> TargetSql:
+    """Return the bound or the values of a new partition as the only statement."""
+    from olr_pg.schema.partition_statements import bound_values
+    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.translating import UntranslatableError
+
+    relations = Relations(_inventory(definition, step), settings)
+    try:
+        values = bound_values(step.text, relations, definition.owner)
+    except UntranslatableError as error:
+        return TargetSql("", reason=str(error))
+    return TargetSql("", (values,))
 
 
 def _key(

@@ -145,6 +145,15 @@ def _bound(
     return f"FOR VALUES FROM ({lower}) TO ({listed})", listed
 
 
+def bound_values(text: str, relations: Relations, owner: str) -> str:
+    """Return the bound of a range or the values of a list as PostgreSQL's SQL.
+
+    Raises:
+        UntranslatableError: a value has no translation.
+    """
+    return ", ".join(_value(value.strip(), relations, owner) for value in _split(text))
+
+
 def _split(text: str) -> list[str]:
     """Split a text at commas that are outside brackets and literals."""
     parts, depth, quote, part = list[str](), 0, False, ""
@@ -162,6 +171,6 @@ def _split(text: str) -> list[str]:
 
 
 def _value(text: str, relations: Relations, owner: str) -> str:
-    if text.upper() in ("MAXVALUE", "NULL"):
+    if text.upper() in ("MAXVALUE", "NULL", "DEFAULT"):
         return text.upper()
     return translate_expression(text, relations, owner)[0]

@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "JSON"),
+        ("", "the file is empty"),
         ("{", "line 1"),
         ('{"source":\n  }', "line 2"),
         ('{"source": {}, "source": {}}', 'Duplicate key "source"'),

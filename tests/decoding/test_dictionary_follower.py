@@ -320,7 +320,7 @@ def test_the_consequence_of_each_kind_of_ddl(tmp_path: Path) -> None:
         *("add-column", 3072, "add-column", "add-column", "rename-column", "modify-column"),
         *("not-null", "not-null", "drop-column", "truncate", 3073),
         # ADD PARTITION, DROP, SPLIT, MERGE, TRUNCATE, EXCHANGE; DROP TABLE
-        *("", "drop-partition, regroup", "regroup, regroup, regroup"),
+        *("add-partition", "drop-partition, regroup", "regroup, regroup, regroup"),
         *("regroup, regroup, regroup", "truncate-partition", 3073, "drop-table"),
     ]
 

@@ -20,6 +20,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
+from olr_pg.applier.stopped.added_partition import add_partition
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
 from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import take_name
@@ -174,6 +175,7 @@ class StepWriter:
             DdlKind.MODIFY_COLUMN: self._modify,
             DdlKind.NOT_NULL: self._not_null,
             DdlKind.ADD_COLUMN: self._add,
+            DdlKind.ADD_PARTITION: self._add_partition,
             DdlKind.DROP_TABLE: self._truncate,
             DdlKind.CREATE_AGAIN: self._take_key,
             DdlKind.COMMENT: self._comment,
@@ -240,6 +242,24 @@ class StepWriter:
             )
         for partition in found:
             empty_table(self._connection, partition)
+
+    def _add_partition(self, step: Step) -> None:
+        """Add a partition to a target that has partitions of the same kind."""
+        made = self._settings.translate(self._settings, self._definition, step)
+        name = self._settings.choices.name(step.partition)
+        values = "" if made.reason else made.statements[0]
+        reason = made.reason or add_partition(
+            self._connection, self._target, name, values, by_list=step.verb == "list"
+        )
+        if reason:
+            _log.warning(
+                "a new partition of the source could not be added to the target: create it before"
+                " rows for it arrive",
+                table=self._target.full_name,
+                partition=step.partition,
+                values=step.text,
+                reason=reason,
+            )
 
     def _take_key(self, _: Step) -> None:
         """Change the target table's primary key to that of the new source table, which was created
