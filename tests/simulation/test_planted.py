@@ -18,7 +18,7 @@ CAUGHT: Final = {
     "place": 0,
     "skipped-log": 24,
     "tie-order": 1,
-    "unconfirmed": 32,
+    "unconfirmed": 87,
     "undo-pairing": 1,
     "unlogged": 2,
 }
