@@ -12,6 +12,7 @@ source's default can be an expression, and only its value is known.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
@@ -202,9 +203,7 @@ class StepWriter:
         self._empty_partitions([step for step in steps if step.kind in _OF_PARTITIONS])
         regrouped = [step for step in steps if step.kind is DdlKind.REGROUP]
         if regrouped:
-            PartitionRows(
-                self._connection, self._ledger.key, self._target, self._settings.choices
-            ).regroup(regrouped)
+            self._partition_rows.regroup(regrouped)
         for step in steps:
             if step.kind not in (*_OF_PARTITIONS, DdlKind.REGROUP):
                 self._writers[step.kind](step)
@@ -212,6 +211,11 @@ class StepWriter:
                 _log.info(
                     "DDL was applied to the target", table=self._target.full_name, what=str(step)
                 )
+
+    @cached_property
+    def _partition_rows(self) -> PartitionRows:
+        key, choices = self._ledger.key, self._settings.choices
+        return PartitionRows(self._connection, key, self._target, choices)
 
     def _alter(self, words: str, *parts: sql.Composable) -> None:
         statement = sql.SQL("ALTER TABLE {} " + words)
@@ -230,9 +234,7 @@ class StepWriter:
         """
         if not steps:
             return
-        choices, ledger = self._settings.choices, self._ledger
-        rows = PartitionRows(self._connection, ledger.key, self._target, choices)
-        found = rows.only_of([step.partition for step in steps])
+        found = self._partition_rows.only_of([step.partition for step in steps])
         if isinstance(found, str):
             raise OlrPgError(
                 _CODES[steps[0].kind],
