@@ -182,16 +182,21 @@ class Assembler:
         that follow are dropped.
         """
         for key, xid in list(self.unbegun_rollbacks):
-            transaction = self.unseen_ends.pop(key, xid)
+            transaction = self._pop_begun(key, xid)
             if transaction is None:
-                transaction = self._open.get(key)
-                if transaction is None or transaction.xid != xid:
-                    continue
-                del self._open[key]
+                continue
             del self.unbegun_rollbacks[key, xid]
             self.account.unbegun -= 1
             self.account.rolled_back += 1
             self.account.events_rolled_back += transaction.changes
+
+    def _pop_begun(self, key: int, xid: int) -> OpenTransaction | None:
+        """Remove and return a transaction; return None if its BEGIN was not read yet."""
+        transaction = self.unseen_ends.pop(key, xid)
+        if transaction is not None:
+            return transaction
+        found = self._open.get(key)
+        return self._open.pop(key) if found is not None and found.xid == xid else None
 
     def forget_rollbacks(self, scn: int) -> None:
         """Forget rollbacks up to `scn`. All redo up to this SCN was read, so the begin of their
@@ -211,12 +216,9 @@ class Assembler:
         found: list[ChangeBatch] = []
         for key, xid in passed:
             end = self.unbegun_commits.pop((key, xid))
-            transaction = self.unseen_ends.pop(key, xid)
+            transaction = self._pop_begun(key, xid)
             if transaction is None:
-                transaction = self._open.get(key)
-                if transaction is None or transaction.xid != xid:
-                    continue
-                del self._open[key]
+                continue
             self.account.unbegun -= 1
             transaction.chunks.append(end)
             found.extend(transaction.chunks.batches)
