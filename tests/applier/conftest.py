@@ -12,8 +12,10 @@ import numpy as np
 import psycopg
 import pytest
 
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
-from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.settings import ApplierSettings, Consistency
 from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.datatypes.number import encode_number
 from olr_pg.errors import OlrPgError
@@ -281,6 +283,13 @@ class Replication:
         thread = threading.Thread(target=run)
         thread.start()
         return thread, failures
+
+    def batch_applier(self, consistency: Consistency) -> StreamApplier | TableApplier:
+        """What applies batches of the table S.T, without a session."""
+        settings = self.settings(consistency=consistency)
+        if consistency is Consistency.TRANSACTION:
+            return StreamApplier(settings, {})
+        return TableApplier("S.T", settings, None)
 
     def selection(self, first: int = 0, end: int | None = None) -> Selection:
         """The changes of some of the transactions, as a client reads them."""

@@ -9,8 +9,6 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.applier.batches.stream_applier import StreamApplier
-from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
@@ -156,12 +154,7 @@ def test_what_a_crash_took_is_not_remembered(
     """Its commit did not wait for the disk, so it comes again: nothing is lacking."""
     r = replication
     r.transaction(r.insert({"ID": 1}))
-    settings = r.settings(consistency=consistency)
-    made = (
-        StreamApplier(settings, {})
-        if consistency is Consistency.TRANSACTION
-        else TableApplier("S.T", settings, None)
-    )
+    made = r.batch_applier(consistency)
     with connect(r.target) as connection:
         ensure_ledger(connection)
         made.apply(connection, r.selection(0, 1))
@@ -181,12 +174,7 @@ def test_a_table_that_another_process_puts_back_is_noticed(
     r = replication
     for _ in range(3):
         _one_more(r)
-    settings = r.settings(consistency=consistency)
-    applier = (
-        StreamApplier(settings, {})
-        if consistency is Consistency.TRANSACTION
-        else TableApplier("S.T", settings, None)
-    )
+    applier = r.batch_applier(consistency)
     with connect(r.target) as connection:
         ensure_ledger(connection)
         applier.apply(connection, r.selection(0, 2))

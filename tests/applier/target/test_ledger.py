@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from olr_pg.applier.batches.stream_applier import StreamApplier
-from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -110,12 +108,7 @@ def test_nothing_is_written_in_a_session_that_lost_its_settings(
     )
     for number in range(2):
         r.transaction(r.insert({"ID": number}))
-    settings = r.settings(consistency=consistency)
-    applier = (
-        StreamApplier(settings, {})
-        if consistency is Consistency.TRANSACTION
-        else TableApplier("S.T", settings, None)
-    )
+    applier = r.batch_applier(consistency)
     with connect(r.target) as connection:
         ensure_ledger(connection)
         applier.apply(connection, r.selection(0, 1))
