@@ -187,11 +187,11 @@ def run_appliance(
         told = apply and all(part.apply for part in parts)
         alone = len(parts) == 1
         following = _Following(data, ends_delivery=alone and not told, filters=filters)
-        created = None
+        created = grown = None
         if told and all(part.apply.ddl.new_table == "follow" for part in parts if part.apply):
             created = CreatedTables(data / CREATED_FILE)
             following.take = created.take
-            source = GrownDatabase(source, filters, created, following.known)
+            source = grown = GrownDatabase(source, filters, created, following.known)
         decoder = Decoder(
             source,
             spark_settings(config, PRELOAD),
@@ -207,7 +207,7 @@ def run_appliance(
         )
         targets = [
             _open(
-                *(part, decoder, source, checkpoint, loaded, stack, created, translate),
+                *(part, decoder, source, checkpoint, loaded, stack, grown, translate),
                 filters=filters,
                 share=len(parts),
                 apply=apply,
@@ -280,7 +280,7 @@ def _open(
     checkpoint: Checkpoint,
     loaded: LoadedStart,
     stack: ExitStack,
-    created: CreatedTables | None,
+    grown: GrownDatabase | None,
     translate: TranslateStep,
     *,
     filters: Filters,
@@ -292,7 +292,7 @@ def _open(
     Args:
         config: the configuration with this target only.
         loaded: receives the target's address.
-        created: the records of tables that are created while their redo is read; None if such
+        grown: the source with the tables that are created while their redo is read; None if such
             tables are not replicated.
         filters: the filters for all targets.
         share: the number of targets that share the memory.
@@ -357,6 +357,8 @@ def _open(
             translate=translate,
         )
         tables = delivery.tables(section.table_query)
+        if grown is not None:
+            tables = tuple(map(delivery.view.filters.shape, grown.as_begun(tables)))
         snapshot = source.resolve(section.table_query)[0]
         settings = replace(settings, known_ledgers=known_ledgers(snapshot, filters.ledger))
         if isinstance(config.source, OracleSource):
@@ -370,7 +372,7 @@ def _open(
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
             SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
-            {} if created is None else created.known,
+            {} if grown is None else grown.created,
         )
         delivery.told = applier.wake
         return applier

@@ -171,6 +171,25 @@ class GrownDatabase:
         new = (self._filters.shape(table) for table in chosen if self._filters.wants(table))
         return grown.snapshot, (*tables, *new)
 
+    @property
+    def created(self) -> Mapping[str, Created]:
+        """See `CreatedTables.known`."""
+        return self._created.known
+
+    def as_begun(self, tables: Sequence[Table]) -> tuple[Table, ...]:
+        """Return tables with the definitions with which a target must create them.
+
+        The history of a recorded table may begin with a later table of its name, because the first
+        one was dropped before it could be recorded. To decode, `resolve` returns the first one. A
+        target with its columns would be wrong: the applier skips the statement that created the
+        later table, because this statement is the begin of the history.
+
+        Args:
+            tables: tables that `resolve` has returned.
+        """
+        begun = {} if self._grown is None else self._grown.begun
+        return tuple(begun.get(table.full_name, table) for table in tables)
+
     def _grown_of(self, snapshot: Snapshot) -> _Grown:
         """Return the dictionary with the recorded tables. Return the same object as long as nothing
         has changed, because a decoding run compares dictionaries by identity.
@@ -199,12 +218,28 @@ class _Grown:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """The recorded tables, each with the definition with which it was created."""
+        """The recorded tables, each with the first definition that a table of its name had."""
+        return tuple(first for first, _ in self._begun)
+
+    @cached_property
+    def begun(self) -> dict[str, Table]:
+        """The recorded tables, each with the definition that it had where its history begins, by
+        ``OWNER.NAME``.
+        """
+        return {first.full_name: begun for first, begun in self._begun}
+
+    @cached_property
+    def _begun(self) -> list[tuple[Table, Table]]:
         there = {table.full_name for table in self.before.tables}
-        wanted = {one.obj for name, one in self.noted.items() if name not in there}
+        wanted = {one.obj: one for name, one in self.noted.items() if name not in there}
         if not wanted:
-            return ()
-        return tuple(t for t in self._follow(self.before).created() if t.object_key in wanted)
+            return []
+        follower = self._follow(self.before)
+        return [
+            (first, follower.as_of(begin.obj, begin.scn) or first)
+            for first in follower.created()
+            if (begin := wanted.get(first.object_key)) is not None
+        ]
 
     @cached_property
     def snapshot(self) -> Snapshot:

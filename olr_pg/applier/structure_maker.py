@@ -18,7 +18,8 @@ the change, whoever made it.
 
 If a table or column that a change names does not exist, the change stays `due`, with the reason. A
 foreign key, for example, can name a column of its parent table that another worker of the applier
-renames a moment later.
+renames a moment later. A foreign key also stays `due` while its parent table lacks the key: the
+changes of several tables are not recorded in the order in which the source made them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from olr_pg.postgres.sqlstates import (
     is_cancelled,
     is_locked,
     is_transient,
+    lacks_parent_key,
     names_nothing,
     plain_words,
 )
@@ -76,7 +78,9 @@ SELECT id, source_table, target_table, target_name, what, statements, present, r
     state = 'due'
 FROM olr_pg.structure WHERE subscription = %s ORDER BY id
 """
-_DONE: Final = "DELETE FROM olr_pg.structure WHERE id = %s"
+_DONE: Final = "DELETE FROM olr_pg.structure WHERE id = %s AND statements = %s RETURNING id"
+"""Nothing is deleted if DDL has changed the statements meanwhile: then they are executed later."""
+
 _FAILED: Final = """
 UPDATE olr_pg.structure SET state = 'reported', reason = %s WHERE id = %s AND statements = %s
 RETURNING id
@@ -162,11 +166,16 @@ def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
     )
 
 
-def _end(connection: Connection[Any], line: StructureLine) -> None:
-    connection.execute(_DONE, (line.number,))
-    _log.info(
-        "a pending change of structure was made in the target", table=line.source, what=line.what
-    )
+def _end(connection: Connection[Any], line: StructureLine) -> bool:
+    """Delete the row of a change that was made. Return False if it is pending in another form."""
+    done = connection.execute(_DONE, (line.number, list(line.statements))).fetchone() is not None
+    if done:
+        _log.info(
+            "a pending change of structure was made in the target",
+            table=line.source,
+            what=line.what,
+        )
+    return done
 
 
 def make_structure(
@@ -174,16 +183,21 @@ def make_structure(
     subscription: str,
     *,
     lock_milliseconds: int = LOCK_MILLISECONDS,
-) -> None:
+) -> int:
     """Make the changes that are due. Skip a change for now if another session blocks it.
 
     Args:
         connection: in autocommit mode.
         lock_milliseconds: lock timeout for adding a constraint.
 
+    Returns:
+        The number of changes that were made. If it is not 0, a change that was skipped may be
+        possible now.
+
     Raises:
         psycopg.Error: the connection is lost.
     """
+    made = 0
     for line in read_lines(connection, subscription):
         if not line.is_due:
             continue
@@ -198,7 +212,7 @@ def make_structure(
             if is_transient(error) or is_locked(error) or is_cancelled(error):
                 continue
             reason = mask(plain_words(error))
-            if names_nothing(error):
+            if names_nothing(error) or lacks_parent_key(error):
                 connection.execute(_WAITS, (reason, line.number, reason))
                 continue
             failed = (reason, line.number, list(line.statements))
@@ -213,7 +227,8 @@ def make_structure(
                 reason=reason,
             )
             continue
-        _end(connection, line)
+        made += _end(connection, line)
+    return made
 
 
 def _make(connection: Connection[Any], line: StructureLine, statement: str) -> None:
@@ -279,8 +294,8 @@ class StructureMaker:
         """Make all changes that are due now. Call this only after `stop`, because nothing else may
         make changes at the same time.
         """
-        if is_made(self._settings):
-            self._make()
+        while is_made(self._settings) and self._make_due():
+            pass
 
     def stop(self) -> None:
         """Stop the thread, and cancel the change in progress. A later run makes this change."""
@@ -294,6 +309,10 @@ class StructureMaker:
         self._is_over = False
 
     def _make(self) -> None:
+        self._make_due()
+
+    def _make_due(self) -> int:
+        """Make the changes that are due. Return the number of changes that were made."""
         try:
             self._own = BoundedConnection.connect(
                 with_timeouts(self._settings.connect_string, connect_timeout=_CONNECT_SECONDS),
@@ -302,9 +321,10 @@ class StructureMaker:
             )
             with self._own as connection:
                 if not self._is_over:
-                    make_structure(connection, self._settings.subscription)
+                    return make_structure(connection, self._settings.subscription)
         except psycopg.Error as error:
             # `TargetOutage` reports outages. The next attempt continues where this one ended.
             _log.debug("pending changes of structure will be retried", reason=str(error).strip())
         finally:
             self._own = None
+        return 0

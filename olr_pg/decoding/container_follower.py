@@ -449,6 +449,21 @@ class ContainerFollower:
             if made is not None:
                 yield made
 
+    def as_of(self, number: int, scn: int) -> Table | None:
+        """Return the definition that the table with a name had at an SCN after the snapshot; None
+        if no table had the name then, or if it could not be replicated.
+
+        Args:
+            number: the number of the name.
+        """
+        found = [
+            version
+            for obj, versions in self.versions.items()
+            for version in versions
+            if version.since <= scn and number == (version.root or obj)
+        ]
+        return max(found, key=lambda version: version.since).table if found else None
+
     def _first_of(self, number: int) -> Table | None:
         """Return the first table that got a name after the snapshot, by the number of the name;
         None if it could not be replicated.

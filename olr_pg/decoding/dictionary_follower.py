@@ -77,6 +77,8 @@ if TYPE_CHECKING:
 
 _CONTAINER: Final = 0xFFFF_FFFF << 32
 """The bits of `Table.object_key` that contain the container."""
+_OBJECT: Final = 0xFFFF_FFFF
+"""The bits of `Table.object_key` that contain the object number."""
 
 _log = structlog.get_logger(__name__)
 
@@ -259,6 +261,16 @@ class DictionaryFollower:
     def created(self) -> list[Table]:
         """Return the tables that got their name after the snapshot, with their first definition."""
         return [table for one in self._containers.values() for table in one.created()]
+
+    def as_of(self, key: int, scn: int) -> Table | None:
+        """Return the definition that the table with a name had at an SCN after the snapshot; None
+        if there was none that can be replicated.
+
+        Args:
+            key: the number of the name, as in `Table.object_key`.
+        """
+        found = (one for one in self._containers.values() if self._key(one, key & _OBJECT) == key)
+        return next((one.as_of(key & _OBJECT, scn) for one in found), None)
 
     def snapshot_scn(self, con_id: int) -> int:
         """Return the SCN of the initial dictionary of a container."""

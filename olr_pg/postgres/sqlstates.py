@@ -191,6 +191,7 @@ _CONFLICTS: Final = frozenset({"23505", "23P01"})
 _DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42P07"})
 _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
 _UNDEFINED: Final = frozenset({"42P01", "42703"})
+_NO_PARENT_KEY: Final = "42830"
 INTERNAL_ERROR: Final = "XX000"
 _LOST: Final = "08006"
 _LOCKED: Final = "55P03"
@@ -345,6 +346,11 @@ def is_missing(error: psycopg.Error) -> bool:
 def names_nothing(error: psycopg.Error) -> bool:
     """Return whether a statement names a table or column that does not exist."""
     return error.sqlstate in _UNDEFINED
+
+
+def lacks_parent_key(error: psycopg.Error) -> bool:
+    """Return whether a foreign key refers to columns that have no primary or unique key."""
+    return error.sqlstate == _NO_PARENT_KEY
 
 
 def is_locked(error: psycopg.Error) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OLD = Table("APP", "OLD", 7, 7, (Column("ID", 1, 1, 1, 2, 22),))
 NEW = replace(OLD, name="NEW", obj=9, dataobj=9)
+LATER = replace(NEW, obj=11, columns=(*OLD.columns, Column("C", 2, 2, 2, 2, 22)))
 PATTERN = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = 'APP'"
 
 
@@ -55,6 +56,9 @@ class Source:
 
     def created(self) -> list[Table]:
         return [NEW, replace(NEW, name="OTHER", obj=10)]
+
+    def as_of(self, key: int, scn: int) -> Table | None:
+        return LATER if (key, scn) == (NEW.object_key, 100) else None
 
 
 def grown(source: Source, created: CreatedTables) -> GrownDatabase:
@@ -110,6 +114,19 @@ def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
     assert database.resolve(PATTERN)[0] is snapshot  # a run has one dictionary, by its identity
     assert database.resolve("SELECT 'APP', 'OLD' FROM DUAL")[1] == (OLD,)
     assert database.is_online
+
+
+@pytest.mark.parametrize(("begin", "made"), [(Begin(100), LATER), (Begin(90), NEW)])
+def test_a_target_is_made_as_the_table_was_where_its_history_begins(
+    tmp_path: Path, begin: Begin, made: Table
+) -> None:
+    """Its name was that of another table before."""
+    database = grown(Source(), CreatedTables(tmp_path / FILE_NAME))
+    assert database.as_begun([OLD]) == (OLD,)
+    database._created.take(NEW, begin)
+    tables = database.resolve(PATTERN)[1]
+    assert tables == (OLD, NEW)
+    assert database.as_begun(tables) == (OLD, made)
 
 
 def test_a_newer_dictionary_has_the_table_itself(tmp_path: Path) -> None:

@@ -66,15 +66,17 @@ HISTORIES = made_renamed_dropped, made_dropped_made, swapped, name_taken_by_anot
 
 def come_back(
     folder: Path, snapshot: Snapshot, ddl: Sequence[DictionaryTransaction], recorded: int
-) -> tuple[dict[str, Created], dict[tuple[str, int], str]]:
+) -> tuple[dict[str, Created], dict[tuple[str, int], str], dict[str, list[str]]]:
     """Replicate with the bundled applier, where some of the DDL is recorded.
 
     Returns:
-        The tables that came in, and what each event says when the applier gets it first.
+        The tables that came in, what each event says when the applier gets it first, and the
+        columns with which the applier makes each table.
     """
     created = CreatedTables(folder / f"{recorded}-{FILE_NAME}")
     history, rest = list(ddl[:recorded]), list(ddl[recorded:])
     told: dict[tuple[str, int], str] = {}
+    columns: dict[str, list[str]] = {}
 
     def follow(of: Snapshot, take: Any = created.take) -> DictionaryFollower:
         follower = DictionaryFollower(of, take=take)
@@ -90,6 +92,8 @@ def come_back(
     while True:
         known = created.known
         grown, tables = database.resolve(PATTERN)
+        for one in database.as_begun(tables):
+            columns.setdefault(one.full_name, [column.name for column in one.columns])
         follower = follow(grown)
         follower.subscribe(tables, wanted=lambda owner, _: owner == "SHOP")
 
@@ -106,7 +110,15 @@ def come_back(
             follower.apply(history[-1:])
             publish()
         if created.known == known:
-            return dict(known), told
+            return dict(known), told, columns
+
+
+def made_columns(ddl: Sequence[DictionaryTransaction], name: str, scn: int) -> list[str]:
+    """The columns that the statement that commits at an SCN gives to a table, by the redo."""
+    (transaction,) = (one for one in ddl if one.commit_scn == scn)
+    assert [f"SHOP.{one.name}" for one in transaction.statements] == [name]
+    rows = [one.values for one in transaction.changes if one.table == "COL$"]
+    return [(row["NAME"] or b"").decode() for row in rows]
 
 
 @pytest.mark.parametrize("made", HISTORIES)
@@ -121,11 +133,14 @@ def test_the_part_of_the_ddl_that_another_run_has_read_makes_no_difference(
     ddl: list[DictionaryTransaction] = []
     for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
         pass
-    tables, events = come_back(tmp_path, snapshot, ddl, 0)
+    tables, events, _ = come_back(tmp_path, snapshot, ddl, 0)
     assert "SHOP.L" in tables
     assert not [says for says in events.values() if "OLR-" in says]
     for recorded in range(1, len(ddl) + 1):
-        later, came = come_back(tmp_path, snapshot, ddl, recorded)
+        later, came, columns = come_back(tmp_path, snapshot, ddl, recorded)
+        for name, begun in later.items():
+            if not begun.is_renamed:
+                assert columns[name] == made_columns(ddl, name, begun.scn)
         assert later.keys() == tables.keys()
         # A table that was dropped before anybody could take it need not be there in between.
         assert all(later[name].scn >= tables[name].scn for name in tables)

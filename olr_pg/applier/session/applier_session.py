@@ -147,6 +147,7 @@ class Applier:
         self._session: Conversation | None = None
         self._before: dict[str, int] = {}
         self._complete_before = 0
+        self._is_complete = False
         self.is_begun = False
 
     @property
@@ -289,18 +290,15 @@ class Applier:
         self._watch.start()
         self._health.start()
         self._structure.start()
-        done = False
         try:
-            report = self._run(once=once, drained=drained or (lambda: True))
-            done = once
-            return report
+            return self._run(once=once, drained=drained or (lambda: True))
         except psycopg.Error as error:
             raise target_error(error) from error
         finally:
             self._target.close()
             self._health.stop()
             self._structure.stop()
-            if done:
+            if self._is_complete:
                 self._structure.finish()
             self._watch.stop()
 
@@ -341,6 +339,8 @@ class Applier:
             workers.close()
             self._applied.save()
         workers.check()
+        # Tables that are stopped do not keep the others from getting their indexes and constraints.
+        self._is_complete = once and not self.is_ending
         self._conclude(session, once=once)
         return ApplyReport(
             {one.name: one.counters for one in workers.progress()}, session.confirmed_scn

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,11 @@ from structlog.testing import capture_logs
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.session.conversation import Conversation
+from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.structure_maker import StructureMaker
+from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.dictionary.model import Table
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.embedded import start_embedded
 
 if TYPE_CHECKING:
@@ -115,6 +119,32 @@ def test_table_names_can_be_mapped(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1}))
     r.apply(table_names={"S.T": "Other.X"})
     assert _table(r, '"Other"."X"') == [(1,)]
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_the_end_of_the_redo_makes_the_pending_structure_also_if_a_table_is_stopped(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
+    r.apply()
+    r.rows(
+        "INSERT INTO olr_pg.structure (subscription, source_table, target_table, commit_scn, xid,"
+        " kind, source_name, target_name, what, statements, state) VALUES ('olr_pg', 'S.T', 's.t',"
+        " 1, '1.1.1', 'constraint', 'T_CK', 't_ck', '',"
+        " '{ALTER TABLE s.t ADD CONSTRAINT t_ck CHECK (n > 0)}', 'due') RETURNING id"
+    )
+    # Without the thread, nothing makes it before the end.
+    monkeypatch.setattr(StructureMaker, "start", lambda _: None)
+    monkeypatch.setattr(StructureMaker, "stop", lambda _: None)
+    if is_stopped:
+        r.transaction(r.insert({"ID": 1}, "MISSING"))
+    r.serve()
+    stops = pytest.raises(OlrPgError, match=f"{Code.TABLES_STOPPED:05d}")
+    with stops if is_stopped else nullcontext():
+        r.apply(ddl={DdlKind.CONSTRAINT: DdlPolicy.FOLLOW})
+    assert r.rows("SELECT FROM pg_constraint WHERE conname = 't_ck'") == [()]
+    assert r.rows("SELECT FROM olr_pg.structure") == []
 
 
 def test_nothing_to_apply(replication: Replication) -> None:

@@ -597,6 +597,33 @@ def test_other_ddl_ends_what_is_being_made_and_does_not_wait_for_it(
     assert read_lines(target, settings.subscription) == []
 
 
+def test_a_foreign_key_waits_for_the_key_of_its_parent(target: Connection, database: str) -> None:
+    """The workers of two tables record their DDL in any order."""
+    target.execute("ALTER TABLE shop.t DROP CONSTRAINT t_pk; DROP TABLE shop.p")
+    target.execute("CREATE TABLE shop.p (id integer)")
+    settings = settings_of(DdlKind.CONSTRAINT, DdlPolicy.FOLLOW)
+    settings = replace(settings, connect_string=database)
+    source, maker = Source(), StructureMaker(settings, seconds=60)
+    key = a_constraint(FOREIGN, 4, "T_FK", (3,), parent=PARENT, parent_con=PARENT_KEY)
+    event = source.ddl("ADD FOREIGN KEY", key)
+    assert event is not None
+    assert apply_event(target, settings, event, source.definition) is None
+    maker.finish()
+    (line,) = read_lines(target, settings.subscription)
+    assert line.is_due
+    assert "no unique constraint" in str(line.error)
+    own = "ALTER TABLE shop.p ADD CONSTRAINT p_pk PRIMARY KEY (id)"
+    target.execute(
+        "INSERT INTO olr_pg.structure (subscription, source_table, target_table, commit_scn, xid,"
+        " kind, source_name, target_name, what, statements, state) VALUES"
+        " (%s, 'SHOP.P', 'shop.p', 1, '1.1.1', 'constraint', 'P_PK', 'p_pk', '', %s, 'due')",
+        (settings.subscription, [own]),
+    )
+    maker.finish()
+    assert read_lines(target, settings.subscription) == []
+    assert target.execute(CONSTRAINTS.format("t_fk").encode()).fetchone() == (1,)
+
+
 def waits_for(connection: Connection, question: str) -> None:
     end = time.monotonic() + 60
     while connection.execute(question.encode()).fetchone() != (True,):

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from olr_pg.applier import structure_maker
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.settings import ApplierSettings, DdlPolicy, TriggerHandling
 from olr_pg.applier.stopped.ddl import apply_event
@@ -413,6 +414,27 @@ def test_what_is_not_made_yet_is_made_under_the_new_names(target: Connection, na
         assert history.ddl("MADE", thing.made) == []
         for step in renames(thing):
             assert history.rename(step) == [], renames
+        history.make()
+        history.check()
+
+
+@pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if thing.made])
+def test_a_rename_just_before_the_statement_loses_nothing(
+    target: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thing = THINGS[name]
+    for renames in RENAMES:
+        history = History(target, thing, SETTINGS)
+        assert history.ddl("MADE", thing.made) == []
+
+        def lines(*arguments: Any, history: History = history, renames: Any = renames) -> Any:
+            found = read_lines(*arguments)
+            assert [error for step in renames(thing) for error in history.rename(step)] == []
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(structure_maker, "read_lines", lines)
+            history.make()
         history.make()
         history.check()
 
