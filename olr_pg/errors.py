@@ -2109,6 +2109,14 @@ class Code(IntEnum):
         "create the account, add the section `fallback` to the configuration of `olr-pg run`, and"
         " restart it (if it is stopped: run `olr-pg run --once`). Then run this command again",
     )
+    FALLBACK_NOT_PUBLISHED = _Entry(
+        7320,
+        "PostgreSQL does not publish all changes of the way back",
+        "undo the change in PostgreSQL, or run `olr-pg fallback begin`, which publishes the tables"
+        " again. Changes that were not published are missing in Oracle: compare with `olr-pg"
+        " fallback verify`, and correct the rows. Then run `olr-pg fallback resume --table"
+        " OWNER.NAME`",
+    )
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot store a value of PostgreSQL unchanged",

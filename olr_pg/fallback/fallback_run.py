@@ -47,9 +47,10 @@ from olr_pg.fallback.preparation import (
     read_beginning,
     read_slot,
     remove_target,
+    unpublished,
     wait_until_free,
 )
-from olr_pg.fallback.relation_plans import RelationPlans
+from olr_pg.fallback.relation_plans import OWN_TABLES, RelationPlans, target_tables
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.fallback.transactions import TransactionReader
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
@@ -75,6 +76,9 @@ PostgreSQL can remove that WAL.
 
 LOOK_SECONDS: Final = 1.0
 """Interval at which a run checks whether stopped tables were resumed."""
+
+PUBLICATION_SECONDS: Final = 10.0
+"""Interval at which a run checks whether PostgreSQL still publishes all tables."""
 
 FIRST_WAIT_SECONDS: Final = 0.2
 LAST_WAIT_SECONDS: Final = 10.0
@@ -250,8 +254,9 @@ def run_all(
     *,
     once: bool = False,
     progress: Callable[[WayBack, LedgerState], None] = lambda _way, _state: None,
-) -> None:
-    """Run the fallbacks to all PDBs at the same time, each in a thread.
+) -> int:
+    """Run the fallbacks to all PDBs at the same time, each in a thread; return the sum of their
+    results.
 
     With `once`, the fallbacks to all PDBs finish before an error is raised. Without it, the first
     error stops all of them, so that an operator notices that the service cannot continue.
@@ -260,8 +265,7 @@ def run_all(
         OlrPgError: see `run`.
     """
     if len(ways) == 1:
-        run(ways[0], once=once, progress=partial(progress, ways[0]))
-        return
+        return run(ways[0], once=once, progress=partial(progress, ways[0]))
     stopping = Event()
     with ThreadPoolExecutor(max(1, len(ways)), "olr-way-back") as threads:
         runs = [
@@ -272,8 +276,7 @@ def run_all(
             wait(runs, return_when=ALL_COMPLETED if once else FIRST_EXCEPTION)
         finally:
             stopping.set()
-    for one in runs:
-        one.result()
+    return sum([one.result() for one in runs])
 
 
 def run(
@@ -282,8 +285,10 @@ def run(
     once: bool = False,
     progress: Callable[[LedgerState], None] = lambda _: None,
     stopping: Event | None = None,
-) -> None:
-    """Apply the transactions that commit in PostgreSQL to Oracle, until the process ends.
+) -> int:
+    """Apply the transactions that commit in PostgreSQL to Oracle, until the process ends; return
+    the number of row changes that were sent to Oracle. If they were sent again, because Oracle
+    refused a batch or a connection was lost, they count again.
 
     If PostgreSQL or Oracle cannot be reached, retry without limit.
 
@@ -298,12 +303,13 @@ def run(
             `once`).
     """
     with _of_container(way):
-        _run(way, progress, stopping or Event(), once=once)
+        return _run(way, progress, stopping or Event(), once=once)
 
 
 def _run(
     way: WayBack, progress: Callable[[LedgerState], None], stopping: Event, *, once: bool
-) -> None:
+) -> int:
+    changes = 0
     pause, mark, was_connected = FIRST_WAIT_SECONDS, None, False
     while not stopping.is_set():
         try:
@@ -316,10 +322,11 @@ def _run(
                     if not session.follow(mark):
                         continue
                 finally:
+                    changes += session.changes
                     if session.has_progress:
                         pause = FIRST_WAIT_SECONDS
                 _raise_stopped(session.state)
-                return
+                return changes
         except OlrPgError as error:
             if error.code != Code.FALLBACK_SLOT_IN_USE or not was_connected:
                 raise
@@ -330,6 +337,7 @@ def _run(
             _log.warning("the way back is retrying", reason=str(error), seconds=pause)
         stopping.wait(pause)
         pause = min(2 * pause, LAST_WAIT_SECONDS)
+    return changes
 
 
 class _PassingError(Exception):
@@ -351,6 +359,7 @@ class _Session:
     Attributes:
         state: the state of the ledger.
         has_progress: whether a transaction was committed in Oracle.
+        changes: number of row changes that were sent to Oracle.
     """
 
     def __init__(
@@ -375,6 +384,7 @@ class _Session:
                     "disabled triggers and foreign keys in Oracle",
                     statements=[one.disabling for one in aside],
                 )
+            self._check_publication()
             self._start()
             self._plans = RelationPlans(way, self._target)
         self._reader = TransactionReader(way.directory)
@@ -382,6 +392,7 @@ class _Session:
         self._writer = OracleWriter(self._oracle, way.conflict)
         self._idle_since = self._looked_at = time.monotonic()
         self.has_progress = False
+        self.changes = 0
 
     def mark(self) -> int:
         """Write a message into PostgreSQL's WAL; return its LSN. PostgreSQL sends transactions that
@@ -422,7 +433,29 @@ class _Session:
             if not batch and self._is_resumed():
                 _log.info("a table of the way back was resumed")
                 return False
+            if not batch and time.monotonic() - self._published_at >= PUBLICATION_SECONDS:
+                self._check_publication()
+        self._check_publication()
         return True
+
+    def _check_publication(self) -> None:
+        """Stop the tables whose changes PostgreSQL does not publish any more, because it sends
+        nothing that would show it.
+
+        Raises:
+            OlrPgError: 7320, PostgreSQL does not publish the tables that show which transactions
+                came from Oracle.
+        """
+        with _passing():
+            missing = unpublished(self._way, self._target)
+            for place in OWN_TABLES:
+                if place in missing:
+                    raise OlrPgError(Code.FALLBACK_NOT_PUBLISHED, missing[place])
+            for place, table in target_tables(self._way).items():
+                if place in missing and table.full_name not in self._stopped():
+                    error = OlrPgError(Code.FALLBACK_NOT_PUBLISHED, missing[place])
+                    self._stop(table.full_name, error, self.state.lsn)
+        self._published_at = time.monotonic()
 
     def _is_resumed(self) -> bool:
         """Return whether a stopped table was resumed; check this at most once per
@@ -597,6 +630,7 @@ class _Session:
                     error.where.setdefault("table", name)
                     raise
                 if plan is not None:
+                    self.changes += 1
                     yield plan, message
 
     def _is_wanted(self, table: str, end_lsn: int) -> bool:

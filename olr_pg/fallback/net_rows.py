@@ -98,12 +98,16 @@ class NetRows:
     def _insert(self, row: Row) -> None:
         key, nets = self._key_of(row), self._nets()
         before = nets.get(key)
+        if before is not None and before.row is not None:
+            nets, before = self._new_nets(), None
         deleted = before is not None and before.is_deleted
         nets[key] = _Net(row, is_deleted=deleted, is_new=True)
 
     def _delete(self, key: Key) -> None:
         nets = self._nets()
         before = nets.get(key)
+        if before is not None and before.row is None:
+            nets, before = self._new_nets(), None
         if before is not None and before.is_new and not before.is_deleted:
             del nets[key]
         else:
@@ -121,6 +125,8 @@ class NetRows:
             return
         nets = self._nets()
         before = nets.get(key)
+        if before is not None and before.row is None:
+            nets, before = self._new_nets(), None
         if before is not None and before.row is not None:
             row = _merged(new, before.row)
             nets[key] = _Net(row, is_deleted=before.is_deleted, is_new=before.is_new)
@@ -139,11 +145,17 @@ class NetRows:
             )
 
     def _nets(self) -> dict[Key, _Net]:
-        if not self._segments or isinstance(self._segments[-1], RowWrite):
-            self._segments.append({})
-        last = self._segments[-1]
-        assert isinstance(last, dict)
-        return last
+        last = self._segments[-1] if self._segments else None
+        return last if isinstance(last, dict) else self._new_nets()
+
+    def _new_nets(self) -> dict[Key, _Net]:
+        """Begin a segment. A change that contradicts the row's earlier change is not combined with
+        it: Oracle must see both and refuse one. PostgreSQL can contain two rows with the same key,
+        because it need not have Oracle's key.
+        """
+        nets: dict[Key, _Net] = {}
+        self._segments.append(nets)
+        return nets
 
     def _folded(self, nets: dict[Key, _Net]) -> Iterator[RowWrite]:
         deleted = [key for key, net in nets.items() if net.is_deleted]

@@ -121,7 +121,19 @@ class OracleWriter:
         return self._written(plan, insert) > 0
 
     def empty(self, plan: RelationPlan) -> None:
-        """Delete all rows of a table. TRUNCATE is not used, because Oracle would commit."""
+        """Delete all rows of a table. TRUNCATE is not used, because Oracle would commit.
+
+        Raises:
+            OlrPgError: 7313, the table has rows that PostgreSQL never had.
+        """
+        if plan.is_partial:
+            raise OlrPgError(
+                Code.FALLBACK_TABLE_CHANGED,
+                "it was truncated, but Oracle's table has rows that `filter` keeps out of"
+                " PostgreSQL. Make this transaction's changes of the table in Oracle by hand, then"
+                " run `olr-pg fallback skip`",
+                table=plan.name,
+            )
         with self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {plan.place}")  # noqa: S608 - quoted
 

@@ -10,6 +10,8 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from psycopg import Connection
 
     from olr_pg.dictionary.model import Column, Table
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
 """Tables that only the replication from Oracle changes. If a transaction changes one of them, its
 changes came from Oracle and must not be sent back.
+"""
+
+_OIDS: Final = """
+SELECT n.nspname::text, c.relname::text, c.oid::int8
+FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
+JOIN pg_namespace n ON n.nspname = w.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
 """
 
 
@@ -43,11 +52,13 @@ class RelationPlan(NamedTuple):
     Attributes:
         columns: the columns of the relation's row, in order.
         key: numbers of the key's columns in `columns`.
+        is_partial: whether Oracle's table has rows that a filter keeps out of PostgreSQL.
     """
 
     table: Table
     columns: tuple[PlannedColumn, ...]
     key: tuple[int, ...]
+    is_partial: bool = False
 
     @property
     def name(self) -> str:
@@ -99,13 +110,12 @@ class RelationPlans:
         self._tables = target_tables(way)
         self._relations: dict[int, Relation] = {}
         self._plans: dict[int, RelationPlan | OlrPgError | None] = {}
-        names = [f"{schema}.{name}" for schema, name in OWN_TABLES]
-        own = connection.execute(
-            "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (names,)
-        )
         # Read the OIDs from the catalog, because PostgreSQL sends the description of a relation
-        # only before its first change.
-        self._own = {oid for (oid,) in own}
+        # only before its first change, and with the name that the relation had then: somebody may
+        # have renamed the table since, or may rename it later.
+        oids = _oids(connection, [*OWN_TABLES, *self._tables])
+        self._own = {oids[place] for place in OWN_TABLES if place in oids}
+        self._places = {oids[place]: place for place in self._tables if place in oids}
 
     def describe(self, relation: Relation) -> bool:
         """Store the description of a relation; return whether it differs from the previous
@@ -137,8 +147,14 @@ class RelationPlans:
     def table_name(self, oid: int) -> str | None:
         """Return ``OWNER.NAME`` of a relation; None if it is not replicated to Oracle."""
         found = self._relations.get(oid)
-        table = None if found is None else self._tables.get((found.schema, found.name))
+        table = None if found is None else self._tables.get(self._place(found))
         return None if table is None else table.full_name
+
+    def _place(self, relation: Relation) -> tuple[str, str]:
+        """Return the current schema and name of a relation, which can have had another name when
+        its row was written. The table of a relation that was dropped is found by its name.
+        """
+        return self._places.get(relation.oid, (relation.schema, relation.name))
 
     def plan(self, oid: int) -> RelationPlan | None:
         """Return the plan of a relation; None if it is not replicated to Oracle.
@@ -155,10 +171,11 @@ class RelationPlans:
         return found
 
     def _plan(self, relation: Relation) -> RelationPlan | None:
-        table = self._tables.get((relation.schema, relation.name))
+        place = self._place(relation)
+        table = self._tables.get(place)
         if table is None:
             return None
-        target = read_table(self._connection, relation.schema, relation.name)
+        target = read_table(self._connection, *place)
         types = {} if target is None else {one.name: one for one in target.columns}
         sources = {column.name: column for column in table.delivered}
         back = {pg: name for name, pg in target_columns(self._way.settings, table).items()}
@@ -193,7 +210,21 @@ class RelationPlans:
                 f"PostgreSQL does not have the key's columns {', '.join(lacking)}",
                 table=table.full_name,
             )
-        return RelationPlan(table, tuple(columns), tuple(numbers[name] for name in key))
+        return RelationPlan(
+            table,
+            tuple(columns),
+            tuple(numbers[name] for name in key),
+            table.full_name in self._way.partial,
+        )
+
+
+def _oids(
+    connection: Connection[Any], tables: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], int]:
+    """Return the OIDs of the tables that exist, by their (schema, name)."""
+    schemas, names = ([one[place] for one in tables] for place in (0, 1))
+    found = connection.execute(_OIDS, (schemas, names)).fetchall()
+    return {(schema, name): oid for schema, name, oid in found}
 
 
 def _empty(column: Column) -> str | None:

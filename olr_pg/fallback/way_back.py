@@ -84,6 +84,7 @@ class WayBack(NamedTuple):
         conflict: the policy for a change whose row is missing in Oracle, and for an insert whose
             row already exists.
         container: the name of the PDB, if the source has several; otherwise empty.
+        partial: ``OWNER.NAME`` of the tables of which a filter keeps rows out of PostgreSQL.
         omits: called with (``OWNER.NAME``, column); returns whether a column that Oracle lacks is
             left out.
     """
@@ -100,4 +101,5 @@ class WayBack(NamedTuple):
     batch_changes: int = 2_000
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     container: str = ""
+    partial: frozenset[str] = frozenset()
     omits: Callable[[str, str], bool] = lambda _table, _column: False

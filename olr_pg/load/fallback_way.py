@@ -14,6 +14,7 @@ from olr_pg.appliance.encryption import row_key
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_directory
 from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.decoding.filters import charsets_of, filters_of_target
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.way_back import WayBack
 from olr_pg.files.sealed import sealing
@@ -71,6 +72,17 @@ def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack
         sources.apply_section(config), config.way_back, config.fallback_source,
     )  # fmt: skip
     settings = ValueSettings.of(fallback.policies, apply, source.snapshot.database)
+    filters = filters_of_target(config)
+    charsets = charsets_of(source.snapshot.database)
+
+    def keeps_rows_out(table: Table) -> bool:
+        """Return whether Oracle's table can have rows that PostgreSQL never had."""
+        dropped = filters.dropped([table])
+        return (
+            filters.concerns_transactions
+            or filters.row_condition(table, charsets) is not None
+            or (dropped is not None and bool(dropped[0, 0]))
+        )
 
     def value_column(table: str, column: Column, typed: TargetColumn) -> ValueColumn:
         return oracle_column(table, column, typed.kind, settings)
@@ -91,6 +103,7 @@ def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack
             conflict=ConflictPolicy(fallback.on_conflict),
             container=container,
             omits=fallback.omits,
+            partial=frozenset(one.full_name for one in tables if keeps_rows_out(one)),
         )
 
     tables = source.choose(())

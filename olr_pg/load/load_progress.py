@@ -31,6 +31,8 @@ INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_sc
     resetlogs_id)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
+_MARK = "INSERT INTO olr_pg.load_part (subscription, source_table, part) VALUES (%s, %s, -1)"
+_UNMARK = "DELETE FROM olr_pg.load_part WHERE subscription = %s AND source_table = %s AND part = -1"
 _LOCK = "SELECT FROM olr_pg.load WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _FORGET = """
 WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s),
@@ -146,6 +148,10 @@ class TableLoadProgress(NamedTuple):
         self._drop_held(connection, scn)
         self.forget(connection)
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts, resetlogs_id))
+        # The transaction may also truncate the table. A change of `load_part` shows a way back that
+        # this comes from Oracle; otherwise it would empty Oracle's table.
+        connection.execute(_MARK, self[:2])
+        connection.execute(_UNMARK, self[:2])
 
     def forget(self, connection: Connection[Any]) -> None:
         """Delete the record of the load, in a transaction that also empties the table.

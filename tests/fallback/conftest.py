@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from tests.fallback.kills import logical_postgres
 from tests.proving.served import served_source
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +43,12 @@ def logical_database(logical_cluster: str) -> Iterator[str]:
     with psycopg.connect(logical_cluster, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield make_conninfo(logical_cluster, dbname=name)
-        connection.execute(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-            " WHERE database = %s AND NOT active",
-            (name,),
-        )
+        # PostgreSQL notices with a delay that a slot's reader has ended.
+        mine = "FROM pg_replication_slots WHERE database = %s"
+        in_use = f"SELECT EXISTS (SELECT {mine} AND active)".encode()
+        wait_until(lambda: connection.execute(in_use, (name,)).fetchone() == (False,), 10.0)
+        drop = f"SELECT pg_drop_replication_slot(slot_name) {mine}".encode()
+        connection.execute(drop, (name,))
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 

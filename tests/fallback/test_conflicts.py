@@ -236,7 +236,7 @@ def _stops(now: Status) -> Sequence[Any]:
     return list(now.ledger.stops.values())
 
 
-def _wait(way: Way, running: Future[None], holds: Callable[[Status], bool]) -> None:
+def _wait(way: Way, running: Future[int], holds: Callable[[Status], bool]) -> None:
     """Wait until something holds, as long as the way back runs."""
     while not holds(status(way.made.way)):
         assert not running.done()

@@ -20,6 +20,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run, status
 from olr_pg.files.sealed import current_key
+from olr_pg.load.cutover.cut_back import cut_back
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.steps_done import DONE, note_step
@@ -145,6 +146,24 @@ def test_a_cut_over_with_a_way_back(
         assert connection.execute(drawn).fetchone() == (43,)
     run_command(config, once=True)
     assert rows_in_oracle(served)[-1] == (43, "drawn here")
+
+
+def test_what_is_written_during_the_return_is_not_lost(
+    served: Served, logical_database: str, config: Path, cut: Callable[..., dict[str, Any]]
+) -> None:
+    cut(fallback=True)
+    loaded = load_config(config)
+
+    def write(step: str, _title: str) -> None:
+        if step == "sequences":
+            with psycopg.connect(logical_database) as connection:
+                connection.execute("INSERT INTO app.sold VALUES (7, 'late', NULL)")
+
+    with pytest.raises(OlrPgError, match="1 row change") as late:
+        cut_back(loaded, pytest.fail, unverified=True, progress=write)
+    assert late.value.code == Code.TARGET_NOT_QUIET
+    assert rows_in_oracle(served) == [(7, "late")]
+    cut_back(loaded, pytest.fail, unverified=True)
 
 
 def test_large_transactions_are_encrypted_as_those_of_a_run_are(

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.ledger import TableLedger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
 from olr_pg.fallback.slot_stream import SlotStream
+from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.steps_done import DONE, TAKEN_BACK, note_step
+from olr_pg.load.verification.differences import TableDifferences
+from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.target_state import read_state
+from olr_pg.load.verification.verification import DIFFERENT, RowDifference
 from olr_pg.oracle.oracle_connection import open_connection
 from tests.fallback.made_way import MadeWay
 
@@ -135,6 +143,93 @@ def test_ddl_in_postgresql_stops_the_table(made: MadeWay) -> None:
     assert made.rows()[1] == [(1, "a", 1, None)]
 
 
+RENAME = "ALTER TABLE app.{0} RENAME TO {1}"
+
+
+def stopped_at(made: MadeWay) -> str:
+    """Run the way back, which stops the table; return why."""
+    with pytest.raises(OlrPgError) as caught:
+        run(made.way, once=True)
+    assert caught.value.code == Code.FALLBACK_TABLES_STOPPED
+    return str(caught.value)
+
+
+def test_a_renamed_table_stops_and_nothing_is_lost_after_it_has_its_name_again(
+    made: MadeWay,
+) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    made.sql(RENAME.format(made.name, "other"), "INSERT INTO app.other VALUES (2, 'b', 2, NULL)")
+    assert "7320" in stopped_at(made)
+    made.sql(RENAME.format("other", made.name), "INSERT INTO {t} VALUES (3, 'c', 3, NULL)")
+    assert resume_table(made.way, made.way.tables[0].full_name)
+    run(made.way, once=True)
+    assert made.same()
+    assert [row[0] for row in made.rows()[1]] == [1, 2, 3]
+
+
+def test_a_table_that_was_created_again_stops_until_it_is_published(made: MadeWay) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    made.sql(
+        "CREATE TABLE app.again (LIKE {t} INCLUDING ALL)",
+        "INSERT INTO app.again SELECT * FROM {t}",
+        "DROP TABLE {t}",
+        RENAME.format("again", made.name),
+        "INSERT INTO {t} VALUES (2, 'unpublished', 2, NULL)",
+    )
+    assert "7320" in stopped_at(made)
+    assert resume_table(made.way, made.way.tables[0].full_name)
+    assert "7320" in stopped_at(made)  # still
+    prepare(made.way)
+    made.oracle("INSERT INTO {t} VALUES (2, 'unpublished', 2, NULL)")
+    assert resume_table(made.way, made.way.tables[0].full_name)
+    made.sql("INSERT INTO {t} VALUES (3, 'c', 3, NULL)")
+    run(made.way, once=True)
+    assert made.same()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER PUBLICATION {p} DROP TABLE {t}",
+        "ALTER PUBLICATION {p} SET TABLE {t} WHERE (id < 5), olr_pg.ledger, olr_pg.load_part",
+        "ALTER PUBLICATION {p} SET (publish = 'insert, update, delete')",
+        "ALTER PUBLICATION {p} DROP TABLE olr_pg.ledger",
+        "DROP PUBLICATION {p}",
+    ],
+)
+def test_a_changed_publication_is_noticed(made: MadeWay, change: str) -> None:
+    made.sql(change.replace("{p}", made.way.publication))
+    with pytest.raises(OlrPgError) as caught:
+        run(made.way, once=True)
+    assert "7320" in str(caught.value)
+
+
+def test_rows_with_the_same_key_of_oracle_are_not_merged(
+    served: Served, logical_database: str
+) -> None:
+    """PostgreSQL need not have Oracle's key."""
+    made = MadeWay(served, logical_database, "keyless")
+    made.sql("ALTER TABLE {t} DROP CONSTRAINT keyless_pkey")
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL), (1, 'b', 2, NULL)")
+    assert "7306" in stopped_at(made)
+    assert made.rows()[1] == []
+
+
+def test_truncate_does_not_delete_rows_that_a_filter_keeps_out(made: MadeWay) -> None:
+    name = made.way.tables[0].full_name
+    made.oracle("INSERT INTO {t} VALUES (9, 'filtered', 1, NULL)")
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    made.sql("TRUNCATE {t}")
+    made.way = made.way._replace(partial=frozenset({name}))
+    assert "7313" in stopped_at(made)
+    assert [row[0] for row in made.rows()[1]] == [1, 9]
+    made.oracle("DELETE FROM {t} WHERE id = 1")
+    assert resume_table(made.way, name, skip=True)
+    run(made.way, once=True)
+    assert [row[0] for row in made.rows()[1]] == [9]
+
+
 def test_what_the_forward_way_wrote_does_not_go_back(made: MadeWay) -> None:
     made.sql(
         "INSERT INTO {t} VALUES (1, 'from Oracle', 1, NULL)",
@@ -144,6 +239,51 @@ def test_what_the_forward_way_wrote_does_not_go_back(made: MadeWay) -> None:
     made.sql("INSERT INTO {t} VALUES (2, 'from here', 1, NULL)")
     run(made.way, once=True)
     assert made.rows()[1] == [(2, "from here", 1, None)]
+
+
+def test_repaired_rows_do_not_go_back(made: MadeWay) -> None:
+    """They came from Oracle, which may have changed them since."""
+    made.sql("INSERT INTO {t} VALUES (1, 'wrong', 1, NULL)")
+    run(made.way, once=True)
+    made.oracle("UPDATE {t} SET v = 'newer'")
+    with psycopg.connect(made.database) as connection:
+        target = read_table(connection, "app", made.name)
+        assert target is not None
+        image = "SELECT record_send(ROW(id, {}, w, big)) FROM app.{}"
+        wrong, right = (
+            connection.execute(image.format(v, made.name).encode()).fetchall()[0][0]
+            for v in ("v", "'right'::varchar")
+        )
+        version = connection.execute(f"SELECT xmin::text::int8 FROM app.{made.name}".encode())
+        row = RowDifference(DIFFERENT, b"", right, wrong, version=version.fetchall()[0][0])
+        name, columns = made.way.tables[0].full_name, target.columns
+        TableLedger(made.way.subscription, name, target.full_name).lock(connection)
+        state = read_state(connection, (made.way.subscription, name), target.oid)
+        # As `olr-pg fallback cutover` leaves it: applications use Oracle, and the slot is kept.
+        note_step(connection, made.way.subscription, TAKEN_BACK, DONE, {})
+    found = TableDifferences(
+        *(name, "app", made.name, tuple(one.name for one in columns)),
+        *(tuple(one.base_oid for one in columns), ("id",), [row], state),
+    )
+    settings = replace(made.way.settings, subscription=made.way.subscription)
+    assert [one.updated for one in repair(settings, [found])] == [1]
+    run(made.way, once=True)
+    there, here = made.rows()
+    assert [row[1] for row in (*there, *here)] == ["right", "newer"]
+
+
+def test_a_load_that_begins_again_does_not_empty_oracles_table(made: MadeWay) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    run(made.way, once=True)
+    progress = TableLoadProgress("loads", "APP.T", made.name)
+    with psycopg.connect(made.database) as connection:
+        progress.begin(connection, 10, 5, "range", 1)
+    with psycopg.connect(made.database) as connection:  # as --restart before a part was loaded
+        progress.forget(connection)
+        connection.execute(f"TRUNCATE app.{made.name}".encode())
+        progress.begin(connection, 20, 5, "range", 1)
+    run(made.way, once=True)
+    assert [row[0] for row in made.rows()[1]] == [1]
 
 
 def test_what_is_lost_is_said(made: MadeWay) -> None:

@@ -89,6 +89,21 @@ def test_net_changes_end_as_each_change_does(made: tuple[Table, list[Insert], Ta
     assert _apply(before, net.writes()) == after
 
 
+def test_changes_that_contradict_each_other_are_not_combined() -> None:
+    """Oracle must refuse one of them."""
+    first, second = _row(b"a", b"1", None), _row(b"a", b"2", None)
+    contradictions: list[list[Insert | Update | Delete]] = [
+        [Insert(1, first), Insert(1, second)],
+        [Delete(1, first), Delete(1, first)],
+        [Delete(1, first), Update(1, None, second)],
+    ]
+    for changes in contradictions:
+        net = NetRows((0,), 3, "APP.T")
+        for one in changes:
+            net.add(one)
+        assert sum(len(write.keys) for write in net.writes()) == 2
+
+
 def test_a_row_without_its_key_is_refused() -> None:
     net = NetRows((0,), 3, "APP.T")
     with pytest.raises(OlrPgError) as refused:

@@ -117,9 +117,29 @@ def cut_back(
             moves = advance_oracle_sequences(config)
             found[step] = {"advanced": [move._asdict() for move in moves]}
         else:
+            _check_nothing_was_written(config)
             found[step] = {"put_back": put_back(config)}
     _take_back(config)
     return found
+
+
+def _check_nothing_was_written(config: Config) -> None:
+    """Apply transactions that have committed since the step `drained`, and check that there are
+    none. The other steps do not know their rows. After this step, the way back disables Oracle's
+    triggers, so nothing more can be applied.
+
+    Raises:
+        OlrPgError: 5133, there are some.
+    """
+    with open_ways_back(config) as ways:
+        late = run_all(ways, once=True)
+    check_nobody_writes(config)
+    if late:
+        raise OlrPgError(
+            Code.TARGET_NOT_QUIET,
+            f"{counted(late, 'row change')} were committed after the step `drained`, and are in"
+            " Oracle now",
+        )
 
 
 def _take_back(config: Config) -> None:

@@ -120,6 +120,9 @@ def _repair(
         with connection.transaction():
             aside = set_aside(connection, settings, [(target.schema, target.name)])
             ledger.lock(connection)
+            # A change of the ledger shows that the rows come from Oracle. Otherwise a way back that
+            # begins to run later would write them to Oracle, over newer values.
+            ledger.touch(connection)
             now = read_state(connection, ledger.key, target.oid)
             table.is_untouched = found.state.allows(now)
             table.is_in_place = found.state.position == now.position or not is_referenced(
