@@ -328,12 +328,13 @@ class Simulation:
 
 
 def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
+    """Yield ROWID and values of the columns in use; as in the truth, NULL reads as the default of a
+    column that was added with one.
+    """
+    used = [(number, one.default) for number, one in enumerate(table.columns) if not one.unused]
     for identity, image in sorted(rows.items()):
         rowid = "" if table.index_organised else identity
-        yield (
-            rowid,
-            [image.get(number) for number, one in enumerate(table.columns) if not one.unused],
-        )
+        yield rowid, [image.get(number) or default for number, default in used]
 
 
 def simulate(
