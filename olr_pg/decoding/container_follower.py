@@ -275,9 +275,12 @@ class ContainerFollower:
                 self._named.setdefault(after.full_name, obj)
         if before is not None and after is not None and self._is_renamed(before, after):
             return self._rename(before, after, transaction, statements)
+        if before is not None and after is not None and self._comes_back(before, after):
+            return self._come_back(after, transaction, statements)
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
-            return self._begin(obj, before, after, transaction, statements)
+            alive = after is not None and not is_dropped(after)
+            return Version(transaction.commit_scn, after) if alive else None
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
         was = {part: parts[part] for part in before.partitions if part in parts}
         now = {} if after is None else self._dictionary.parts(after)
@@ -312,21 +315,6 @@ class ContainerFollower:
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
 
-    def _begin(
-        self,
-        obj: int,
-        before: Table | None,
-        after: Table | None,
-        transaction: DictionaryTransaction,
-        statements: Sequence[Statement],
-    ) -> Version | None:
-        """Return the first version of a table, if it can be read now."""
-        if after is None or is_dropped(after):
-            return None
-        if before is not None and is_dropped(before) and after.full_name in self._gone:
-            return self._come_back(obj, after, transaction, statements)
-        return Version(transaction.commit_scn, after)
-
     def _exchanged(self, objects: Sequence[int], parts: Mapping[int, Part]) -> dict[int, Evolution]:
         """Return what an exchange of a partition with a table means for each of the two tables.
         Return an empty dictionary if there was no exchange.
@@ -351,8 +339,7 @@ class ContainerFollower:
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
         if root not in self._first:
-            first = self._first_of(root)
-            self._new_tables.see_again(table, first, transaction.commit_scn, is_empty=is_empty)
+            self._new_tables.see_again(table, transaction.commit_scn, is_empty=is_empty)
         beside = before, self._beside.get(table.obj, NOTHING)
         evolution = judge_again(old, table, said, empty=is_empty, beside=beside)
         self._tell(table.obj, transaction, evolution, table)
@@ -402,18 +389,20 @@ class ContainerFollower:
         self._tell(obj, transaction, coming, table)
         return version
 
-    def _come_back(
-        self,
-        obj: int,
-        table: Table,
-        transaction: DictionaryTransaction,
-        statements: Sequence[Statement],
-    ) -> Version:
-        """Process a table that was restored from the recycle bin before another table replaced
-        it.
+    def _comes_back(self, before: Table, after: Table) -> bool:
+        """Return whether a table was restored from the recycle bin before another table got its
+        name.
         """
-        del self._gone[table.full_name]
-        self._tell(obj, transaction, flashed_back(table, statements), table)
+        return is_dropped(before) and not is_dropped(after) and after.full_name in self._gone
+
+    def _come_back(
+        self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
+    ) -> Version:
+        """Process a table that was restored from the recycle bin."""
+        root, *_ = self._gone.pop(table.full_name)
+        if root not in self._first and table.full_name not in self.taken:
+            self._new_tables.see_again(table, transaction.commit_scn, is_empty=False)
+        self._tell(table.obj, transaction, flashed_back(table, statements), table)
         return Version(transaction.commit_scn, table)
 
     def _is_name_known(self, table: Table) -> bool:

@@ -24,7 +24,7 @@ from zlib import crc32
 
 import structlog
 
-from olr_pg.dictionary.evolution import RECYCLE_BIN
+from olr_pg.dictionary.evolution import is_dropped
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class NewTables:
     def __init__(self, take: Take | None = None) -> None:
         self._take = take
         self._found: dict[int | tuple[str, str], _Named] = {}
+        self._dropped: dict[tuple[str, str], _Named] = {}
         self._wanted: Callable[[str, str], bool] | None = None
         self.taken = set[str]()
 
@@ -163,12 +164,18 @@ class NewTables:
         Args:
             statements: all statements that may have created the table.
         """
-        if after is None:
-            self._found.pop(obj, None)
-        elif before is None or before.full_name != after.full_name:
+        if is_dropped(after):
+            self._see_dropped(obj)
+        elif after is not None and (before is None or before.full_name != after.full_name):
             is_made = before is None and is_made_without_rows(after, statements)
             named = _Named(after.owner, after.name, scn, after.obstacle, after if is_made else None)
             self._add(obj, named)
+
+    def _see_dropped(self, obj: int) -> None:
+        """Forget the table `obj`, until the next table gets its name (`see_again`)."""
+        named = self._found.pop(obj, None)
+        if named is not None:
+            self._dropped.setdefault((named.owner, named.name), named)
 
     def see_leaving(self, obj: int) -> None:
         """Record that the table `obj` gets another name. If it is dropped later, this ends the
@@ -179,19 +186,26 @@ class NewTables:
         if named is not None:
             self._found[named.owner, named.name] = named
 
-    def see_again(self, table: Table, first: Table | None, scn: int, *, is_empty: bool) -> None:
-        """Record that a table was created under the name of an earlier new table, which `take` did
-        not accept, or was not asked for, before it was dropped or renamed.
+    def see_again(self, table: Table, scn: int, *, is_empty: bool) -> None:
+        """Record that a table got the name of an earlier new table, which was dropped or renamed:
+        it was created, or restored from the recycle bin.
 
-        An example is a table that an earlier run without the bundled applier has followed. If
-        `take` accepts the name now, its history begins with this table.
+        The history of the name begins with the first table. If `take` did not accept this table, or
+        was not asked for it, it is called now. An example is a table that an earlier run without
+        the bundled applier has followed. The changes of the dropped table are replicated, too,
+        because the later ones change what they made.
 
         Args:
-            first: the first table that had the name. Its number is the number of the name.
-            is_empty: whether the table was created without rows.
+            is_empty: whether the table was created without rows, so that its rows are those of the
+                redo.
         """
-        made = first if is_empty else None
-        self._add(table.obj, _Named(table.owner, table.name, scn, table.obstacle, made))
+        key = table.owner, table.name
+        first = self._found.get(key) or self._dropped.get(key)
+        can_follow = is_empty and table.obstacle is None
+        self._add(
+            table.obj,
+            first if first and can_follow else _Named(*key, scn, table.obstacle),
+        )
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
         """Record that a table, which may be replicated under its old name, was renamed to a name
@@ -222,7 +236,7 @@ class NewTables:
 
     def _report(self, named: _Named) -> None:
         is_wanted = self._wanted is not None and self._wanted(named.owner, named.name)
-        if not is_wanted or named.name.startswith(RECYCLE_BIN):
+        if not is_wanted:
             return
         obstacle, made = named.obstacle, named.made
         assert self._wanted is not None

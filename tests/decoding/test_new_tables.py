@@ -123,7 +123,7 @@ def test_a_table_that_is_taken_is_not_reported() -> None:
     assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED", "APP.V"]
 
 
-def test_a_table_under_the_name_of_one_that_was_never_taken_begins_the_history() -> None:
+def test_the_history_of_a_name_begins_with_its_first_table_though_that_was_dropped() -> None:
     """An earlier run, which took no table, has recorded its DDL."""
     taken = list[tuple[Table, Begin]]()
 
@@ -135,11 +135,11 @@ def test_a_table_under_the_name_of_one_that_was_never_taken_begins_the_history()
     tables = NewTables(take)
     tables.see(7, None, first, 100, [made_by("CREATE TABLE t (id NUMBER)")])
     tables.see(7, first, None, 101)
-    tables.see_again(second, first, 102, is_empty=True)
+    tables.see_again(second, 102, is_empty=True)
     tables.watch_for(lambda owner, _: owner == "APP")
-    assert taken == [(first, Begin(102))]
+    assert taken == [(first, Begin(100))]
     with capture_logs() as logs:
-        tables.see_again(replace(second, obj=10), first, 103, is_empty=False)
+        tables.see_again(replace(second, obj=10), 103, is_empty=False)
     assert len(taken) == 1
     assert [entry["scn"] for entry in logs] == [103]
 
