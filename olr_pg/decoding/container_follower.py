@@ -266,17 +266,17 @@ class ContainerFollower:
         beside = self._beside.get(obj, now_beside), now_beside
         self._beside[obj] = now_beside
         said: tuple[Statement, ...] = ()
-        if before is None and after is not None:
+        if after is not None and before is None:
             said = tuple(self._of_new_table(transaction, rest))
             if self._replaces and after.full_name in self._gone:
                 return self._replace(after, transaction, said)
             said = () if self._is_name_known(after) else said
             if after.obstacle is None and is_made_without_rows(after, said):
                 self._named.setdefault(after.full_name, obj)
-        if before is not None and after is not None and self._is_renamed(before, after):
-            return self._rename(before, after, transaction, statements)
-        if before is not None and after is not None and self._comes_back(before, after):
-            return self._come_back(after, transaction, statements)
+        elif after is not None and before is not None:
+            named = self._get_name(before, after, transaction, statements)
+            if named is not None:
+                return named
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
             alive = after is not None and not is_dropped(after)
@@ -303,12 +303,7 @@ class ContainerFollower:
             return None
         new = after and (old if after == before else carry_over(old, before, after))
         if is_dropped(after):
-            root = self._roots.get(obj, obj)
-            if self._named.get(old.full_name) == root:
-                self._gone[old.full_name] = root, old, beside[0]
-            # Redo of the dropped table can still follow. It is decoded with the last definition.
-            self._tell(obj, transaction, evolution, old)
-            return Version(transaction.commit_scn, None)
+            return self._drop(old, transaction, evolution, beside[0])
         self._tell(obj, transaction, evolution, new)
         if after == before:
             return None
@@ -346,10 +341,37 @@ class ContainerFollower:
         alive = table.obstacle is None
         return Version(transaction.commit_scn, table if alive else None)
 
-    def _is_renamed(self, before: Table, after: Table) -> bool:
-        """Return whether a table was renamed and renames are followed."""
-        in_bin = is_dropped(before) or is_dropped(after)
-        return self._replaces and not in_bin and before.full_name != after.full_name
+    def _drop(
+        self,
+        table: Table,
+        transaction: DictionaryTransaction,
+        evolution: Evolution,
+        beside: BesideColumns,
+    ) -> Version:
+        """Process a table that was dropped, also into the recycle bin."""
+        root = self._roots.get(table.obj, table.obj)
+        if self._named.get(table.full_name) == root:
+            self._gone[table.full_name] = root, table, beside
+        # Redo of the dropped table can still follow. It is decoded with the last definition.
+        self._tell(table.obj, transaction, evolution, table)
+        return Version(transaction.commit_scn, None)
+
+    def _get_name(
+        self,
+        before: Table,
+        after: Table,
+        transaction: DictionaryTransaction,
+        statements: Sequence[Statement],
+    ) -> Version | None:
+        """Process a table that gets another name, by a rename that is followed or from the recycle
+        bin, before another table got its name. Return None for every other change.
+        """
+        if self._replaces and not is_dropped(before) and not is_dropped(after):
+            if before.full_name != after.full_name:
+                return self._rename(before, after, transaction, statements)
+        elif is_dropped(before) and not is_dropped(after) and after.full_name in self._gone:
+            return self._come_back(after, transaction, statements)
+        return None
 
     def _rename(
         self,
@@ -388,12 +410,6 @@ class ContainerFollower:
             self._new_tables.see_renamed(before, named, scn)
         self._tell(obj, transaction, coming, table)
         return version
-
-    def _comes_back(self, before: Table, after: Table) -> bool:
-        """Return whether a table was restored from the recycle bin before another table got its
-        name.
-        """
-        return is_dropped(before) and not is_dropped(after) and after.full_name in self._gone
 
     def _come_back(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]

@@ -44,6 +44,17 @@ def made_dropped_made(source: DdlSource) -> None:
     source.rename_column("M", 0, "KEY")
 
 
+def made_altered_dropped_made(source: DdlSource) -> None:
+    """What comes later changes what the first table left behind."""
+    source.make("L", {"ID": NUMBER, "V": NUMBER, "W": NUMBER})
+    source.set_unused("L", 1)
+    source.rename_column("L", 2, "X")
+    source.drop("L")
+    source.make("L", {"ID": NUMBER, "W": NUMBER})
+    source.drop("L")
+    source.make("L", {"ID": NUMBER, "V": NUMBER})
+
+
 def swapped(source: DdlSource) -> None:
     source.make("L", {"ID": NUMBER})
     source.rename("A", "TMP")
@@ -61,7 +72,10 @@ def name_taken_by_another(source: DdlSource) -> None:
     source.rename("A", "L")
 
 
-HISTORIES = made_renamed_dropped, made_dropped_made, swapped, name_taken_by_another
+HISTORIES = (
+    *(made_renamed_dropped, made_dropped_made, made_altered_dropped_made, swapped),
+    name_taken_by_another,
+)
 
 
 def come_back(
@@ -121,11 +135,13 @@ def made_columns(ddl: Sequence[DictionaryTransaction], name: str, scn: int) -> l
     return [(row["NAME"] or b"").decode() for row in rows]
 
 
+@pytest.mark.parametrize("purges", [True, False])
 @pytest.mark.parametrize("made", HISTORIES)
 def test_the_part_of_the_ddl_that_another_run_has_read_makes_no_difference(
-    tmp_path: Path, made: Callable[[DdlSource], None]
+    tmp_path: Path, made: Callable[[DdlSource], None], purges: bool
 ) -> None:
     source = DdlSource(tmp_path / "s")
+    source.purges = purges
     source.create("A", {"ID": NUMBER})
     snapshot = source.take_snapshot()
     made(source)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Snapshot, Table
 
 BLOCK: Final = 512
 WHOLE: Final = 1 << 30
@@ -272,6 +272,14 @@ def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
     assert merger.failure.code == 2013
 
 
+def ddl_of(source: DdlSource, snapshot: Snapshot) -> list[DictionaryTransaction]:
+    """The transactions that changed the dictionary."""
+    ddl: list[DictionaryTransaction] = []
+    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
+        pass
+    return ddl
+
+
 def consequences(source: DdlSource) -> list[str | int]:
     """What a follower makes of all DDL of a source: steps, or why the table stops."""
     found: list[str | int] = []
@@ -323,6 +331,42 @@ def test_the_consequence_of_each_kind_of_ddl(tmp_path: Path) -> None:
         *("add-partition", "drop-partition, regroup", "regroup, regroup, regroup"),
         *("regroup, regroup, regroup", "truncate-partition", 3073, "drop-table"),
     ]
+
+
+@pytest.mark.parametrize("then", ["created again", "purged", "flashed back", "both"])
+def test_a_table_in_the_recycle_bin_is_dropped_until_it_comes_back(
+    tmp_path: Path, then: str
+) -> None:
+    """A plain DROP TABLE renames the table, its indexes and its constraints."""
+    source = DdlSource(tmp_path / "s")
+    first = source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    snapshot = source.take_snapshot()
+    source.purges = False
+    source.drop("A")
+    due: list[str | int] = ["drop-table"]
+    if then in ("created again", "both"):
+        source.make("A", {"ID": NUMBER})
+        due.append("create-again")
+    if then == "both":
+        source.drop("A")
+        due.append("drop-table")
+    if then in ("flashed back", "both"):
+        source.flash_back(first)
+        due.append(3071)
+    else:
+        assert source.session.ddl.purge_table(first)
+    source.finish()
+    follower = DictionaryFollower(snapshot, take=lambda *_: True)
+    follower.subscribe(snapshot.tables, wanted=lambda owner, _name: owner == "SHOP")
+    ddl = ddl_of(source, snapshot)
+    with capture_logs() as logs:
+        follower.apply(ddl)
+    found = [
+        one.evolution.error.code if one.evolution.error else one.evolution.steps[-1].kind.value
+        for one in follower.events
+    ]
+    assert found == due
+    assert [one for one in logs if one.get("code") == "OLR-03080"] == []
 
 
 @pytest.mark.parametrize("followed", [True, False])
@@ -386,9 +430,7 @@ def test_a_name_whose_first_table_was_dropped_before_anybody_could_take_it_is_ta
         if not made:
             source.drop("LATER")
     source.finish()
-    ddl: list[DictionaryTransaction] = []
-    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
-        pass
+    ddl = ddl_of(source, snapshot)
     taken: dict[int, Begin] = {}
 
     def take(table: Table, begin: Begin) -> bool:

@@ -38,6 +38,9 @@ class DdlSource:
         followed: whether the snapshot has the SYS tables and their rows.
         con_id: the container; 0 where there are none.
         beside: another container of the same database, whose redo threads it shares.
+
+    Attributes:
+        purges: whether `drop` removes a table, or moves it to the recycle bin.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class DdlSource:
         self._next_obj = 72_000
         self.tables: dict[str, SimTable] = {}
         self.snapshot: Snapshot | None = None
+        self.purges = True
         self._sessions = [
             self._open(thread, DatabaseSession(40, 1000, OWNER, OWNER_NUMBER))
             for thread in self.threads
@@ -266,10 +270,12 @@ class DdlSource:
         assert self.session.ddl.truncate(self.tables[name], logged=logged)
 
     def drop(self, name: str) -> None:
-        """DROP TABLE … PURGE."""
-        table = self.tables[name]
-        self._begin(table).drop_table(self.session.rows, table)
-        self.session.ddl.end(table, DROP, f"DROP TABLE {name} PURGE")
+        """DROP TABLE."""
+        assert self.session.ddl.drop_table(self.tables[name], purge=self.purges)
+
+    def flash_back(self, table: SimTable) -> None:
+        """FLASHBACK TABLE … TO BEFORE DROP."""
+        assert self.session.ddl.flash_back(table)
 
     def _begin(self, table: SimTable) -> SysDictionary:
         dictionary = self.session.ddl.begin(table)

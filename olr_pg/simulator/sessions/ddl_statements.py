@@ -34,6 +34,7 @@ from olr_pg.simulator.sessions.placement import added_lob
 from olr_pg.simulator.sessions.sys_dictionary import (
     ADDED_WITH_DEFAULT,
     CHECK_CONSTRAINT,
+    recycled_name,
     told_type,
 )
 
@@ -54,6 +55,8 @@ CREATE_TABLE: Final = 1
 DROP_TABLE: Final = 12
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
+PURGE_TABLE: Final = 200
+FLASHBACK_TABLE: Final = 205
 """Command codes of V$SQLCOMMAND."""
 
 FIRST_NEW_BLOCK: Final = 2_000_000
@@ -128,17 +131,45 @@ class DdlStatements:
         self.end(table, CREATE_TABLE, statement)
         return True
 
-    def drop_table(self, table: SimTable) -> bool:
-        """DROP TABLE … PURGE: its rows and its definition are removed."""
+    def drop_table(self, table: SimTable, *, purge: bool) -> bool:
+        """DROP TABLE: its rows and its definition are removed, or they are in the recycle bin."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
         emptied = frozenset(segment.dataobj for segment in table.segments)
         for segment in table.segments:
             self._empty(table, segment)
-        dictionary.drop_table(self._rows, table)
+        if purge:
+            dictionary.drop_table(self._rows, table)
+            words = f"DROP TABLE {table.name} PURGE"
+        else:
+            # With the name in the recycle bin, as LogMiner shows the statement.
+            words = f'DROP TABLE {table.name} AS "{dictionary.recycle(self._rows, table)}"'
+            self._tx.container.recycle_bin.append(table)
         effect = DdlEffect(DROPPED, table, emptied, columns=_names(table))
-        self.end(table, DROP_TABLE, f"DROP TABLE {table.name} PURGE", effect)
+        self.end(table, DROP_TABLE, words, effect)
+        return True
+
+    def purge_table(self, table: SimTable) -> bool:
+        """PURGE TABLE, of a table in the recycle bin."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.drop_table(self._rows, table)
+        self._tx.container.recycle_bin.remove(table)
+        self.end(table, PURGE_TABLE, f'PURGE TABLE "{recycled_name(table.obj)}"')
+        return True
+
+    def flash_back(self, table: SimTable) -> bool:
+        """FLASHBACK TABLE … TO BEFORE DROP. Indexes and constraints keep their other names; the
+        rows are left to the caller.
+        """
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.restore(self._rows, table)
+        self._tx.container.recycle_bin.remove(table)
+        self.end(table, FLASHBACK_TABLE, f"FLASHBACK TABLE {table.name} TO BEFORE DROP")
         return True
 
     def create_again(self, table: SimTable) -> bool:

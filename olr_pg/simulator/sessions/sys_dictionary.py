@@ -8,9 +8,11 @@ the bootstrap objects are those of a 23ai database. Rows have the form of a snap
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
 
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TOLD_BY_REDO, absent
 from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
@@ -64,6 +66,9 @@ FUNCTIONAL: Final = 0x10
 
 ROW_DEPENDENCIES: Final = 0x800000
 """Bit of TAB$.FLAGS: rows contain an SCN (ROWDEPENDENCIES)."""
+
+IN_RECYCLE_BIN: Final = 0x80
+"""Bit of OBJ$.FLAGS."""
 
 IOT_TOP: Final = "SYS_IOT_TOP"
 
@@ -173,6 +178,12 @@ def told_type(kind: ColumnType) -> dict[str, SysValue]:
         "scale": kind.scale, "charset_form": kind.charset_form or 0,
         "charset_id": kind.charset_id or 0,
     }  # fmt: skip
+
+
+def recycled_name(number: int) -> str:
+    """Return the name of an object in the recycle bin: ``BIN$``, 16 bytes in Base64, and ``$0``."""
+    unique = uuid5(NAMESPACE_OID, str(number)).bytes
+    return f"BIN${b64encode(unique).decode()}$0"
 
 
 class SysDictionary:
@@ -436,6 +447,40 @@ class SysDictionary:
             rows = self._rows[name].items()
             for key in [key for key, (_, named) in rows if named[field] == table.obj]:
                 self.delete(session, name, key)
+
+    def recycle(self, session: RowStatements, table: SimTable) -> str:
+        """Move a table to the recycle bin, as DROP TABLE without PURGE does. It gets another name,
+        and so do its indexes and constraints. Its rows and segments stay until it is purged. LOB
+        segments and sequences keep their names.
+
+        Returns:
+            The name in the recycle bin.
+        """
+        name = recycled_name(table.obj)
+        of_table = sorted(table.objects & {obj for (obj,) in self._rows["OBJ$"]})
+        for obj in of_table:
+            self.update(session, "OBJ$", (obj,), name=name, flags=IN_RECYCLE_BIN)
+        indexes = [
+            key
+            for key, (_, named) in self._rows["IND$"].items()
+            if named["bo"] == table.obj and named["type"] != LOB_INDEX
+        ]
+        for (index,) in indexes:
+            name_of_index = recycled_name(int(str(index)))
+            self.update(session, "OBJ$", (index,), name=name_of_index, flags=IN_RECYCLE_BIN)
+        constraints = [
+            named["con"] for _, named in self._rows["CDEF$"].values() if named["obj"] == table.obj
+        ]
+        for con in constraints:
+            self.update(session, "CON$", (con,), name=recycled_name(int(str(con))))
+        return name
+
+    def restore(self, session: RowStatements, table: SimTable) -> None:
+        """Give a table in the recycle bin its own name again. Its indexes and constraints keep the
+        names that they have there.
+        """
+        for obj in sorted(table.objects & {obj for (obj,) in self._rows["OBJ$"]}):
+            self.update(session, "OBJ$", (obj,), name=table.name, flags=0)
 
     def create_sequence(self, session: RowStatements, obj: int, name: str) -> None:
         """Insert the row of OBJ$ of a sequence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import Cell, number
@@ -27,7 +28,6 @@ from olr_pg.simulator.sessions.placement import TableSpec, place_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
     from olr_pg.simulator.model.tables import ColumnType, Row, SimTable
     from olr_pg.simulator.sessions.session import SimSession
@@ -680,8 +680,12 @@ class RandomWorkload:
 
     def _replace_table(self, session: SimSession, table: SimTable) -> None:
         """Drop a table, and create another one with its name and random columns."""
-        known = session.container.tables
-        if not session.ddl.drop_table(table):
+        known, dropped = session.container.tables, session.container.recycle_bin
+        # Draws of its own, so that the other draws of a seed stay the same.
+        rng = Random(session.instance.scn)  # noqa: S311 - reproducible, not secret
+        if dropped and rng.random() < 0.3:
+            session.ddl.purge_table(rng.choice(dropped))
+        if not session.ddl.drop_table(table, purge=rng.random() < 0.4):
             return
         spec = replace(self._table(0), name=table.name, row_dependencies=False)
         number, self._made = TABLES_MAX + self._made, self._made + 1

@@ -260,12 +260,13 @@ class _Definitions:
     def _drop_table(self) -> None:
         words, database = self._words, self._database
         table = database.table(words.name())
-        cascades = words.take("CASCADE", "CONSTRAINTS")
+        cascades, purges = words.take("CASCADE", "CONSTRAINTS"), words.take("PURGE")
         others = [child for child, _ in table.children if child is not table]
         if others and not cascades:
             raise OraError(2449, "unique/primary keys in table referenced by foreign keys")
         dictionary = self._begin(table)
-        dictionary.drop_table(self._sim.rows, table.sim)
+        remove = dictionary.drop_table if purges else dictionary.recycle
+        remove(self._sim.rows, table.sim)
         self._sim.ddl.end(table.sim, DROP_TABLE, words.text)
         for child in others:
             child.foreign_keys = [one for one in child.foreign_keys if one.parent is not table]

@@ -109,6 +109,7 @@ class Container:
         con_id: 0 in a non-CDB, 1 for the root, from 3 for PDBs.
         shares_undo: its undo segments are those of the root, which all PDBs share.
         dbid: DBID of the container, as in 5.2 and in record headers.
+        recycle_bin: the dropped tables that are not purged.
         lob_number: number in the newest LOB id.
         newest_object: the highest OBJ# or DATAOBJ# that was taken.
     """
@@ -118,6 +119,7 @@ class Container:
     dbid: int
     segments: dict[int, list[UndoSegment]] = field(default_factory=dict)
     tables: list[SimTable] = field(default_factory=list)
+    recycle_bin: list[SimTable] = field(default_factory=list)
     lob_number: int = 0x106000
     newest_object: int = FIRST_DDL_OBJECT
     shares_undo: bool = False
