@@ -41,6 +41,7 @@ from olr_pg.postgres.keepalive import with_timeouts
 from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import (
     is_cancelled,
+    is_duplicate,
     is_locked,
     is_transient,
     lacks_parent_key,
@@ -49,7 +50,7 @@ from olr_pg.postgres.sqlstates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from psycopg import Connection
 
@@ -128,6 +129,12 @@ class StructureLine(NamedTuple):
     reason: str | None
     is_due: bool
 
+    def waits_for(self, earlier: Iterable[StructureLine]) -> bool:
+        """Return whether an earlier change must be made first, because it removes or renames
+        another object with the name of this one.
+        """
+        return any((one.target, one.name) == (self.target, self.name) for one in earlier)
+
     @property
     def error(self) -> OlrPgError:
         """The error that describes the pending change."""
@@ -154,10 +161,13 @@ def read_lines(connection: Connection[Any], subscription: str) -> list[Structure
     if there is None:
         return []
     lines = [StructureLine(*row) for row in connection.execute(_LINES, (subscription,))]
-    done = {one.number: one for one in lines if _is_done(connection, one)}
-    for line in done.values() if there[0] else ():
-        _end(connection, line)
-    return [one for one in lines if one.number not in done]
+    pending = list[StructureLine]()
+    for line in lines:
+        if line.waits_for(pending) or not _is_done(connection, line):
+            pending.append(line)
+        elif there[0]:
+            _end(connection, line)
+    return pending
 
 
 def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
@@ -198,8 +208,9 @@ def make_structure(
         psycopg.Error: the connection is lost.
     """
     made = 0
-    for line in read_lines(connection, subscription):
-        if not line.is_due:
+    lines = read_lines(connection, subscription)
+    for line in lines:
+        if not line.is_due or line.waits_for(lines[: lines.index(line)]):
             continue
         try:
             for statement in line.statements:
@@ -212,7 +223,7 @@ def make_structure(
             if is_transient(error) or is_locked(error) or is_cancelled(error):
                 continue
             reason = mask(plain_words(error))
-            if names_nothing(error) or lacks_parent_key(error):
+            if names_nothing(error) or lacks_parent_key(error) or is_duplicate(error):
                 connection.execute(_WAITS, (reason, line.number, reason))
                 continue
             failed = (reason, line.number, list(line.statements))

@@ -7,19 +7,25 @@ the event's transaction, because it takes time, and because ``CREATE INDEX CONCU
 part of a transaction. The row is written in the event's transaction, so exactly once, and is
 deleted as soon as the target has the change. But an existing object is dropped in the event's
 transaction, because later rows may violate it.
+
+A row creates, renames or removes an object. The source can drop an object and create another one of
+the same name before the target's object is removed. Then both rows remain, and are made in their
+order; until the first one is made, the object of this name is the old one.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import psycopg
 import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
 from olr_pg.dictionary.evolution import RENAMED, REWRITTEN, DdlKind
-from olr_pg.dictionary.inventory import Constraint
+from olr_pg.dictionary.inventory import Constraint, InventoryIndex
+from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -39,16 +45,16 @@ INSERT INTO olr_pg.structure (subscription, source_table, target_table, commit_s
     source_name, target_name, what, statements, present, reason, state)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
-_FORGET: Final = """
-DELETE FROM olr_pg.structure
-WHERE subscription = %s AND source_table = %s AND kind = %s AND source_name = %s
-RETURNING state = 'due'
-"""
+_FORGET: Final = "DELETE FROM olr_pg.structure WHERE id = %s RETURNING state = 'due'"
 _FORGET_TABLE: Final = "DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s"
 
 _PENDING: Final = """
-SELECT id, statements FROM olr_pg.structure
-WHERE subscription = %s AND source_table = %s AND kind = %s AND source_name = %s
+SELECT id, source_name, target_name, statements, present, state = 'due' FROM olr_pg.structure
+WHERE subscription = %s AND source_table = %s AND kind = %s ORDER BY id
+"""
+_REPLACE: Final = """
+UPDATE olr_pg.structure SET source_name = %s, what = %s, statements = %s, present = %s
+WHERE id = %s
 """
 _REWRITE: Final = """
 UPDATE olr_pg.structure SET target_name = %s, statements = %s, present = %s,
@@ -76,12 +82,82 @@ SELECT c.conname FROM pg_constraint c WHERE c.conrelid = %(table)s AND c.contype
         JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number ORDER BY k.place))
 ORDER BY c.conname = ANY(%(names)s) DESC, c.conname LIMIT 1
 """
+_IDENTITIES: Final = {
+    "index": """
+        SELECT indexrelid::bigint, pg_get_indexdef(indexrelid)
+        FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+        WHERE indrelid = to_regclass(%s) AND c.relname = %s
+    """,
+    "constraint": """
+        SELECT oid::bigint, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE conrelid = to_regclass(%s) AND conname = %s
+    """,
+}
+_ABSENT: Final = {
+    "index": "SELECT NOT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid"
+    " WHERE indrelid = to_regclass({}) AND c.relname = {}",
+    "constraint": "SELECT NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass({})"
+    " AND conname = {}",
+}
+_IS_IT: Final = {
+    "index": " AND (indexrelid = {} OR pg_get_indexdef(indexrelid) = {})",
+    "constraint": " AND (oid = {} OR pg_get_constraintdef(oid) = {})",
+}
+_COPY: Final = "olr_pg_copy"
+"""The name of a temporary table with the columns of the target table."""
+_DEFINITIONS: Final = {
+    "index": """
+        SELECT indisunique, substring(pg_get_indexdef(indexrelid) FROM ' USING .*')
+        FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+        WHERE indrelid = to_regclass(%s) AND c.relname = %s
+    """,
+    "constraint": """
+        SELECT replace(pg_get_constraintdef(oid), ' NOT VALID', '') FROM pg_constraint
+        WHERE conrelid = to_regclass(%s) AND conname = %s
+    """,
+}
+_KEY: Final = """
+SELECT FROM pg_constraint c WHERE conrelid = %s AND conname = %s AND confdeltype = %s
+    AND %s = ARRAY(SELECT a.attname::text
+        FROM unnest(conkey) WITH ORDINALITY k (number, place)
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.number ORDER BY k.place)
+"""
+_RULES: Final = {"": "a", "CASCADE": "c", "SET NULL": "n"}
+"""By Oracle's delete rule: `pg_constraint.confdeltype`, which is a blank for other constraints."""
 _TYPES: Final = {"primary key": "p", "unique": "u", "foreign key": "f", "check": "c"}
 _ENDINGS: Final = ("", "_idx", "_key", "_pkey")
 """Suffixes that `schema.relations.Relations.free_name` may have added to an object's name."""
 _NAME_BYTES: Final = 63
 
 _log = structlog.get_logger(__name__)
+
+
+class _Pending(NamedTuple):
+    """A pending change of the target.
+
+    Attributes:
+        source: the name of the object in the source.
+        name: the name of the object in the target, before the change.
+    """
+
+    number: int
+    source: str
+    name: str
+    statements: Sequence[str]
+    present: str | None
+    is_due: bool
+
+    @property
+    def removes(self) -> bool:
+        """Whether the change removes an object that the source has dropped."""
+        first = self.statements[0] if self.statements else ""
+        return first.startswith("DROP INDEX ") or " DROP CONSTRAINT " in first
+
+    @property
+    def renames(self) -> bool:
+        """Whether the change renames an object."""
+        first = self.statements[0] if self.statements else ""
+        return first.startswith("ALTER ") and " RENAME " in first
 
 
 def maker_name(settings: ApplierSettings) -> str:
@@ -131,11 +207,12 @@ class StructureNotes:
         if step.verb == REWRITTEN:
             self._rewrite(step, kind)
             return
-        was_due = self._forget(kind, structure.name)
-        if not self._is_of_before(step):
-            self._make(step, kind)
+        self._settle(kind, structure.name)
+        removal = self._removal(kind, structure.name)
+        if self._is_of_before(step):
+            self._drop(step, kind, removal)
         else:
-            self._drop(step, kind, was_due=was_due)
+            self._make(step, kind, removal)
 
     def leave_out(self, step: Step, reason: str) -> None:
         """Record that the target lacks a virtual column, with the reason."""
@@ -152,12 +229,37 @@ class StructureNotes:
         """Delete all records of the table. Call this if another table has its name now."""
         self._connection.execute(_FORGET_TABLE, (self._settings.subscription, self._event.table))
 
+    def _pending(self, kind: str, name: str) -> list[_Pending]:
+        """Return the pending changes of the objects that have, or had, a name in the source."""
+        return [one for one in self._pending_of_table(kind) if one.source == name]
+
+    def _pending_of_table(self, kind: str) -> list[_Pending]:
+        key = self._settings.subscription, self._event.table, kind
+        return [_Pending(*row) for row in self._connection.execute(_PENDING, key).fetchall()]
+
     def _forget(self, kind: str, name: str) -> bool:
-        """Delete the record of an object. Return True if its change was `due`, so that it may be in
-        progress.
+        """Delete the pending creation or renaming of an object. Return True if its change was
+        `due`, so that it may be in progress.
         """
-        key = self._settings.subscription, self._event.table, kind, name
-        return (True,) in self._connection.execute(_FORGET, key).fetchall()
+        gone = [one for one in self._pending(kind, name) if not one.removes]
+        return max([self._delete(one) for one in gone], default=False)
+
+    def _delete(self, one: _Pending) -> bool:
+        return (True,) in self._connection.execute(_FORGET, (one.number,)).fetchall()
+
+    def _settle(self, kind: str, name: str) -> None:
+        """Delete the records of changes that the target has, in the order of the changes: an object
+        that must be removed first can have the name of one that is not created yet.
+        """
+        for one in self._pending(kind, name):
+            if not self._is(one.present):
+                return
+            self._delete(one)
+
+    def _removal(self, kind: str, name: str) -> _Pending | None:
+        """Return the pending removal of an earlier object with a name."""
+        found = [one for one in self._pending(kind, name) if one.removes]
+        return found[0] if found else None
 
     @staticmethod
     def _is_of_before(step: Step) -> bool:
@@ -166,11 +268,22 @@ class StructureNotes:
         """
         return step.verb in ("dropped", "disabled") or step.is_first
 
-    def _make(self, step: Step, kind: str) -> None:
+    def _make(self, step: Step, kind: str, removal: _Pending | None) -> None:
+        """Record that an object must be created, unless the target has it.
+
+        Args:
+            removal: the pending removal of an earlier object with the same name.
+        """
         structure = step.structure
         assert structure is not None
+        self._forget(kind, structure.name)
         made = self._settings.translate(self._settings, self._definition, step)
-        if made.present and self._is(made.present):
+        others = self._pending_of_table(kind)
+        is_taken = any(one.name == made.name and (one.removes or one.renames) for one in others)
+        if not is_taken and self._is(made.present):
+            return
+        if removal is not None and not removal.is_due and self._is_again(step, removal, made):
+            self._delete(removal)
             return
         state = "due" if self._follows(step.kind) and not made.reason else "reported"
         if state == "due" and self._is_partitioned():
@@ -187,28 +300,104 @@ class StructureNotes:
             state = "reported"
         self._note(kind, structure.name, step, made, state)
 
+    def _is_again(self, step: Step, removal: _Pending, made: TargetSql) -> bool:
+        """Return whether the object that the target still has is the one that the source has
+        created or enabled again. A name is no proof.
+        """
+        structure = step.structure
+        if step.verb == "enabled" or made.reason:
+            return step.verb == "enabled"
+        if isinstance(structure, InventoryIndex):
+            return self._is_printed_alike("index", removal.name, made)
+        assert structure is not None
+        if structure.kind == "check":
+            return self._is_printed_alike("constraint", removal.name, made)
+        columns = [self._columns.get(one, one) for one in structure.columns]
+        rule = _RULES[structure.delete_rule] if structure.kind == "foreign key" else " "
+        values = self._target.oid, removal.name, rule, columns
+        return self._is(made.present) and self._connection.execute(_KEY, values).rowcount == 1
+
+    def _is_printed_alike(self, kind: str, name: str, made: TargetSql) -> bool:
+        """Return whether PostgreSQL prints the same definition for an object of the target and for
+        a new one, which is created for a moment on an empty copy of the table.
+        """
+        whole, copy = self._target.identifier, sql.Identifier("pg_temp", _COPY)
+        old_place, new_place = (one.as_string(self._connection) for one in (whole, copy))
+        statement = made.statements[0].replace(" CONCURRENTLY ", " ", 1)
+        statement = statement.replace(old_place, new_place, 1)
+        query = _DEFINITIONS[kind]
+        try:
+            with self._connection.transaction(force_rollback=True):
+                words = sql.SQL("CREATE TEMPORARY TABLE {} (LIKE {})")
+                self._connection.execute(words.format(sql.Identifier(_COPY), whole))
+                self._connection.execute(statement.encode())
+                old = self._connection.execute(query, (old_place, name)).fetchone()
+                new = self._connection.execute(query, (new_place, made.name)).fetchone()
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            return False  # for example without the privilege TEMPORARY: remove it, then create it
+        return old == new
+
     def _rename(self, step: Step, kind: str) -> None:
         """Rename an index or a constraint, or record that a person must. Do nothing if the target
-        lacks it, or has another name for it.
+        lacks it, or has another name for it. If it is not created yet, create it under the new
+        name.
         """
         structure = step.structure
         assert structure is not None
+        self._settle(kind, step.text)
         before = replace(structure, name=step.text)
         found = self._found(step._replace(structure=before))
+        is_old = self._removal(kind, step.text) is not None
+        is_ours = found in self._names(step.text)
+        renaming = self._renaming(kind, step.text)
+        for one in self._pending(kind, step.text):
+            if not one.removes and not one.renames:
+                self._delete(one)
+                added = step._replace(verb="added", text="")
+                self._make(added, kind, self._removal(kind, structure.name))
         wanted = self._settings.choices.name(structure.name)
-        if found is None or found == wanted or found not in self._names(step.text):
+        if renaming is not None and renaming.name == wanted:
+            self._delete(renaming)
             return
+        if renaming is None and (found is None or is_old or not is_ours or found == wanted):
+            return
+        name = renaming.name if renaming is not None else str(found)
         words, place = "ALTER TABLE {} RENAME CONSTRAINT {} TO {}", self._target.identifier
-        names = [sql.Identifier(found), sql.Identifier(wanted)]
+        names = [sql.Identifier(name), sql.Identifier(wanted)]
         if kind == "index":
-            words, place = "ALTER INDEX {} RENAME TO {}", sql.Identifier(self._target.schema, found)
+            words, place = "ALTER INDEX {} RENAME TO {}", sql.Identifier(self._target.schema, name)
             del names[0]
         statement = sql.SQL(words).format(place, *names).as_string(self._connection)
-        if self._follows(step.kind):
+        if renaming is not None:
+            self._replace(renaming, step, statement)
+        elif self._follows(step.kind):
+            self._make_way(kind, wanted)
             self._connection.execute(statement.encode())
-            return
-        gone = TargetSql(wanted, (statement,), self._absent(kind, found))
-        self._note(kind, structure.name, step, gone, "reported")
+        else:
+            gone = TargetSql(name, (statement,), self._absent(kind, name))
+            self._note(kind, structure.name, step, gone, "reported")
+
+    def _renaming(self, kind: str, name: str) -> _Pending | None:
+        """Return the pending renaming of the object that has a name in the source."""
+        found = [one for one in self._pending(kind, name) if one.renames]
+        return found[0] if found else None
+
+    def _replace(self, renaming: _Pending, step: Step, statement: str) -> None:
+        """Replace a pending renaming by what has happened to its object since. It keeps its place
+        in the order, because another object can wait for its name.
+        """
+        assert step.structure is not None
+        values = step.structure.name, str(step), [statement], renaming.present, renaming.number
+        self._connection.execute(_REPLACE, values)
+
+    def _make_way(self, kind: str, name: str) -> None:
+        """Remove an object that must be removed, and whose name another one gets now."""
+        for one in self._pending_of_table(kind):
+            if one.removes and one.name == name and not self._is(one.present):
+                self._delete(one)
+                self._connection.execute(self._dropping(kind, name).encode())
 
     def _rewrite(self, step: Step, kind: str) -> None:
         """Build the SQL of a pending creation again, because names that it contains have changed.
@@ -216,19 +405,30 @@ class StructureNotes:
         """
         structure = step.structure
         assert structure is not None
-        key = self._settings.subscription, self._event.table, kind, structure.name
-        for number, statements in self._connection.execute(_PENDING, key).fetchall():
-            if statements and not _creates(statements[0]):
+        for one in self._pending(kind, structure.name):
+            if one.removes or one.renames:
                 continue
             made = self._settings.translate(self._settings, self._definition, step)
             told = made.name, list(made.statements), made.present or None, made.reason or None
-            self._connection.execute(_REWRITE, (*told, bool(made.reason), number))
+            self._connection.execute(_REWRITE, (*told, bool(made.reason), one.number))
 
-    def _drop(self, step: Step, kind: str, *, was_due: bool) -> None:
+    def _drop(self, step: Step, kind: str, removal: _Pending | None) -> None:
+        """Drop an object of the target, or record that it must be dropped.
+
+        Args:
+            removal: the pending removal of an earlier object with the same name. As long as it is
+                pending, the target cannot have this object, except under its former name.
+        """
         structure = step.structure
         assert structure is not None
+        renaming = self._renaming(kind, structure.name)
+        if renaming is not None:
+            statement = self._dropping(kind, renaming.name)
+            self._replace(renaming, step, statement)
+            return
         name = self._found(step)
-        if name is None and not was_due:
+        was_due = self._forget(kind, structure.name)
+        if removal is not None or (name is None and not was_due):
             return
         name = name or self._names(structure.name)[0]
         statement = self._dropping(kind, name)
@@ -252,16 +452,15 @@ class StructureNotes:
         )
 
     def _absent(self, kind: str, name: str) -> str:
-        """Return a query whose result is true if the object no longer exists."""
-        if kind == "index":
-            whole = sql.Identifier(self._target.schema, name).as_string(self._connection)
-            query = sql.SQL("SELECT to_regclass({}) IS NULL").format(sql.Literal(whole))
-        else:
-            whole = self._target.identifier.as_string(self._connection)
-            query = sql.SQL(
-                "SELECT NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass({})"
-                " AND conname = {})"
-            ).format(sql.Literal(whole), sql.Literal(name))
+        """Return a query whose result is true if the object no longer exists. Another object with
+        its name does not count: it has another OID, and another definition. After a restore of the
+        target only the OID differs, and after a rename of a column only the definition. If the
+        object is only now being created, any object of this name counts.
+        """
+        whole = self._target.identifier.as_string(self._connection)
+        found = self._connection.execute(_IDENTITIES[kind], (whole, name)).fetchone()
+        words = _ABSENT[kind] + (_IS_IT[kind] if found else "") + ")"
+        query = sql.SQL(words).format(*map(sql.Literal, (whole, name, *(found or ()))))
         return query.as_string(self._connection)
 
     def _found(self, step: Step) -> str | None:
@@ -286,7 +485,10 @@ class StructureNotes:
     def _follows(self, kind: DdlKind) -> bool:
         return self._settings.ddl.get(kind, DdlPolicy.REPORT) is DdlPolicy.FOLLOW
 
-    def _is(self, query: str) -> bool:
+    def _is(self, query: str | None) -> bool:
+        """Return the result of a query; False if there is no query."""
+        if not query:
+            return False
         return self._connection.execute(query.encode()).fetchone() == (True,)
 
     def _is_partitioned(self) -> bool:
@@ -320,10 +522,6 @@ class StructureNotes:
             reason=made.reason or None,
             is_made=state == "due",
         )
-
-
-def _creates(statement: str) -> bool:
-    return statement.startswith("CREATE ") or " ADD CONSTRAINT " in statement
 
 
 def _cut(name: str, end: str) -> str:
