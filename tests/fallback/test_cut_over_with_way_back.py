@@ -148,6 +148,24 @@ def test_a_cut_over_with_a_way_back(
     assert rows_in_oracle(served)[-1] == (43, "drawn here")
 
 
+def test_a_source_that_changes_after_its_end_is_noticed(
+    served: Served,
+    config: Path,
+    cut: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Compare in this process: Spark would need seconds to start.
+    monkeypatch.setattr("olr_pg.load.part_tasks.HERE_BYTES", 1 << 40)
+    cut(until="applied")
+    goes_on: dict[str, Any] = {"accept": ["*"], "as_json": True}
+    served.execute("INSERT INTO sold VALUES (99, 'a forgotten job', NULL)")
+    with pytest.raises(OlrPgError, match=r"APP\.SOLD") as changed:
+        cutover(config, **goes_on)
+    assert changed.value.code == Code.SOURCE_CHANGED_AFTER_CUTOVER
+    served.execute("DELETE FROM sold WHERE id = 99")
+    cutover(config, **goes_on)
+
+
 def test_what_is_written_during_the_return_is_not_lost(
     served: Served, logical_database: str, config: Path, cut: Callable[..., dict[str, Any]]
 ) -> None:

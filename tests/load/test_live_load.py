@@ -330,6 +330,7 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
         live.archive()
     shop.load(structure=True)
     # A transaction is open: the source is not quiet.
+    busy = live.state.scn
     stopped, code = cut()
     assert (code, stopped["states"]) == (5121, {"quiet": "failed"})
     assert stopped["way_back"] == "nothing is done yet"
@@ -353,6 +354,11 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
     # Back: the applications use the source again, replication goes on, and so may the cut-over.
     assert not done["finished"]
     shop.run()
+    cut(until="constraints")
+    live.state.scn = busy  # somebody writes again
+    stopped, code = cut()
+    assert (code, stopped["states"]["report"]) == (5121, "failed")
+    live.state.scn = end
     done, code = cut()
     assert (code, done["finished"]) == (None, True)
     assert set(done["states"].values()) == {"done"}

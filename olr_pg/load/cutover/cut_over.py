@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
+    from olr_pg.load.verification.verification import Verification
 
 _log = structlog.get_logger(__name__)
 
@@ -333,9 +334,50 @@ class _Cutover:
     def _verified(self) -> tuple[str, dict[str, Any]]:
         if self._options.unverified:
             return SKIPPED, {"remark": "skipped because of --unverified"}
+        # Files contain their own SCN. A live source is read as of now and not as of its end SCN, so
+        # that a change that somebody has committed since then is found.
+        found = self._compared(None)
+        differing = [one.table.source.full_name for one in found.tables if not one.identical]
+        if differing and not isinstance(self._config.source, OfflineSource):
+            self._check_no_later_changes(differing)
+        if differing:
+            raise OlrPgError(
+                Code.SOURCE_AND_TARGET_DIFFER,
+                f"{len(differing)} of {len(found.tables)} tables differ: {', '.join(differing)}",
+            )
+        if found.failures:
+            raise found.failures[0]
+        rows = sum(one.target_rows for one in found.tables)
+        return DONE, {"tables": len(found.tables), "rows": rows}
+
+    def _check_no_later_changes(self, differing: Sequence[str]) -> None:
+        """Check that tables that differ now also differ as of the end SCN.
+
+        Raises:
+            OlrPgError: 5123, a table was identical at the end SCN: the source has changed since.
+        """
+        scn = self._scn()
+        then = self._compared(scn, differing)
+        changed = [one.table.source.full_name for one in then.tables if one.identical]
+        if changed:
+            raise OlrPgError(
+                Code.SOURCE_CHANGED_AFTER_CUTOVER,
+                f"rows were changed after the end SCN {scn}, and are missing in the target:"
+                f" {', '.join(changed)}",
+                table=changed[0],
+            )
+
+    def _compared(self, scn: int | None, names: Sequence[str] = ()) -> Verification:
+        """Compare the tables.
+
+        Args:
+            scn: the SCN of a live source's rows; None for the current SCN.
+            names: the tables to compare; empty for all.
+
+        Raises:
+            OlrPgError: 5125, the rows of an offline source are missing; errors of reading.
+        """
         config, folder = self._config, self._options.tables
-        # A live source is read as of its end SCN; files contain their own SCN.
-        scn = None if isinstance(config.source, OfflineSource) else self._scn()
         with (
             opened_target(config) as target,
             sources.open_tables(config, folder=folder, scn=scn) as source,
@@ -343,25 +385,14 @@ class _Cutover:
             string = target.connect_string
             settings = sources.target_settings(config, source.snapshot, string)
             try:
-                work = source.sources(source.choose(()))
+                work = source.sources(source.choose(names))
             except OlrPgError as error:
                 if error.code != sources.NO_FOLDER:
                     raise
                 raise OlrPgError(
                     Code.NOTHING_TO_COMPARE_WITH, "neither `source.tables` nor --tables is set"
                 ) from error
-            found = verify(settings, work, self._session)
-        differing = [one for one in found.tables if not one.identical]
-        if differing:
-            names = ", ".join(one.table.source.full_name for one in differing)
-            raise OlrPgError(
-                Code.SOURCE_AND_TARGET_DIFFER,
-                f"{len(differing)} of {len(found.tables)} tables differ: {names}",
-            )
-        if found.failures:
-            raise found.failures[0]
-        rows = sum(one.target_rows for one in found.tables)
-        return DONE, {"tables": len(found.tables), "rows": rows}
+            return verify(settings, work, self._session)
 
     def _sequences(self) -> tuple[str, dict[str, Any]]:
         scn = self._scn()
@@ -451,6 +482,8 @@ class _Cutover:
         return DONE, begun_record(begun)
 
     def _report(self) -> tuple[str, dict[str, Any]]:
+        # Somebody may have begun to write again since the first step.
+        self._source.quiet()
         found = self._ledger()
         return DONE, {"scn": self._scn(), **found, "grants": self._grants()}
 
