@@ -70,14 +70,14 @@ class BesideColumns(NamedTuple):
     Attributes:
         comments: comment by column name; the table's comment has the empty name.
         texts: COL$.DEFAULT$ by INTCOL#: the text of a default, or of a virtual column's expression.
-        constraints: constraint by CON#, or by name.
-        indexes: index by OBJ#, or by name; without the indexes of primary and unique keys.
+        constraints: constraint by CON#.
+        indexes: index by OBJ#; without the indexes of primary and unique keys.
     """
 
     comments: Mapping[str, str] = MappingProxyType({})
     texts: Mapping[int, str] = MappingProxyType({})
-    constraints: Mapping[int | str, Constraint] = MappingProxyType({})
-    indexes: Mapping[int | str, InventoryIndex] = MappingProxyType({})
+    constraints: Mapping[int, Constraint] = MappingProxyType({})
+    indexes: Mapping[int, InventoryIndex] = MappingProxyType({})
 
 
 NOTHING: Final = BesideColumns()
@@ -121,7 +121,7 @@ class _Reader:
             indexes=self._indexes(),
         )
 
-    def _constraints(self) -> dict[int | str, Constraint]:
+    def _constraints(self) -> dict[int, Constraint]:
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for column in self._rows.sys_ccol:
             columns[column.con].append((column.pos, column.int_col))
@@ -156,13 +156,13 @@ class _Reader:
             delete_rule=_DELETE_RULES.get(row.on_delete, "NO ACTION"),
         )
 
-    def _indexes(self) -> dict[int | str, InventoryIndex]:
+    def _indexes(self) -> dict[int, InventoryIndex]:
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for column in self._rows.sys_icol:
             columns[column.obj].append((column.pos, column.int_col))
         names = {row.obj: row.name for row in self._rows.sys_obj}
         of_keys = {row.enabled for row in self._rows.sys_cdef if _KINDS.get(row.type) in _OF_KEYS}
-        found = dict[int | str, InventoryIndex]()
+        found = dict[int, InventoryIndex]()
         for row in self._rows.sys_ind:
             if row.type not in _INDEX_KINDS or row.obj in of_keys or row.obj not in names:
                 continue

@@ -60,6 +60,7 @@ a change that makes the table unsupported              stop
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -69,7 +70,7 @@ from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from olr_pg.dictionary.beside_columns import BesideColumns
     from olr_pg.dictionary.committed_changes import Statement
@@ -89,6 +90,7 @@ ROW_COMMANDS: Final = {
 
 RENAMED: Final = "renamed"
 REWRITTEN: Final = "rewritten"
+REPLACED: Final = "replaced"
 """See `Step.verb`."""
 
 UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
@@ -177,7 +179,8 @@ class Step(NamedTuple):
         verb: for ADD_PARTITION, ``range`` or ``list``. For VIRTUAL_COLUMN, RENAMED if only its name
             changed. For INDEX and CONSTRAINT, what
             was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
-            definition changed, because they were renamed.
+            definition changed, because they were renamed. REPLACED: the primary key of a dropped
+            table, whose copy gets that of the new table by CREATE_AGAIN.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
             was dropped or disabled.
         is_first: whether this is the first of the two steps for an altered index or constraint. The
@@ -336,7 +339,7 @@ def judge(
     fault = _column_fault(old, new, columns, with_default)
     if fault is not None:
         return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
-    around = _Beside(old, new, *beside)
+    around = _Beside(old, new, *beside, renamed_columns(old, new))
     steps = (
         *around.first(),
         *_column_steps(columns, around.filled(with_default)),
@@ -400,10 +403,77 @@ def judge_again(
     may = [Step(DdlKind.NOT_NULL, *pair) for pair in both if pair[0].nullable != pair[1].nullable]
     came = [Step(DdlKind.ADD_COLUMN, None, one) for name, one in after.items() if name not in kept]
     moved = [Step(DdlKind.REGROUP)] if new.partitions else []
-    around = _Beside(old, new, *map(_by_name, beside))
+    # The copy loses the virtual columns, indexes and constraints that use a dropped column.
+    virtual = [one for one in _seen(old) if one.virtual] if gone else []
+    stays = replace(old, columns=tuple(one for one in old.columns if one not in virtual))
+    around = _Beside(stays, new, *beside, {})
+    removed, added = _structure_again(*beside, kept, is_whole=not gone)
+    without = [Step(DdlKind.VIRTUAL_COLUMN, one) for one in virtual]
+    before_it = (*removed, *without, *around.first(), *gone, *may, *came)
     again = Step(DdlKind.CREATE_AGAIN)
-    steps = (*around.first(), *gone, *may, *came, again, *moved, *around.last())
-    return Evolution(steps)
+    return Evolution((*before_it, again, *moved, *around.columns(), *added))
+
+
+def _structure_again(
+    before: BesideColumns, after: BesideColumns, kept: Set[str], *, is_whole: bool
+) -> tuple[list[Step], list[Step]]:
+    """Return the steps that remove the indexes and constraints of a dropped table, and those that
+    add the ones of the new table. An object of both stays.
+
+    Numbers do not show which objects are the same, nor do names that Oracle has made. CREATE_AGAIN
+    replaces the primary key, which replication needs at once.
+
+    Args:
+        kept: the columns that the copy keeps.
+        is_whole: whether it keeps every column.
+    """
+    removed, added = list[Step](), list[Step]()
+    for kind, olds, news in (
+        (DdlKind.CONSTRAINT, before.constraints, after.constraints),
+        (DdlKind.INDEX, before.indexes, after.indexes),
+    ):
+        left = {one.name: one for one in news.values() if _holds(one) and not _is_primary(one)}
+        names = {one.name for one in olds.values()}
+        for was in filter(_holds, olds.values()):
+            if _is_primary(was):
+                removed.append(Step(kind, verb=REPLACED, structure=was))
+                continue
+            same = [
+                one
+                for one in left.values()
+                if (one.name == was.name or one.name not in names)
+                and _stays(was, one, kept, is_whole=is_whole)
+            ]
+            if not same:
+                removed.append(Step(kind, verb="dropped", structure=was))
+                continue
+            now = left.pop(min(same, key=lambda one: one.name != was.name).name)
+            if now.name != was.name:
+                added.append(Step(kind, text=was.name, verb=RENAMED, structure=now))
+        added += [Step(kind, verb="added", structure=one) for one in left.values()]
+    return removed, added
+
+
+def _is_primary(one: Constraint | InventoryIndex) -> bool:
+    return isinstance(one, Constraint) and one.kind == "primary key"
+
+
+def _stays(
+    was: Constraint | InventoryIndex,
+    now: Constraint | InventoryIndex,
+    kept: Set[str],
+    *,
+    is_whole: bool,
+) -> bool:
+    """Return whether the copy keeps an object of a dropped table as that of the new one."""
+    if isinstance(was, Constraint):
+        used = set(was.columns)
+    else:
+        used = {part.text for part in was.parts if not part.expression}
+        is_whole = is_whole or not any(part.expression for part in was.parts)
+        if not is_whole:
+            return False
+    return used <= kept and _state(was) == _state(now) and _named(was) == _named(now)
 
 
 def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
@@ -622,11 +692,21 @@ def _column_steps(columns: _Columns, filled: Mapping[int, str]) -> Iterator[Step
 class _Beside:
     """Compares the virtual and identity columns, comments, constraints and indexes of two
     definitions of a table.
+
+    Args:
+        renamed: the new names of columns, by old name.
     """
 
-    def __init__(self, old: Table, new: Table, before: BesideColumns, after: BesideColumns) -> None:
+    def __init__(
+        self,
+        old: Table,
+        new: Table,
+        before: BesideColumns,
+        after: BesideColumns,
+        renamed: Mapping[str, str],
+    ) -> None:
         self._before, self._after = before, after
-        self._renamed = renamed_columns(old, new)
+        self._renamed = renamed
         self._was = {self._renamed.get(one.name, one.name): one for one in _seen(old)}
         self._now = {one.name: one for one in _seen(new)}
 
@@ -656,6 +736,11 @@ class _Beside:
 
     def last(self) -> Iterator[Step]:
         """Yield the steps after the stored columns have changed."""
+        yield from self.columns()
+        yield from self._structure()
+
+    def columns(self) -> Iterator[Step]:
+        """Yield the steps for columns and comments after the stored columns have changed."""
         yield from self._identities()
         for name, column in self._now.items():
             if not column.virtual:
@@ -668,7 +753,6 @@ class _Beside:
             elif before is not None and before.name != column.name:
                 yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text, verb=RENAMED)
         yield from self._comments()
-        yield from self._structure()
 
     def _is_virtual(self, name: str) -> bool:
         return name in self._now and self._now[name].virtual
@@ -708,7 +792,10 @@ class _Beside:
         ):
             for number in dict.fromkeys((*before, *after)):
                 was, now = before.get(number), after.get(number)
-                if was is not None and now is not None and self._is_same(number, was, now):
+                # No statement changes the columns, the condition or the expressions of an existing
+                # index or constraint. So if they differ, it is only the new name of a column or
+                # table, in the form in which Oracle writes it (dictionary §10).
+                if was is not None and now is not None and _state(was) == _state(now):
                     came += _names_changed(kind, was, now)
                     continue
                 if was is not None and _holds(was):
@@ -718,22 +805,6 @@ class _Beside:
                     verb = "added" if was is None else "altered" if _holds(was) else "enabled"
                     came.append(Step(kind, verb=verb, structure=now))
         yield from sorted(came, key=lambda step: step.kind is DdlKind.INDEX)
-
-    def _is_same(
-        self,
-        number: int | str,
-        was: Constraint | InventoryIndex,
-        now: Constraint | InventoryIndex,
-    ) -> bool:
-        """Return whether an index or constraint is the same as before, except for names.
-
-        No statement changes the columns, the condition or the expressions of an existing index or
-        constraint. So if its CON# or OBJ# is the same, a difference is only the new name of a
-        column or table, in the form in which Oracle writes it (dictionary §10).
-        """
-        if _state(was) != _state(now):
-            return False
-        return isinstance(number, int) or _essence(was, self._renamed) == _essence(now, {})
 
 
 def _names_changed(
@@ -765,24 +836,6 @@ def _sequence(default: str) -> str:
     return found.group() if found else ""
 
 
-def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tuple[object, ...]:
-    """Return the columns, the condition and the expressions of an index or constraint.
-
-    Args:
-        renamed: the new names of columns, by old name.
-    """
-
-    def said(text: str) -> str:
-        return _QUOTED.sub(lambda name: f'"{renamed.get(name[1], name[1])}"', text)
-
-    if isinstance(one, Constraint):
-        return tuple(renamed.get(name, name) for name in one.columns), said(one.condition)
-    return tuple(
-        (said(part.text) if part.expression else renamed.get(part.text, part.text), part.descending)
-        for part in one.parts
-    )
-
-
 def _state(one: Constraint | InventoryIndex) -> tuple[object, ...]:
     """Return the properties of an index or constraint that statements can change."""
     if isinstance(one, Constraint):
@@ -793,16 +846,6 @@ def _state(one: Constraint | InventoryIndex) -> tuple[object, ...]:
 def _holds(one: Constraint | InventoryIndex) -> bool:
     """Return whether a constraint is enabled, or an index usable."""
     return one.enabled if isinstance(one, Constraint) else one.usable
-
-
-def _by_name(beside: BesideColumns) -> BesideColumns:
-    """Return the constraints and indexes by name instead of by number, to compare two tables, whose
-    numbers differ.
-    """
-    return beside._replace(
-        constraints={one.name: one for one in beside.constraints.values()},
-        indexes={one.name: one for one in beside.indexes.values()},
-    )
 
 
 def _is_same_type(old: Column, new: Column) -> bool:

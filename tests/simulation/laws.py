@@ -10,7 +10,8 @@
    confirmed before.
 4. A table of which rows are in no redo, or whose DDL no copy can follow, stops before them, with
    the error that says so, and no other does; the checkpoint does not pass them before it has.
-5. In the end every table that goes on is defined as in the source: `schema diff` lists nothing.
+5. In the end every table that goes on is defined as in the source: `schema diff` lists nothing, and
+   the target has no index or constraint that the source does not have.
 """
 
 from __future__ import annotations

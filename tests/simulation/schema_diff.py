@@ -1,4 +1,5 @@
-"""``schema diff`` behind a history: the target is defined as the simulated source says.
+"""``schema diff`` behind a history: the target is defined as the simulated source says, and has no
+other indexes and constraints, which ``schema diff`` does not look for.
 
 The source's inventory is written down from the simulator's own tables, not by the product.
 """
@@ -23,7 +24,7 @@ from olr_pg.schema.target_settings import settings_for
 from olr_pg.simulator.model.tables import CHARSET_UTF16, IDENTITY_SEQUENCE, SimColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     import psycopg
@@ -39,6 +40,14 @@ _TYPES: Final = {
     183: "INTERVAL DAY TO SECOND",
 }  # fmt: skip
 """The names of COL$.TYPE#, as DBA_TAB_COLS has them."""
+
+_OBJECTS: Final = """
+SELECT conname FROM pg_constraint
+WHERE conrelid = to_regclass(%(table)s) AND contype IN ('c', 'f', 'u')
+UNION ALL SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = to_regclass(%(table)s) AND NOT indisprimary
+"""
+"""Constraints and indexes of a table, but for its primary key, whose name is another one."""
 
 UNTRANSLATED: Final = "own function"
 """The form of virtual columns that PostgreSQL cannot compute; `schema diff` says so."""
@@ -63,9 +72,8 @@ def schema_differences(
         indexes=tuple(one for table in going for one in _indexes(table)),
     )
     settings = replace(settings_for(config, snapshot, ""), connect_string="")
-    found = differences(
-        connection, inventory, Relations(inventory, settings), convert(inventory, settings)
-    )
+    relations = Relations(inventory, settings)
+    found = differences(connection, inventory, relations, convert(inventory, settings))
     own = {
         f"{table.full_name}.{one.name}"
         for table in going
@@ -80,7 +88,25 @@ def schema_differences(
             if one.name not in own
         ),
         *(f"the missing column {name} is not listed" for name in sorted(own - listed)),
+        *_unknown(connection, inventory, relations),
     ]
+
+
+def _unknown(
+    connection: psycopg.Connection[Any], inventory: Inventory, relations: Relations
+) -> Iterator[str]:
+    """What the target has of indexes and constraints that the source does not have (any more)."""
+    known = {
+        *((one.owner, one.table, one.name.lower()) for one in inventory.constraints),
+        *((one.table_owner, one.table, one.name.lower()) for one in inventory.indexes),
+    }
+    for table in inventory.tables:
+        relation = relations.find(table.owner, table.name)
+        assert relation is not None
+        place = f'"{relation.schema}"."{relation.name}"'
+        for (name,) in connection.execute(_OBJECTS, {"table": place}).fetchall():
+            if (table.owner, table.name, name) not in known:
+                yield f"{table.full_name}: the source has no {name}"
 
 
 def _table(table: SimTable) -> InventoryTable:

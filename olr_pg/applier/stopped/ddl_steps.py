@@ -32,7 +32,7 @@ from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import rename_referenced
 from olr_pg.datatypes.columns import column_of
-from olr_pg.dictionary.evolution import RENAMED, REWRITTEN, DdlKind, filled_rows
+from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, filled_rows
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
@@ -114,6 +114,9 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
             continue
         if step.kind is DdlKind.REGROUP and not step.sources and step.partition in kept:
             continue  # the target keeps its rows, as configured
+        if step.verb == REPLACED:
+            wanted.append(step)
+            continue
         match settings.ddl.get(step.kind, DdlPolicy.FOLLOW):
             case DdlPolicy.STOP:
                 raise _stopped(event, step)
@@ -376,6 +379,7 @@ class StepWriter:
             return
         if was_there:
             self._alter("DROP COLUMN {}", sql.Identifier(str(found)))
+            self._dropped.add(str(found))
         if after is None or self._is_there(self._visible_name(after)):
             return
         made = self._settings.translate(self._settings, self._definition, step)

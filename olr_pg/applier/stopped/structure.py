@@ -23,7 +23,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
-from olr_pg.dictionary.evolution import RENAMED, REWRITTEN, DdlKind
+from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind
 from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import format_xid
@@ -206,6 +206,10 @@ class StructureNotes:
             return
         if step.verb == REWRITTEN:
             self._rewrite(step, kind)
+            return
+        if step.verb == REPLACED:
+            for one in self._pending(kind, structure.name):
+                self._delete(one)
             return
         self._settle(kind, structure.name)
         removal = self._removal(kind, structure.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.datatypes.number import encode_number
 from olr_pg.decoding.container_follower import ContainerFollower
 from olr_pg.decoding.filters import NO_FILTERS
-from olr_pg.decoding.new_tables import number_of_name, with_number
+from olr_pg.decoding.new_tables import CREATE_TABLE, number_of_name, with_number
 from olr_pg.dictionary.committed_changes import (
     DictionaryTransaction,
     Statement,
@@ -74,6 +74,10 @@ CREATE TABLE shop.t (id integer CONSTRAINT t_pk PRIMARY KEY, name varchar(30), n
 """
 
 
+COMMANDS: Final = {"TRUNCATE": TRUNCATE_TABLE, "DROP TABLE": 12, "CREATE TABLE": CREATE_TABLE}
+"""The command codes of statements that are no ALTER TABLE, by their beginning."""
+
+
 class Source:
     """The source's dictionary, and what its DDL means.
 
@@ -124,8 +128,9 @@ class Source:
     ) -> list[SchemaEvent]:
         """Carry a statement out; what it means for every table."""
         self._scn += 10
-        command = TRUNCATE_TABLE if text.startswith("TRUNCATE") else ALTER_TABLE
-        told = (Statement(command, T, "SHOP", "T", text, self._scn),)
+        begin = next((one for one in COMMANDS if text.startswith(one)), "")
+        obj = 0 if begin == "CREATE TABLE" else T
+        told = (Statement(COMMANDS.get(begin, ALTER_TABLE), obj, "SHOP", "T", text, self._scn),)
         transaction = DictionaryTransaction(
             *(0, self._scn, self._scn - 5, self._scn, (1, 1, self._scn, 0)),
             tuple(_change(operation, *row) for operation, row in changes),
