@@ -179,7 +179,8 @@ class Step(NamedTuple):
         verb: for ADD_PARTITION, ``range`` or ``list``. For VIRTUAL_COLUMN, RENAMED if only its name
             changed. For INDEX and CONSTRAINT, what
             was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
-            definition changed, because they were renamed. REPLACED: the primary key of a dropped
+            definition changed, because they were renamed; also for COMMENT, if the comment has not
+            changed, but its column is created again. REPLACED: the primary key of a dropped
             table, whose copy gets that of the new table by CREATE_AGAIN.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
             was dropped or disabled.
@@ -742,6 +743,7 @@ class _Beside:
     def columns(self) -> Iterator[Step]:
         """Yield the steps for columns and comments after the stored columns have changed."""
         yield from self._identities()
+        altered = set[str]()
         for name, column in self._now.items():
             if not column.virtual:
                 continue
@@ -749,10 +751,11 @@ class _Beside:
             before = was if was is not None and was.virtual else None
             text = self._after.texts.get(column.intcol, "")
             if self._is_altered(before, column):
+                altered.add(name)
                 yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text)
             elif before is not None and before.name != column.name:
                 yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text, verb=RENAMED)
-        yield from self._comments()
+        yield from self._comments(altered)
 
     def _is_virtual(self, name: str) -> bool:
         return name in self._now and self._now[name].virtual
@@ -772,14 +775,23 @@ class _Beside:
                 after = column if sequence else None
                 yield Step(DdlKind.IDENTITY_COLUMN, was or column, after, text=sequence or known)
 
-    def _comments(self) -> Iterator[Step]:
+    def _comments(self, altered: Set[str]) -> Iterator[Step]:
+        """Yield the steps for comments that have changed, and for those that a copy loses because
+        it creates a virtual column again.
+
+        Args:
+            altered: the names of virtual columns.
+        """
         before = {self._renamed.get(name, name): t for name, t in self._before.comments.items()}
         after = self._after.comments
         for name in dict.fromkeys((*before, *after)):
-            if before.get(name, "") == after.get(name, "") or (name and name not in self._now):
+            text, column = after.get(name, ""), self._now.get(name)
+            if name and column is None:
                 continue
-            column = self._now.get(name)
-            yield Step(DdlKind.COMMENT, column, column, text=after.get(name, ""))
+            if before.get(name, "") != text:
+                yield Step(DdlKind.COMMENT, column, column, text=text)
+            elif name in altered:
+                yield Step(DdlKind.COMMENT, column, column, text=text, verb=REWRITTEN)
 
     def _structure(self) -> Iterator[Step]:
         """Yield the steps for indexes and constraints: first those that remove one, then those that

@@ -114,14 +114,12 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
             continue
         if step.kind is DdlKind.REGROUP and not step.sources and step.partition in kept:
             continue  # the target keeps its rows, as configured
-        if step.verb == REPLACED:
-            wanted.append(step)
-            continue
-        match settings.ddl.get(step.kind, DdlPolicy.FOLLOW):
+        policy = settings.ddl.get(step.kind, DdlPolicy.FOLLOW)
+        if step.verb in (REPLACED, REWRITTEN) and policy in (DdlPolicy.STOP, DdlPolicy.IGNORE):
+            continue  # the source has not changed it, and nothing of it is pending
+        match policy:
             case DdlPolicy.STOP:
                 raise _stopped(event, step)
-            case DdlPolicy.IGNORE if step.verb == REWRITTEN:
-                continue
             case DdlPolicy.IGNORE:
                 if step.kind is DdlKind.DROP_PARTITION:
                     kept.add(step.partition)

@@ -390,6 +390,22 @@ SEQUENCES: Final = {
             ("COMMENT", ((DELETE, a_row("COM$", "m1")),), None),
         ),
     ),
+    "a comment on a virtual column": Histories(
+        "SELECT col_description('shop.t'::regclass, attnum) FROM pg_attribute"
+        " WHERE attrelid = 'shop.t'::regclass AND attname = 'v'",
+        (
+            (
+                "ADD (v AS (n + 1))",
+                (new(4, "V", NUMBER, seg_col=0, property=VIRTUAL, default_text='"N"+1'),),
+                None,
+            ),
+            ("COMMENT", ((INSERT, a_row("COM$", "m1", obj=T, col=4, text="a")),), "a"),
+            ("MODIFY (v AS (n + 2))", (altered("c4", default_text='"N"+2'),), "a"),
+            ("MODIFY (v AS (f(n)))", (altered("c4", default_text='F("N")'),), None),
+            ("COMMENT", ((UPDATE, a_row("COM$", "m1", text="b")),), None),
+            ("MODIFY (v AS (n + 3))", (altered("c4", default_text='"N"+3'),), "b"),
+        ),
+    ),
     "a virtual column": Histories(
         EXPRESSION,
         (

@@ -460,6 +460,21 @@ def test_renames_behind_a_stop_are_made_when_the_table_continues(
         history.check()
 
 
+@pytest.mark.parametrize("name", ["a check", "a function-based index", "a foreign key"])
+@pytest.mark.parametrize("policy", [DdlPolicy.STOP, DdlPolicy.IGNORE])
+def test_a_rename_is_no_ddl_on_indexes_and_constraints(
+    target: Connection, name: str, policy: DdlPolicy
+) -> None:
+    thing = THINGS[name]
+    history = History(target, thing, SETTINGS)
+    assert history.ddl("MADE", thing.made) == []
+    history.make()
+    ddl = dict.fromkeys((DdlKind.INDEX, DdlKind.CONSTRAINT), policy)
+    history._settings = replace(SETTINGS, ddl=ddl)
+    assert [history.rename(step) for step in table_too(thing)] == [[]] * len(table_too(thing))
+    history.check()
+
+
 KEYS: Final = {
     "FOREIGN KEY (n) REFERENCES shop.p (id)": "FOREIGN KEY ({N}) REFERENCES shop.{P}({PID})",
     "FOREIGN KEY (id) REFERENCES shop.p (id) ON DELETE SET NULL (id)": (
