@@ -32,6 +32,7 @@ from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.quiet_source import check_in_doubt
 from olr_pg.oracle.rowids import (
     RowidRange,
+    changed_since,
     ranges_by_extents,
     ranges_by_sample,
     ranges_in_segments,
@@ -125,8 +126,9 @@ class LivePartition(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 7040 the undo is gone, 7042 reading takes too long, 7100 the source has not
-                yet reached the SCN, 7001 to 7009 errors of the database.
+            OlrPgError: 5118 the table was exchanged for another one, 7040 the undo is gone, 7042
+                reading takes too long, 7100 the source has not yet reached the SCN, 7001 to 7009
+                errors of the database.
         """
         with (
             self._coded_errors(),
@@ -140,6 +142,27 @@ class LivePartition(NamedTuple):
                         )
                     else:
                         yield rows
+                self._check_unchanged(connection, part)
+
+    def _check_unchanged(
+        self, connection: oracledb.Connection, part: RowidRange | KeyCut | None
+    ) -> None:
+        """Check that the rows that were read are those of the table.
+
+        Raises:
+            OlrPgError: 5118, they may be those of another table, or of another segment.
+        """
+        of_segment = part if isinstance(part, RowidRange) else None
+        reason = changed_since(connection, unqualified(self.table), of_segment)
+        if reason is not None:
+            raise OlrPgError(
+                Code.DEFINITION_CHANGED,
+                reason,
+                action="run the command again. A load that continues reads the same segments:"
+                " start it over with --restart",
+                table=self.table.full_name,
+                **self.place,
+            )
 
     def _read(
         self, connection: oracledb.Connection, part: RowidRange | KeyCut | None

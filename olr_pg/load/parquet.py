@@ -11,6 +11,7 @@ A partition is a row group, which one task reads.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from olr_pg.load.table_data import TableData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from olr_pg.errors import Place
 
@@ -46,6 +46,7 @@ class RowGroup(NamedTuple):
         rows: number of rows.
         batch_rows: number of rows converted at once.
         size: uncompressed bytes of the values.
+        version: identifies the content of the file; see `_version`.
     """
 
     path: str
@@ -53,6 +54,7 @@ class RowGroup(NamedTuple):
     rows: int
     batch_rows: int
     size: int
+    version: str
 
     @property
     def place(self) -> dict[str, Place]:
@@ -63,10 +65,17 @@ class RowGroup(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 5103, the file cannot be read.
+            OlrPgError: 5103 the file cannot be read, 5110 it was replaced.
         """
         try:
             with pq.ParquetFile(self.path) as file:
+                if _version(Path(self.path)) != self.version:
+                    raise OlrPgError(
+                        Code.TABLE_DATA_CHANGED,
+                        "the file was replaced meanwhile",
+                        action=None,
+                        **self.place,
+                    )
                 yield from file.iter_batches(
                     batch_size=self.batch_rows,
                     row_groups=[self.row_group],
@@ -91,14 +100,14 @@ def find_table_data(folder: Path, name: str) -> TableData:
     for path in files:
         try:
             with pq.ParquetFile(path) as file:
-                partitions += _row_groups(path, file.metadata)
+                version = _version(path)
+                partitions += _row_groups(path, file.metadata, version)
                 own = file.schema_arrow
-            status = path.stat()
         except (OSError, pa.ArrowException) as error:
             raise OlrPgError(
                 Code.TABLE_DATA_UNUSABLE, plain_reason(error), file=str(path)
             ) from error
-        identity.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
+        identity.append(f"{path.name}:{version}")
         found.append(tuple(_scn(own, key, path) for key in (SCN_KEY, START_SCN_KEY)))  # type: ignore[arg-type]
         if schema is not None and not own.equals(schema):
             raise OlrPgError(
@@ -118,9 +127,20 @@ def find_table_data(folder: Path, name: str) -> TableData:
 
 def _files(folder: Path, name: str) -> list[Path]:
     single, several = folder / f"{name}.parquet", folder / name
+    files = sorted(several.glob("*.parquet")) if several.is_dir() else []
+    # Rows that are not read would be missing in the target without an error.
+    below = sorted(several.glob("*/**/*.parquet"))
+    others = files if single.is_file() else below
+    if others:
+        raise OlrPgError(
+            Code.TABLE_DATA_UNUSABLE,
+            f"the directory contains both {single.name} and {name}/{others[0].name}"
+            if single.is_file()
+            else f"{name}/{others[0].relative_to(several)} is in a subdirectory, which is not read",
+            folder=str(folder),
+        )
     if single.is_file():
         return [single]
-    files = sorted(several.glob("*.parquet")) if several.is_dir() else []
     if not files:
         raise OlrPgError(
             Code.TABLE_DATA_UNUSABLE,
@@ -130,12 +150,23 @@ def _files(folder: Path, name: str) -> list[Path]:
     return files
 
 
-def _row_groups(path: Path, metadata: Any) -> Iterator[RowGroup]:
+def _version(path: Path) -> str:
+    """Return a text that changes if the file is written or replaced.
+
+    Raises:
+        OSError: the file does not exist.
+    """
+    status = path.stat()
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def _row_groups(path: Path, metadata: Any, version: str) -> Iterator[RowGroup]:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         per_row = max(group.total_byte_size // max(group.num_rows, 1), 1)
         batch_rows = min(max(BATCH_BYTES // per_row, 1), BATCH_ROWS_MAX)
-        yield RowGroup(str(path), number, group.num_rows, batch_rows, group.total_byte_size)
+        size = group.total_byte_size
+        yield RowGroup(str(path), number, group.num_rows, batch_rows, size, version)
 
 
 def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:

@@ -62,6 +62,19 @@ JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.parent
 WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
 """
+_OWNED: Final = """
+SELECT n.nspname, c.relname, a.attname, sn.nspname, s.relname, q.seqincrement
+FROM pg_depend d
+JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+JOIN pg_namespace sn ON sn.oid = s.relnamespace
+JOIN pg_sequence q ON q.seqrelid = s.oid
+JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid
+WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+    AND d.deptype IN ('a', 'i') AND c.oid = ANY(%s) AND NOT q.seqcycle
+    AND a.atttypid IN (20, 21, 23, 1700)
+ORDER BY 1, 2, 3
+"""
 
 
 class StructurePart(NamedTuple):
@@ -281,6 +294,60 @@ def advance_sequence(
             "SELECT setval(%s::regclass, %s, %s)", (name.as_string(connection), last, last != after)
         )
     return Advance(before, after)
+
+
+class OwnedSequence(NamedTuple):
+    """A sequence of the target that belongs to a column: an identity column, or ``serial``.
+
+    Attributes:
+        column: ``schema.table.column``, for messages.
+    """
+
+    column: str
+    table: sql.Identifier
+    name: sql.Identifier
+    sequence: sql.Identifier
+    increment: int
+
+
+def owned_sequences(connection: Connection[Any], tables: Sequence[int]) -> list[OwnedSequence]:
+    """Return the sequences that belong to columns of tables; `tables` contains their OIDs."""
+    return [
+        OwnedSequence(
+            f"{schema}.{table}.{column}",
+            sql.Identifier(schema, table),
+            sql.Identifier(column),
+            sql.Identifier(*sequence),
+            increment,
+        )
+        for schema, table, column, *sequence, increment in connection.execute(
+            _OWNED, (list(tables),)
+        ).fetchall()
+    ]
+
+
+def advance_past_rows(connection: Connection[Any], one: OwnedSequence) -> Advance | None:
+    """Advance a column's sequence past the column's values, which replication has written without
+    the sequence. Return the change; None if the sequence is already past them.
+
+    Raises:
+        psycopg.Error: the role may not set the sequence, or its limits do not allow the value.
+    """
+    query = sql.SQL(
+        "SELECT (SELECT {}({})::int8 FROM {}), last_value, is_called FROM {}"
+    ).format(
+        sql.SQL("max" if one.increment > 0 else "min"), one.name, one.table, one.sequence
+    )  # fmt: skip
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    used, last, is_called = row
+    before = int(last) + (one.increment if is_called else 0)
+    if used is None or (before - used) * one.increment > 0:
+        return None
+    connection.execute(
+        "SELECT setval(%s::regclass, %s, true)", (one.sequence.as_string(connection), used)
+    )
+    return Advance(before, used + one.increment)
 
 
 def raise_for_failures(parts: Sequence[StructurePart]) -> None:

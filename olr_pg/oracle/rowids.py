@@ -21,6 +21,7 @@ from olr_pg.scalars import format_rowid, parse_rowid
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    import oracledb
     from sqlalchemy import Connection
 
     from olr_pg.dictionary.model import Table
@@ -44,6 +45,14 @@ _SLOT_MAX: Final = (1 << 16) - 1
 
 _TYPES_WITH_ROWS: Final = (2, 19, 34)
 """OBJ$.TYPE# of tables, partitions and subpartitions."""
+
+
+_OBJECTS: Final = """
+SELECT o."OBJ#", o."DATAOBJ#" FROM SYS."OBJ$" o JOIN SYS."USER$" u ON o."OWNER#" = u."USER#"
+WHERE u.NAME = :owner AND o.NAME = :name AND o."TYPE#" IN (2, 19, 34)
+    AND (o."OBJ#" = :obj OR o."DATAOBJ#" = :data_obj)
+"""
+"""The table and the segment with these numbers, under this name; types as in `_TYPES_WITH_ROWS`."""
 
 
 class RowidRange(NamedTuple):
@@ -123,6 +132,34 @@ def read_segments(connection: Connection, table: Table, scn: int) -> frozenset[i
         )
     )
     return frozenset(int(number) for (number,) in connection.execute(query) if number)
+
+
+def changed_since(
+    connection: oracledb.Connection, table: Table, part: RowidRange | None
+) -> str | None:
+    """Return why rows that were read just now may not be those of the table; None if they are.
+
+    A query names the table, and Oracle reads the table that has this name now. If two tables have
+    exchanged their names meanwhile, or a table and a partition their segments, a range of ROWIDs of
+    the former segment contains no rows. Oracle refuses ``AS OF SCN`` (ORA-01466) only after DDL
+    that changes the structure of a table, which neither does (SQL Language Reference, FLASHBACK
+    TABLE).
+
+    Args:
+        part: the range that was read; None for another part of the table.
+
+    Raises:
+        oracledb.Error: any error of Oracle.
+    """
+    segment = None if part is None else parse_rowid(part.first)[0]
+    binds = {"owner": table.owner, "name": table.name, "obj": table.obj, "data_obj": segment or -1}
+    with connection.cursor() as cursor:
+        found = cursor.execute(_OBJECTS, binds).fetchall()
+    if table.obj not in {obj for obj, _ in found}:
+        return f"another table has its name now: it is no longer the object {table.obj}"
+    if segment is not None and segment not in {data_obj for _, data_obj in found}:
+        return f"it no longer has the segment {segment}, which was read"
+    return None
 
 
 def ranges_in_segments(

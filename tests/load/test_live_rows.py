@@ -10,6 +10,7 @@ from olr_pg.config.filter import Filter
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.live_rows import LiveTables
 from olr_pg.oracle import rowids
 from olr_pg.scalars import format_rowid, parse_rowid
@@ -102,6 +103,29 @@ def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
     assert set(segments) == set(SEGMENTS)
     assert segments == [parse_rowid(one.last)[0] for one in ranges]
     assert len(ranges) > len(SEGMENTS)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ('SET "OBJ#" = 7 WHERE "OBJ#" = {obj}', "another table has its name now"),
+        ('SET "DATAOBJ#" = 7 WHERE "DATAOBJ#" = {segment}', "no longer has the segment"),
+    ],
+)
+def test_rows_of_a_table_that_was_exchanged_meanwhile_are_refused(
+    server: StandIn, change: str, reason: str
+) -> None:
+    """Oracle reads the table that has the name now; it has no rows in the former ROWIDs."""
+    live = LiveTables(source_of(server), QUERY, filters_of(Filter()))
+    try:
+        (parted,) = (one for one in live.sources(live.choose(())) if not one.table.index_organised)
+    finally:
+        live.close()
+    numbers = {"obj": parted.table.obj, "segment": SEGMENTS[0]}
+    server.state.catalogue.update(f'UPDATE SYS."OBJ$" {change.format(**numbers)}')
+    with pytest.raises(OlrPgError, match=reason) as caught:
+        rows_of(parted)
+    assert caught.value.code == Code.DEFINITION_CHANGED
 
 
 def test_a_table_of_more_partitions_than_a_list_of_oracle_holds() -> None:

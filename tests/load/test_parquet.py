@@ -48,6 +48,25 @@ def test_what_changes_is_not_the_same_data(tmp_path: Path) -> None:
     assert find_table_data(tmp_path, "S.T").identity != before
 
 
+def test_a_file_that_is_replaced_while_it_is_loaded_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "S.T.parquet", [1, 2, 3], group=1)
+    first, *others = find_table_data(tmp_path, "S.T").partitions
+    assert len(list(first.batches())) == 1
+    write(tmp_path / "S.T.parquet", [4, 5, 6, 7], group=1)
+    with pytest.raises(OlrPgError) as caught:
+        list(others[0].batches())
+    assert caught.value.code == 5110
+
+
+@pytest.mark.parametrize("other", ["S.T/b.parquet", "S.T/day=1/b.parquet"])
+def test_files_that_would_not_be_read_are_refused(tmp_path: Path, other: str) -> None:
+    write(tmp_path / "S.T" / "a.parquet" if "day" in other else tmp_path / "S.T.parquet", [1])
+    write(tmp_path / other, [2])
+    with pytest.raises(OlrPgError, match=r"b\.parquet") as caught:
+        find_table_data(tmp_path, "S.T")
+    assert caught.value.code == 5103
+
+
 def test_wide_rows_come_in_small_batches(tmp_path: Path) -> None:
     wide = pa.table({"C": [str(n) * 100_000 for n in range(8)]})
     pq.write_table(wide, tmp_path / "S.T.parquet", use_dictionary=False, compression="none")

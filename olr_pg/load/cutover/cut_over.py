@@ -39,7 +39,13 @@ from olr_pg.load.steps_done import (
     note_step,
     read_steps,
 )
-from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
+from olr_pg.load.target_structure import (
+    advance_past_rows,
+    advance_sequence,
+    create_sequence,
+    owned_sequences,
+    sequence_name,
+)
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema.followed_steps import step_sql
@@ -418,18 +424,30 @@ class _Cutover:
                         **step._asdict(),
                     }
                 )
-        return DONE, {"advanced": advanced, "not_in_the_target": missing}
+            # An existing target can have sequences of its own, which nothing has advanced.
+            owned = [
+                {"column": one.column, **past._asdict()}
+                for one in owned_sequences(connection, self._oids(connection, tables, settings))
+                if (past := advance_past_rows(connection, one)) is not None
+            ]
+        return DONE, {"advanced": advanced, "past_rows": owned, "not_in_the_target": missing}
+
+    def _oids(
+        self, connection: Connection[Any], tables: Sequence[Table], settings: ApplierSettings
+    ) -> list[int]:
+        """Return the OIDs of the target's tables."""
+        targets = [
+            read_table(connection, *target_name(settings, table.owner, table.name))
+            for table in tables
+        ]
+        return [one.oid for one in targets if one is not None]
 
     def _constraints(self) -> tuple[str, dict[str, Any]]:
         with opened_target(self._config) as target:
             connection = target.connection
             back = put_back(connection, self._apply.subscription)
             tables, settings = self._replicated(target)
-            targets = [
-                read_table(connection, *target_name(settings, table.owner, table.name))
-                for table in tables
-            ]
-            oids = [one.oid for one in targets if one is not None]
+            oids = self._oids(connection, tables, settings)
             others = _tables_of(connection, back)
             if settings.triggers is TriggerHandling.DISABLE:
                 # Include the tables of an earlier attempt, because its record may be lost.

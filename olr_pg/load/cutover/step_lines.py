@@ -69,6 +69,8 @@ def _sequences(detail: Mapping[str, Any]) -> Iterator[str]:
         if one["before"] == one["after"]:
             moved = f"is already at {one['after']}"
         yield f"{one['sequence']} {moved}"
+    for one in detail.get("past_rows", ()):
+        yield f"{one['column']} from {one['before']} to {one['after']}, past its rows"
     for name in detail["not_in_the_target"]:
         yield f"{name} is not in the target"
 
@@ -91,7 +93,7 @@ def _way_back(detail: Mapping[str, Any]) -> Iterator[str]:
 
 def _report(detail: Mapping[str, Any]) -> Iterator[str]:
     tables = detail["tables"]
-    yield f"nothing has changed since SCN {detail['scn']} in {counted(len(tables), 'table')}"
+    yield f"{counted(len(tables), 'table')} with all changes up to SCN {detail['scn']}"
     stuck = [one["table"] for one in tables if one.get("conflicts")]
     if stuck:
         yield f"tables with skipped or overwritten conflicts: {', '.join(stuck)}"

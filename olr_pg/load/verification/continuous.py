@@ -349,7 +349,8 @@ class ContinuousVerification:
         if target is None:
             return None
         plan = TablePlan(table.full_name, target, table, self._settings)
-        if not can_be_walked(plan, table, self._settings.facts.charset):
+        encoding = connection.info.parameter_status("server_encoding") or ""
+        if not can_be_walked(plan, table, self._settings.facts.charset, encoding):
             return None
         key = TableKey(connection, self._settings, plan, table)
         if not key.has_index:

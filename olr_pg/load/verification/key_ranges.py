@@ -75,12 +75,18 @@ range has no end.
 """
 
 _COLLATIONS: Final = """
-SELECT a.attname::text FROM pg_attribute a
+SELECT a.attname::text, CASE WHEN c.collname = 'default' THEN d.datlocprovider ELSE 'c' END::text,
+    CASE WHEN c.collname = 'default' THEN d.datcollate ELSE c.collname END::text
+FROM pg_attribute a
 JOIN pg_collation c ON c.oid = a.attcollation
 JOIN pg_database d ON d.datname = current_database()
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
-    AND (c.collname IN ('C', 'POSIX')
-        OR c.collname = 'default' AND d.datcollate IN ('C', 'POSIX'))
+"""
+_BUILTIN: Final = "b"
+_LIBC: Final = "c"
+_ENCODINGS: Final = ("UTF8", "LATIN1", "SQL_ASCII")
+"""Encodings of PostgreSQL in which text ordered by its bytes is in the order of Unicode. A database
+with another encoding, such as WIN1252, orders by the bytes of that encoding.
 """
 
 
@@ -145,7 +151,7 @@ class TableKey:
         self._columns = tuple(plan.target.columns[place] for place in plan.key.tolist())
         self._source = _key_columns(table)
         rows = connection.execute(_COLLATIONS, (plan.target.oid,)).fetchall()
-        in_bytes = {str(name) for (name,) in rows}
+        in_bytes = {name for name, provider, locale in rows if is_byte_order(provider, locale)}
         self._collated = frozenset(
             one.name for one in self._columns if one.base_oid in _TEXTS and one.name not in in_bytes
         )
@@ -241,6 +247,17 @@ class TableKey:
         return found
 
 
+def is_byte_order(provider: str, locale: str) -> bool:
+    """Return whether a collation orders text by its bytes.
+
+    Args:
+        provider: pg_database.datlocprovider. With ICU, `datcollate` can be ``C`` although text has
+            a linguistic order. The built-in provider has only locales in the order of code points.
+        locale: pg_database.datcollate, or the name of the collation.
+    """
+    return provider == _BUILTIN or (provider == _LIBC and locale in ("C", "POSIX"))
+
+
 def _plain(column: TargetColumn) -> sql.SQL:
     return escape_percent_signs(sql.SQL("t.{}").format(sql.Identifier(column.name)))
 
@@ -274,17 +291,20 @@ def _padded(column: Column, text: str) -> str:
     return text + " " * max(min(characters, column.length - len(text.encode())), 0)
 
 
-def can_be_walked(plan: TablePlan, table: Table, charset: str) -> bool:
+def can_be_walked(plan: TablePlan, table: Table, charset: str, encoding: str) -> bool:
     """Return whether both sides order the table's key in the same way, and no column of the key can
     be NULL.
 
     Args:
         charset: Oracle's name of the database's character set.
+        encoding: PostgreSQL's name of the target's encoding.
     """
     target: TargetTable = plan.target
     key = [target.columns[place] for place in plan.key.tolist()]
     columns = _key_columns(table)
     if not key or {column.name for column in key} != set(target.key):
+        return False
+    if encoding not in _ENCODINGS and any(column.base_oid in _TEXTS for column in key):
         return False
     return len(columns) == len(key) and all(
         _is_ordered_alike(ours, theirs, charset) for ours, theirs in zip(columns, key, strict=True)

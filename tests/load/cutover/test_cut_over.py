@@ -97,6 +97,7 @@ def test_every_step_and_going_on_where_it_stopped(
     assert states(begun) == {"quiet": "done", "archived": "done"}
     assert "olr-pg run" in begun["way_back"]
 
+    execute(ready, "CREATE SEQUENCE shop.own OWNED BY shop.orders.order_id")
     execute(ready, "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'")
     for name, state in (("audit", "DISABLE"), ("copy", "ENABLE ALWAYS")):
         execute(
@@ -127,6 +128,8 @@ def test_every_step_and_going_on_where_it_stopped(
     for table, key in (("orders", "order_id"), ("payments", "payment_id")):
         ahead = f"SELECT nextval('shop.{table}_seq') > max({key}) FROM shop.{table}"
         assert fetch(ready, ahead) == [(True,)]
+    ahead = "SELECT nextval('shop.own') = max(order_id) + 1 FROM shop.orders"
+    assert fetch(ready, ahead) == [(True,)]
     assert cut(status=True) == done
     cutover(ready.write(), status=True)
     text = capsys.readouterr().out

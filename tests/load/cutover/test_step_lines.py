@@ -21,6 +21,7 @@ DETAILS: dict[str, dict[str, Any]] = {
             {"sequence": "SHOP.S", "target": ["shop", "s"], "before": 1, "after": 501},
             {"sequence": "SHOP.T", "target": ["shop", "t"], "before": 9, "after": 9},
         ],
+        "past_rows": [{"column": "shop.t.id", "before": 1, "after": 9}],
         "not_in_the_target": ["SHOP.U"],
     },
     "constraints": {
@@ -56,6 +57,7 @@ def test_each_step_says_what_it_found() -> None:
         "sequences": [
             "SHOP.S from 1 to 501",
             "SHOP.T is already at 9",
+            "shop.t.id from 1 to 9, past its rows",
             "SHOP.U is not in the target",
         ],
         "constraints": [
@@ -64,7 +66,7 @@ def test_each_step_says_what_it_found() -> None:
             "no trigger fires",
             "check SHOP.T.C: is missing, and accepted",
         ],
-        "report": ["nothing has changed since SCN 5000 in 1 table"],
+        "report": ["1 table with all changes up to SCN 5000"],
     }
 
 

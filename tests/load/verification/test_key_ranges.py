@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import oracledb
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
@@ -22,7 +23,7 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
 from olr_pg.load.verification.continuous import Budget, ContinuousVerification, Mending
 from olr_pg.load.verification.differences import read_differences
-from olr_pg.load.verification.key_ranges import TableKey
+from olr_pg.load.verification.key_ranges import TableKey, is_byte_order
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
@@ -453,6 +454,34 @@ def test_a_walk_that_cannot_be_read_begins_anew(tmp_path: Path) -> None:
     assert WalkFile(tmp_path).of("A.B", ["id text"]).after is None  # the key has changed
     (tmp_path / FILE_NAME).write_bytes(b"[")
     assert not WalkFile(tmp_path).is_unfinished("A.B")
+
+
+def test_a_target_that_orders_text_in_another_way_is_compared_whole(
+    walked: Walked, postgres_database: str
+) -> None:
+    """WIN1252 has the euro sign before the letters with accents, Unicode after them."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE windows ENCODING 'WIN1252' LOCALE_PROVIDER libc LOCALE 'C'"
+            " TEMPLATE template0"
+        )
+    try:
+        walked.database = make_conninfo(postgres_database, dbname="windows")
+        walked.in_source("CREATE TABLE priced (id VARCHAR2(9) PRIMARY KEY)")
+        walked.in_source(*(f"INSERT INTO priced VALUES ('{'a€ÿ'[n % 3]}{n}')" for n in range(ROWS)))
+        walked.load(["PRICED"])
+        (found,) = walked.walk(["PRICED"])
+        assert (found.is_equal, found.rows) == (True, ROWS)
+    finally:
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            connection.execute("DROP DATABASE windows WITH (FORCE)")
+
+
+def test_the_order_of_icu_is_not_that_of_bytes() -> None:
+    assert is_byte_order("c", "C")
+    assert is_byte_order("b", "en_US.UTF-8")  # the built-in provider ignores LC_COLLATE
+    assert not is_byte_order("i", "C")
+    assert not is_byte_order("c", "en_US.UTF-8")
 
 
 @pytest.mark.parametrize("seed", range(20))
