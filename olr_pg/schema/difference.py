@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
 
 from olr_pg.applier.target.catalogue import read_table
+from olr_pg.postgres.printed_definitions import (
+    CHECK,
+    COMMENT,
+    DEFAULT,
+    GENERATED,
+    INDEX,
+    printed,
+    printed_on_copy,
+)
+from olr_pg.postgres.sqlstates import plain_words
 from olr_pg.schema.table_definitions import made_columns
-from olr_pg.schema.trial import is_present
+from olr_pg.schema.translating import quoted
+from olr_pg.schema.trial import are_present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,13 +38,29 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull FROM pg_att
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 """
 
+_NAME: Final = r'"(?:[^"]|"")*"'
+_PLACE: Final = re.compile(
+    rf"(?:ALTER TABLE|COMMENT ON (?:TABLE|COLUMN)|CREATE (?:UNIQUE )?INDEX {_NAME} ON)"
+    rf" ({_NAME}\.{_NAME})"
+)
+"""Finds the table of a statement."""
+_ADDED: Final = re.compile(rf" ADD COLUMN ({_NAME})")
+_COMPARED: Final = (GENERATED, DEFAULT, CHECK, INDEX, COMMENT)
+"""The kinds of statements whose definitions are compared. The other kinds can use a generated
+column.
+"""
+
+_NO_COPY: Final = psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction
+
+_log = structlog.get_logger(__name__)
+
 
 class Difference(NamedTuple):
     """An object or column that is missing in the target, or differs from the converted one.
 
     Attributes:
-        what: the kind of difference: ``missing``, ``by hand``, ``type``, ``NOT NULL`` or ``extra
-            column``.
+        what: the kind of difference: ``missing``, ``by hand``, ``type``, ``NOT NULL``,
+            ``definition`` or ``extra column``.
     """
 
     kind: str
@@ -46,17 +78,69 @@ def differences(
     """Compare the target with the statements for the source's objects. If an object cannot be
     translated and is missing in the target, it is listed as ``by hand``: a person must create it.
     """
-    found = [
-        Difference(one.kind, one.name, "missing", one.sql)
-        for one in statements
-        if one.runs and one.present and not is_present(connection, one)
+    there = are_present(connection, statements)
+    lacking = [one for one, is_there in zip(statements, there, strict=True) if not is_there]
+    present = [one for one, is_there in zip(statements, there, strict=True) if is_there]
+    return [
+        *(
+            Difference(one.kind, one.name, "missing", one.sql)
+            for one in lacking
+            if one.runs and one.present
+        ),
+        *(
+            Difference(one.what or one.kind, one.name, "by hand", one.reason)
+            for one in lacking
+            if not one.runs
+        ),
+        *_columns(connection, inventory, relations),
+        *_definitions(connection, inventory, relations, present),
     ]
-    found += [
-        Difference(one.what or one.kind, one.name, "by hand", one.reason)
+
+
+def _definitions(
+    connection: Connection[Any],
+    inventory: Inventory,
+    relations: Relations,
+    statements: Sequence[Statement],
+) -> Iterator[Difference]:
+    """Yield the objects of the target that have the name of the source's object, but another
+    definition.
+    """
+    places = {
+        f"{quoted(relation.schema)}.{quoted(relation.name)}": f"{one.owner}.{one.name}"
+        for one in inventory.tables
+        if (relation := relations.find(one.owner, one.name)) is not None
+    }
+    of_tables = [
+        (found[1], one)
+        for kind in _COMPARED
         for one in statements
-        if not one.runs and not is_present(connection, one)
+        if one.kind == kind and one.runs and (found := _PLACE.match(one.sql))
+        if found[1] in places
     ]
-    return [*found, *_columns(connection, inventory, relations)]
+    of_tables.sort(key=lambda pair: pair[0])
+    for table, pairs in groupby(of_tables, key=lambda pair: pair[0]):
+        texts = list[str]()
+        for _, one in pairs:
+            added = _ADDED.search(one.sql) if one.kind == GENERATED else None
+            texts += [f"ALTER TABLE {table} DROP COLUMN {added[1]}"] if added else []
+            texts.append(one.sql)
+        try:
+            wanted = printed_on_copy(connection, table, texts)
+        except _NO_COPY as error:
+            _log.warning(
+                "the definitions of checks, indexes, defaults, generated columns and comments are"
+                " not compared, because no temporary table can be created",
+                reason=plain_words(error),
+            )
+            return
+        there = printed(connection, table)
+        for (kind, name), text in wanted.items():
+            is_named = kind != INDEX or (kind, name) in there  # else it has another name
+            if is_named and there.get((kind, name)) != text:
+                told = f"{there.get((kind, name))} in the target; the source requires {text}"
+                of_table = places[table] + (f": {name}" if name else "")
+                yield Difference(kind, of_table, "definition", told)
 
 
 def _columns(

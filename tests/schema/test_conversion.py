@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.applier.statements.target_plan import new_table
 from olr_pg.dictionary.inventory import (
     Constraint,
     IndexPart,
     Inventory,
+    InventoryColumn,
     InventoryIndex,
     InventoryTable,
     InventoryView,
@@ -117,6 +120,53 @@ def test_a_difference_is_told(shop: Inventory, target: psycopg.Connection[Any]) 
         ("SHOP.PAYMENTS.NOTE", "missing"),
         ("SHOP.CUSTOMER_BALANCES", "missing"),
     }
+
+
+def test_another_definition_under_the_same_name_is_told(target: psycopg.Connection[Any]) -> None:
+    columns = [
+        InventoryColumn(name=name, data_type="NUMBER", precision=5, scale=0, comment=f"of {name}")
+        for name in ("A", "B")
+    ]
+    virtual = InventoryColumn(
+        name="V", data_type="NUMBER", precision=9, scale=0, virtual=True, default='"A"+1'
+    )
+    filled = replace(columns[0], default="7")
+    table = _table(filled, columns[1], virtual, comment="it's P")
+    check = Constraint(
+        owner="SHOP", table="P", name="CK", kind="check", columns=("B",), condition='"B" > 0'
+    )
+    index = InventoryIndex(
+        owner="SHOP", name="IX", table_owner="SHOP", table="P", kind="FUNCTION-BASED NORMAL",
+        parts=(IndexPart(text='"B"*2', expression=True),),
+    )  # fmt: skip
+    source = Inventory(tables=(table,), constraints=(check,), indexes=(index,))
+    statements = convert(source, SETTINGS)
+    assert not [one for one in run_statements(target, statements) if one.state == FAILED]
+
+    def told() -> set[tuple[str, str, str]]:
+        found = differences(target, source, Relations(source, SETTINGS), statements)
+        return {(one.kind, one.name.partition(": ")[2], one.what) for one in found}
+
+    target.execute("ALTER INDEX shop.ix SET (fillfactor = 70)")
+    assert told() == set()
+    target.execute(
+        "ALTER TABLE shop.p DROP CONSTRAINT ck, ADD CONSTRAINT ck CHECK (b > 1) NOT VALID,"
+        " ALTER a SET DEFAULT 8, DROP v, ADD v int GENERATED ALWAYS AS (a + 2) STORED;"
+        "DROP INDEX shop.ix; CREATE INDEX ix ON shop.p ((b * 3));"
+        "COMMENT ON TABLE shop.p IS 'P'; COMMENT ON COLUMN shop.p.b IS 'of A'"
+    )
+    names = {"check": "ck", "index": "ix", "default": "a", "generated column": "v"}
+    assert told() == {
+        *((kind, name, "definition") for kind, name in names.items()),
+        ("comment", "", "definition"),
+        ("comment", "b", "definition"),
+    }
+    target.execute("ALTER TABLE shop.p ALTER v DROP EXPRESSION")
+    assert ("generated column", "v", "definition") in told()
+    target.execute("SET default_transaction_read_only = on")  # as on a standby
+    with capture_logs() as logs:
+        assert told() == set()
+    assert [one["log_level"] for one in logs] == ["warning"]
 
 
 def _table(*columns: Any, **others: Any) -> InventoryTable:

@@ -25,6 +25,7 @@ from psycopg import sql
 from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
 from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind
 from olr_pg.dictionary.inventory import Constraint, InventoryIndex
+from olr_pg.postgres.printed_definitions import CHECK, INDEX, printed, printed_on_copy
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import format_xid
 
@@ -102,19 +103,6 @@ _ABSENT: Final = {
 _IS_IT: Final = {
     "index": " AND (indexrelid = {} OR pg_get_indexdef(indexrelid) = {})",
     "constraint": " AND (oid = {} OR pg_get_constraintdef(oid) = {})",
-}
-_COPY: Final = "olr_pg_copy"
-"""The name of a temporary table with the columns of the target table."""
-_DEFINITIONS: Final = {
-    "index": """
-        SELECT indisunique, substring(pg_get_indexdef(indexrelid) FROM ' USING .*')
-        FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-        WHERE indrelid = to_regclass(%s) AND c.relname = %s
-    """,
-    "constraint": """
-        SELECT replace(pg_get_constraintdef(oid), ' NOT VALID', '') FROM pg_constraint
-        WHERE conrelid = to_regclass(%s) AND conname = %s
-    """,
 }
 _KEY: Final = """
 SELECT FROM pg_constraint c WHERE conrelid = %s AND conname = %s AND confdeltype = %s
@@ -312,10 +300,10 @@ class StructureNotes:
         if step.verb == "enabled" or made.reason:
             return step.verb == "enabled"
         if isinstance(structure, InventoryIndex):
-            return self._is_printed_alike("index", removal.name, made)
+            return self._is_printed_alike(INDEX, removal.name, made)
         assert structure is not None
         if structure.kind == "check":
-            return self._is_printed_alike("constraint", removal.name, made)
+            return self._is_printed_alike(CHECK, removal.name, made)
         columns = [self._columns.get(one, one) for one in structure.columns]
         rule = _RULES[structure.delete_rule] if structure.kind == "foreign key" else " "
         values = self._target.oid, removal.name, rule, columns
@@ -323,25 +311,18 @@ class StructureNotes:
 
     def _is_printed_alike(self, kind: str, name: str, made: TargetSql) -> bool:
         """Return whether PostgreSQL prints the same definition for an object of the target and for
-        a new one, which is created for a moment on an empty copy of the table.
+        a new one.
         """
-        whole, copy = self._target.identifier, sql.Identifier("pg_temp", _COPY)
-        old_place, new_place = (one.as_string(self._connection) for one in (whole, copy))
+        whole = self._target.identifier.as_string(self._connection)
         statement = made.statements[0].replace(" CONCURRENTLY ", " ", 1)
-        statement = statement.replace(old_place, new_place, 1)
-        query = _DEFINITIONS[kind]
         try:
-            with self._connection.transaction(force_rollback=True):
-                words = sql.SQL("CREATE TEMPORARY TABLE {} (LIKE {})")
-                self._connection.execute(words.format(sql.Identifier(_COPY), whole))
-                self._connection.execute(statement.encode())
-                old = self._connection.execute(query, (old_place, name)).fetchone()
-                new = self._connection.execute(query, (new_place, made.name)).fetchone()
+            new = printed_on_copy(self._connection, whole, [statement])
         except psycopg.Error as error:
             if is_transient(error):
                 raise
             return False  # for example without the privilege TEMPORARY: remove it, then create it
-        return old == new
+        old = printed(self._connection, whole).get((kind, name))
+        return old is not None and old == new.get((kind, made.name))
 
     def _rename(self, step: Step, kind: str) -> None:
         """Rename an index or a constraint, or record that a person must. Do nothing if the target
