@@ -22,7 +22,7 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
 from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import Verification, verify
 from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
@@ -285,24 +285,24 @@ class _Migration:
             work = source.sources(source.choose(()))
             try:
                 found = verify(settings, work, self._session, at_position=True)
-                failures = tuple(found.failures)
             except OlrPgError as error:
-                failures = (error,)
-        if failures and _is_of_files(config, failures[0]):
-            # The files contain the rows as of their own SCN, and the target already contains later
-            # changes.
-            return {
-                _NOT_COMPARED: "`olr-pg cutover --tables DIR` compares the target with files"
-                " that contain the rows at the last SCN"
-            }
-        if failures:
-            raise failures[0]
+                found = Verification((), (error,))
         differing = [one.table.source.full_name for one in found.tables if not one.identical]
         if differing:
             raise OlrPgError(
                 Code.SOURCE_AND_TARGET_DIFFER,
                 f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
             )
+        for failure in found.failures:
+            if not _is_of_files(config, failure):
+                raise failure
+        if found.failures:
+            # The files contain the rows as of their own SCN, and the target already contains later
+            # changes.
+            return {
+                _NOT_COMPARED: "`olr-pg cutover --tables DIR` compares the target with files"
+                " that contain the rows at the last SCN"
+            }
         return {"tables": len(found.tables), "rows": sum(o.target_rows for o in found.tables)}
 
     def _rest(self) -> dict[str, Any]:

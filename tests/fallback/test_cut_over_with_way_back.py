@@ -163,6 +163,13 @@ def test_a_source_that_changes_after_its_end_is_noticed(
         cutover(config, **goes_on)
     assert changed.value.code == Code.SOURCE_CHANGED_AFTER_CUTOVER
     served.execute("DELETE FROM sold WHERE id = 99")
+    cutover(config, until="constraints", **goes_on)
+    # Until the next command, applications use the source again, and replication does not run.
+    served.execute("INSERT INTO sold VALUES (98, 'a day of work', NULL)")
+    with pytest.raises(OlrPgError) as changed:
+        cutover(config, **goes_on)
+    assert changed.value.code == Code.SOURCE_CHANGED_AFTER_CUTOVER
+    served.execute("DELETE FROM sold WHERE id = 98")
     cutover(config, **goes_on)
 
 

@@ -359,7 +359,7 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
     stopped, code = cut()
     assert (code, stopped["states"]["report"]) == (5121, "failed")
     live.state.scn = end
-    done, code = cut()
+    done, code = cut(unverified=True)  # the tables are not compared a second time
     assert (code, done["finished"]) == (None, True)
     assert set(done["states"].values()) == {"done"}
     assert "as long as nobody has written to the target" in done["way_back"]

@@ -81,10 +81,18 @@ def test_from_an_empty_target_to_the_cut_over(
 
     def load(*arguments: Any) -> Any:
         pages.append(ask_status(load_config(config)))
-        return initial_load(*arguments)
+        done = initial_load(*arguments)
+        with psycopg.connect(postgres_database) as connection:
+            # No redo changes this table, so that it can be compared with its file.
+            connection.execute("UPDATE shop.settings SET value = value || '!'")
+        return done
 
     monkeypatch.setattr("olr_pg.migration.migration_run.initial_load", load)
     shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
+    printed, code = run()
+    assert (code, states(printed)["verify"]) == (Code.SOURCE_AND_TARGET_DIFFER, "failed")
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("UPDATE shop.settings SET value = rtrim(value, '!')")
     printed, code = run()
     assert code is None
     assert printed["ready"]

@@ -238,6 +238,7 @@ class _Cutover:
         self._options = options
         self._apply = sources.apply_section(config)
         self._source = cutover_source(config, options.dictionary, options.final_scn)
+        self._is_compared = False
         self._work: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
             "quiet": self._quiet,
             "archived": self._archived,
@@ -343,6 +344,7 @@ class _Cutover:
         # Files contain their own SCN. A live source is read as of now and not as of its end SCN, so
         # that a change that somebody has committed since then is found.
         found = self._compared(None)
+        self._is_compared = True
         differing = [one.table.source.full_name for one in found.tables if not one.identical]
         if differing and not isinstance(self._config.source, OfflineSource):
             self._check_no_later_changes(differing)
@@ -503,6 +505,12 @@ class _Cutover:
         # Somebody may have begun to write again since the first step.
         self._source.quiet()
         found = self._ledger()
+        is_live = not isinstance(self._config.source, OfflineSource)
+        if is_live and not self._is_compared and not self._options.unverified:
+            # An earlier run of the command has compared, maybe days ago. If applications have used
+            # the source since, and replication did not run, only a comparison shows it.
+            _log.info("comparing again, because an earlier command has compared the tables")
+            self._verified()
         return DONE, {"scn": self._scn(), **found, "grants": self._grants()}
 
     def _grants(self) -> list[str]:
