@@ -26,11 +26,13 @@ from olr_pg.schema.presence import (
     has_privilege,
     has_relation,
     has_schema,
+    literal,
 )
 from olr_pg.schema.relation_columns import reference_obstacle
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
 from olr_pg.schema.structure_statements import (
+    DELETE_TYPES,
     foreign_key_statement,
     index_statement,
     sequence_statement,
@@ -297,9 +299,12 @@ class _Converter:
             deferrable=one.deferrable,
             deferred=one.deferred,
         )
+        place = _quoted(relation), columns, _quoted(parent), parent_columns
+        same = f"c.confdeltype = {literal(DELETE_TYPES[rule])}"
         return made._replace(
             sql=statement.as_string(None),
-            present=has_foreign_key(_quoted(relation), columns, _quoted(parent), parent_columns),
+            present=has_foreign_key(*place),
+            alike=has_foreign_key(*place, condition=same),
         )
 
     def _index(self, one: InventoryIndex) -> Iterator[Statement]:

@@ -93,8 +93,18 @@ def differences(
             if not one.runs
         ),
         *_columns(connection, inventory, relations),
+        *_unlike(connection, present),
         *_definitions(connection, inventory, relations, present),
     ]
+
+
+def _unlike(connection: Connection[Any], statements: Sequence[Statement]) -> Iterator[Difference]:
+    """Yield the present objects whose other properties differ."""
+    asked = [one for one in statements if one.runs and one.alike]
+    queries = [one._replace(present=one.alike) for one in asked]
+    for one, is_alike in zip(asked, are_present(connection, queries), strict=True):
+        if not is_alike:
+            yield Difference(one.kind, one.name, "definition", f"the source requires {one.sql}")
 
 
 def _definitions(

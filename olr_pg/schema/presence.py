@@ -86,15 +86,24 @@ def has_key(target: str, columns: Sequence[str], own: str) -> str:
 
 
 def has_foreign_key(
-    target: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]
+    target: str,
+    columns: Sequence[str],
+    parent: str,
+    parent_columns: Sequence[str],
+    *,
+    condition: str = "true",
 ) -> str:
-    """Return the query that checks whether a table has a foreign key, whatever its name."""
+    """Return the query that checks whether a table has a foreign key, whatever its name.
+
+    Args:
+        condition: a condition on its row `c` of pg_constraint.
+    """
     return (
         "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype = 'f'"  # noqa: S608 - quoted
         f" AND c.conrelid = to_regclass({literal(target)})"
         f" AND c.confrelid = to_regclass({literal(parent)})"
         f" AND {_names('c.conrelid', 'c.conkey')} = {_array(columns)}"
-        f" AND {_names('c.confrelid', 'c.confkey')} = {_array(parent_columns)})"
+        f" AND {_names('c.confrelid', 'c.confkey')} = {_array(parent_columns)} AND {condition})"
     )
 
 

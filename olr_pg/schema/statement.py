@@ -53,6 +53,8 @@ class Statement(NamedTuple):
         source: the Oracle SQL from which it was translated; empty if there is none.
         present: a query that checks whether the target already has the object; it returns one
             boolean.
+        alike: if `present` ignores properties of the object, a query that checks whether these are
+            the same, too.
         what: the kind of object in the source, if it differs from `kind`.
         remark: how the object in the target differs from the source, if the statement can run.
         trial: a query that a trial runs after the statement, to check that the created object
@@ -67,6 +69,7 @@ class Statement(NamedTuple):
     reason: str = ""
     source: str = ""
     present: str = ""
+    alike: str = ""
     what: str = ""
     remark: str = ""
     role: str = ""

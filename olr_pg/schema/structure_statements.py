@@ -28,6 +28,9 @@ _ON_DELETE: Final[dict[OnDelete, str]] = {
     "set null": " ON DELETE SET NULL",
 }
 
+DELETE_TYPES: Final[dict[OnDelete, str]] = {"no action": "a", "cascade": "c", "set null": "n"}
+"""pg_constraint.confdeltype by the rule."""
+
 
 def listed(columns: Sequence[str]) -> sql.Composable:
     """Return the quoted columns, separated by commas."""

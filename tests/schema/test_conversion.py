@@ -130,16 +130,23 @@ def test_another_definition_under_the_same_name_is_told(target: psycopg.Connecti
     virtual = InventoryColumn(
         name="V", data_type="NUMBER", precision=9, scale=0, virtual=True, default='"A"+1'
     )
-    filled = replace(columns[0], default="7")
+    filled = replace(columns[0], default="7", nullable=False)
     table = _table(filled, columns[1], virtual, comment="it's P")
     check = Constraint(
         owner="SHOP", table="P", name="CK", kind="check", columns=("B",), condition='"B" > 0'
     )
+    key = Constraint(
+        owner="SHOP", table="P", name="PK", kind="primary key", columns=("A",), condition=""
+    )
+    own = Constraint(
+        owner="SHOP", table="P", name="FK", kind="foreign key", columns=("B",),
+        parent_owner="SHOP", parent_table="P", parent_columns=("A",), delete_rule="CASCADE",
+    )  # fmt: skip
     index = InventoryIndex(
         owner="SHOP", name="IX", table_owner="SHOP", table="P", kind="FUNCTION-BASED NORMAL",
         parts=(IndexPart(text='"B"*2', expression=True),),
     )  # fmt: skip
-    source = Inventory(tables=(table,), constraints=(check,), indexes=(index,))
+    source = Inventory(tables=(table,), constraints=(check, key, own), indexes=(index,))
     statements = convert(source, SETTINGS)
     assert not [one for one in run_statements(target, statements) if one.state == FAILED]
 
@@ -161,11 +168,16 @@ def test_another_definition_under_the_same_name_is_told(target: psycopg.Connecti
         ("comment", "", "definition"),
         ("comment", "b", "definition"),
     }
+    target.execute(
+        "ALTER TABLE shop.p DROP CONSTRAINT fk,"
+        " ADD CONSTRAINT fk FOREIGN KEY (b) REFERENCES shop.p (a) ON DELETE SET NULL"
+    )
+    assert ("foreign key", "", "definition") in told()
     target.execute("ALTER TABLE shop.p ALTER v DROP EXPRESSION")
     assert ("generated column", "v", "definition") in told()
     target.execute("SET default_transaction_read_only = on")  # as on a standby
     with capture_logs() as logs:
-        assert told() == set()
+        assert told() == {("foreign key", "", "definition")}
     assert [one["log_level"] for one in logs] == ["warning"]
 
 

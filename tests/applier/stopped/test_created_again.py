@@ -55,7 +55,8 @@ UNION ALL SELECT CASE WHEN indisunique THEN 'UNIQUE ' ELSE 'INDEX ' END
 FROM pg_index WHERE indrelid = 'shop.t'::regclass
     AND indisvalid AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 UNION ALL SELECT attname || ' ' || format_type(atttypid, atttypmod)
-    || CASE WHEN attidentity <> '' THEN ' identity' ELSE '' END
+    || CASE WHEN attidentity <> '' THEN ' identity ' ELSE '' END
+    || coalesce(pg_get_serial_sequence('shop.t', attname), '')
     || coalesce(' ' || pg_get_expr(adbin, adrelid), '')
     || coalesce(' ' || col_description(attrelid, attnum), '')
 FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
@@ -156,7 +157,7 @@ THINGS: Final = {
     "an identity column": Thing(
         lambda table, _: table.column("V", NUMBER, precision=9, scale=0, null=1,
                                       default_text=f'"SHOP"."ISEQ$$_{table.obj}".nextval'),
-        ("v integer identity", "v integer identity"),
+        ('v integer identity shop."iseq$$_400"', 'v integer identity shop."iseq$$_400"'),
     ),
 }  # fmt: skip
 
