@@ -172,7 +172,7 @@ def tables_at(
             name = effect.table.full_name_at(transaction.begin_scn)
             if name not in contents:
                 continue
-            _carry_out(effect, contents[name])
+            _carry_out(effect, contents[name], transaction.commit_scn)
             if effect.operation == RENAME_TABLE and effect.names is not None:
                 now = f"{effect.table.owner}.{effect.names[1]}"
                 contents[now], contents[name] = contents[name], {}
@@ -195,7 +195,7 @@ def _exchange(effect: DdlEffect, own: Rows, others: Rows) -> None:
             to[rowid] = rows.pop(rowid)
 
 
-def _carry_out(effect: DdlEffect, rows: Rows) -> None:
+def _carry_out(effect: DdlEffect, rows: Rows, commit_scn: int) -> None:
     if effect.operation in (TRUNCATE, DROP_TABLE):
         rows.clear()  # also rows without ROWID, of index-organised tables
     gone = set(map(_letters, effect.emptied))
@@ -206,6 +206,18 @@ def _carry_out(effect: DdlEffect, rows: Rows) -> None:
     for old, new in effect.moved.items():
         rows[new] = rows.pop(old)
     if effect.column is not None:
-        default = effect.table.columns[effect.column].default
+        default = effect.table.columns_at(commit_scn)[effect.column].default
         for rowid, image in rows.items():
             rows[rowid] = {effect.column: default, **image}
+    if effect.removed:
+        for rowid, image in rows.items():
+            rows[rowid] = without_columns(image, effect.removed)
+
+
+def without_columns(image: Image, removed: Sequence[int]) -> dict[int, Cell | None]:
+    """Return the values of a row without some columns; the later columns get lower numbers."""
+    return {
+        number - sum(other < number for other in removed): cell
+        for number, cell in image.items()
+        if number not in removed
+    }

@@ -239,6 +239,10 @@ class DdlSource:
         """ALTER TABLE … SET UNUSED."""
         assert self.session.ddl.set_unused(self.tables[name], place)
 
+    def drop_column(self, name: str, place: int) -> None:
+        """ALTER TABLE … DROP COLUMN, which also removes the unused columns."""
+        assert self.session.ddl.drop_column(self.tables[name], place)
+
     def modify_column(self, name: str, place: int, kind: ColumnType) -> None:
         """ALTER TABLE … MODIFY to another size."""
         assert self.session.ddl.modify_column(self.tables[name], place, kind)

@@ -5,7 +5,7 @@ Facts: values-and-lobs §1.1 (what COL$ says for each declaration).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -370,6 +370,33 @@ class SimTable:
     def user_virtual(self) -> dict[int, SimVirtual]:
         """The virtual columns that are not hidden, by INTCOL#."""
         return {intcol: one for intcol, one in self.virtual.items() if not one.index}
+
+    def remove_column(self, place: int) -> None:
+        """Remove a column from the rows; the later columns get lower numbers.
+
+        Nothing but comments may use the column, and the table is a heap table without LOBs and
+        chained rows.
+        """
+
+        def now(at: int) -> int:
+            return at - (at > place)
+
+        intcol, beside = self.intcol(place), self.beside
+        self.columns = (*self.columns[:place], *self.columns[place + 1 :])
+        self.key = tuple(map(now, self.key))
+        self.partition_column = now(self.partition_column)
+        for index in self.indexes:
+            index.columns = tuple(map(now, index.columns))
+        self.virtual = {
+            at - (at > intcol): replace(one, base=now(one.base)) for at, one in self.virtual.items()
+        }
+        self.free_intcols = {at - (at > intcol) for at in self.free_intcols}
+        beside.comments = {at and now(at): one for at, one in beside.comments.items()}
+        beside.indexes = {obj: now(at) for obj, at in beside.indexes.items()}
+        beside.checks = {con: (now(at), on) for con, (at, on) in beside.checks.items()}
+        beside.sequences = {now(at): one for at, one in beside.sequences.items()}
+        for row in self.live:
+            del row.cells[place]
 
     def is_computed_from(self, place: int) -> bool:
         """Return whether the expression of a virtual column uses a stored column."""

@@ -50,6 +50,7 @@ PARTITION: Final = "partition"
 RENAME_COLUMN: Final = "rename column"
 RENAME_TABLE: Final = "rename table"
 DROP_COLUMN: Final = "drop column"
+DROP_UNUSED: Final = "drop unused columns"
 MODIFY_COLUMN: Final = "modify column"
 NOT_NULL: Final = "not null"
 DROP_TABLE: Final = "drop table"
@@ -76,6 +77,8 @@ class DdlEffect:
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
         columns: the names of all columns of a table that was dropped or created again.
+        removed: 0-based numbers of the columns that were removed from the rows, so that the later
+            columns have lower numbers now.
         other: the table whose segment was exchanged for a segment of this table.
         exchanged: DATAOBJ# of the segment that this table received, and of the other table's.
         virtual: the form of a virtual column's expression (`VIRTUAL_FORMS`), and the column in it.
@@ -90,6 +93,7 @@ class DdlEffect:
     emptied_keys: frozenset[str] = frozenset()
     names: tuple[str, str] | None = None
     columns: tuple[str, ...] = ()
+    removed: tuple[int, ...] = ()
     other: SimTable | None = None
     exchanged: tuple[int, int] = (0, 0)
     virtual: tuple[str, str] | None = None
@@ -177,10 +181,11 @@ def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> li
         is_read = change.logged and not change.table.encrypted
         if not (change.table.is_delivered and (is_read or unlogged)):
             continue
-        lobs = change.table.lobs
-        if not lobs:
+        if not change.table.lobs:
             found.append(change)
             continue
+        columns = enumerate(change.table.columns_at(change.scn))
+        lobs = {at for at, column in columns if column.type.lob is not None}
         before = {at: cell for at, cell in change.before.items() if at not in lobs}
         after = _delivered_image(transaction.lobs, change)
         if after or change.kind is not DmlKind.UPDATE:

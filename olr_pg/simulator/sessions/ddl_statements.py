@@ -19,6 +19,7 @@ from olr_pg.simulator.model.transactions import (
     BESIDE,
     CREATE_AGAIN,
     DROP_COLUMN,
+    DROP_UNUSED,
     EXCHANGE,
     MODIFY_COLUMN,
     NOT_NULL,
@@ -78,6 +79,18 @@ class _Emptied(NamedTuple):
 
 def _names(table: SimTable) -> tuple[str, ...]:
     return tuple(column.name for column in table.columns if not column.unused)
+
+
+def _unused(table: SimTable) -> set[int]:
+    return {place for place, column in enumerate(table.columns) if column.unused}
+
+
+def _is_removable(table: SimTable, place: int) -> bool:
+    """Return whether a column can be removed from the rows of a table."""
+    used = {*table.key, table.partition_column, *(at for at, _ in table.beside.checks.values())}
+    used.update(at for index in table.indexes for at in index.columns)
+    is_free = place not in used and not table.is_computed_from(place)
+    return table.is_plain and is_free and not any(row.chain for row in table.live)
 
 
 def _check_condition(table: SimTable, place: int) -> str:
@@ -234,6 +247,38 @@ class DdlStatements:
             told["default_text"] = None
         effect = DdlEffect(DROP_COLUMN, table, names=(old.name, ""))
         return self._alter_column(effect, place, new, f"SET UNUSED ({old.name})", told)
+
+    def drop_column(self, table: SimTable, place: int) -> bool:
+        """ALTER TABLE … DROP COLUMN. It also removes all unused columns from the rows.
+
+        The redo of the rows (11.14) is not modelled: it is not known, and a decoder ignores it.
+        """
+        old = table.columns[place]
+        return self._remove_columns(
+            *(table, {place, *_unused(table)}, f"DROP COLUMN {old.name}"),
+            DdlEffect(DROP_COLUMN, table, names=(old.name, "")),
+        )
+
+    def drop_unused_columns(self, table: SimTable) -> bool:
+        """ALTER TABLE … DROP UNUSED COLUMNS."""
+        words = "DROP UNUSED COLUMNS"
+        return self._remove_columns(table, _unused(table), words, DdlEffect(DROP_UNUSED, table))
+
+    def _remove_columns(
+        self, table: SimTable, places: set[int], words: str, effect: DdlEffect
+    ) -> bool:
+        may = places and all(_is_removable(table, place) for place in places)
+        dictionary = self.begin(table) if may else None
+        if dictionary is None:
+            return False
+        table.former_columns.append((self._tx.instance.scn, table.columns))
+        for place in sorted(places, reverse=True):
+            self._drop_with_column(dictionary, table, place)
+            dictionary.remove_column(self._rows, table, place)
+            table.remove_column(place)
+        effect = replace(effect, removed=tuple(sorted(places)))
+        self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+        return True
 
     def modify_column(
         self, table: SimTable, place: int, kind: ColumnType, *, stops: bool = False

@@ -389,6 +389,27 @@ class SysDictionary:
             for value, key in sorted(found):
                 self.update(session, name, key, **{field: value - 1})
 
+    def remove_column(self, session: RowStatements, table: SimTable, place: int) -> None:
+        """Delete the row of a column that is removed from the rows, and give each later column
+        lower numbers; in Oracle, DROP COLUMN does so.
+        """
+        intcol = table.intcol(place)
+        self.delete(session, "COL$", (table.obj, intcol))
+        if (table.obj, intcol) in self._rows["ECOL$"]:
+            self.delete(session, "ECOL$", (table.obj, intcol))
+        later = sorted(
+            key
+            for key, (_, named) in self._rows["COL$"].items()
+            if named["obj"] == table.obj and int(str(named["int_col"])) > intcol
+        )
+        for key in later:
+            _, named = self._rows["COL$"][key]
+            numbers = {name: int(str(named[name])) for name in ("col", "seg_col")}
+            lower = {name: number - 1 for name, number in numbers.items() if number}
+            if lower:
+                self.update(session, "COL$", key, **lower)
+        self.drop_intcol(session, table, intcol)
+
     def alter_column(
         self, session: RowStatements, table: SimTable, place: int, **values: SysValue
     ) -> None:

@@ -592,7 +592,12 @@ class RandomWorkload:
             if wider is not None:
                 session.ddl.modify_column(table, at, wider)
         elif is_free and at not in table.lobs and not table.index_organised and len(used) > 2:
-            session.ddl.set_unused(table, at)
+            # A draw of its own, so that the other draws of a seed stay the same.
+            draw = Random(session.instance.scn).random()  # noqa: S311 - reproducible, not secret
+            if draw < 0.5 or not session.ddl.drop_column(table, at):
+                session.ddl.set_unused(table, at)
+            if draw < 0.1:
+                session.ddl.drop_unused_columns(table)
 
     def _compute_column(self, statement: str, session: SimSession, table: SimTable) -> None:
         rng, computed, virtual = self._rng, session.computed, table.user_virtual
