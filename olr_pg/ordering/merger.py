@@ -193,6 +193,14 @@ class Merger:
         return self._parallel.limited(lowest) if self._watermarks.threads else lowest
 
     @property
+    def needed_scn(self) -> int:
+        """The SCN from which on redo may still be read: splits that a change of the dictionary can
+        undo are decoded again.
+        """
+        undoable = [state.watermarks for state, _ in self._states[:1]]
+        return min([self.watermark, *(scn for scns in undoable for scn in scns.values())])
+
+    @property
     def deliverable_scn(self) -> int:
         """The SCN below which every committed transaction can be released."""
         if self._until is None:

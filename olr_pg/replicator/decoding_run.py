@@ -279,8 +279,8 @@ class DecodingRun:
 
     def _new_logs(self) -> list[ArchivedLog]:
         """Return the logs to decode now, oldest first."""
-        delivered = max(self._scn, self.merger.watermark)
-        scan = self._parts.logs.scan(self, delivered, self._promised_scn)
+        needed = max(self._scn, self.merger.needed_scn)
+        scan = self._parts.logs.scan(self, needed, self._promised_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
         lasting = [one for one in scan.unusable if one.code != Code.LOG_ON_ITS_WAY]

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.new_tables import CREATE_TABLE, Begin
-from olr_pg.decoding.split import plan_splits
+from olr_pg.decoding.split import Split, plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
@@ -181,25 +181,41 @@ def test_without_the_rows_of_sys_tables_only_the_table_ends(
 def test_ddl_of_one_redo_thread_reaches_the_rows_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = DdlSource(tmp_path / "s", threads=2)
+    source = DdlSource(tmp_path / "s", threads=2, log_blocks=12)
     source.create("A", {"ID": NUMBER})
     source.take_snapshot()
     # The log of thread 2 begins first and is read first, past the DDL of thread 1.
     source.insert("A", 1, thread=2)
-    source.insert("A", 2, thread=1)
+    for number in range(2, 22):  # several logs
+        source.insert("A", number, thread=1)
     source.add_column("A", "EXTRA", NUMBER)
-    source.insert("A", 3, 33, thread=2)
-    source.insert("A", 4, 44, thread=1)
+    source.insert("A", 22, 33, thread=2)
+    source.insert("A", 23, 44, thread=1)
     source.finish()
+    begins, original = dict[Split, int](), Merger.feed
+    needed, read_again = 0, 0
+
+    def feed(self: Merger, thread: int, result: Any, split: ThreadSplit) -> Any:
+        nonlocal needed, read_again
+        begin = begins.setdefault(split.split, self.watermark_of(thread))
+        assert not split.again or begin >= needed, "its redo may have been deleted"
+        read_again += split.again
+        released = original(self, thread, result, split)
+        needed = max(needed, self.needed_scn)
+        return released
+
+    monkeypatch.setattr(Merger, "feed", feed)
     for split_bytes in SPLITS:
+        needed = 0
+        begins.clear()
         lines, error = decoded(source, monkeypatch, split_bytes)
         assert error is None
         assert [line["after"] for line in lines] == [
-            {"ID": 1},
-            {"ID": 2},
-            {"ID": 3, "EXTRA": 33},
-            {"ID": 4, "EXTRA": 44},
+            *({"ID": number} for number in range(1, 22)),
+            {"ID": 22, "EXTRA": 33},
+            {"ID": 23, "EXTRA": 44},
         ]
+    assert read_again
 
 
 def test_ddl_that_is_read_later_than_what_committed_after_it_is_followed_in_its_place(

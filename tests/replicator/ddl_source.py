@@ -263,6 +263,20 @@ class DdlSource:
         assert self.session.ddl.rename_table(table, new)
         self.tables[new] = table
 
+    def swap(self, one: str, other: str) -> None:
+        """Exchange the names of two tables in one transaction, as DBMS_REDEFINITION does at its
+        end.
+        """
+        tables = self.tables.pop(one), self.tables.pop(other)
+        dictionary = self._begin(tables[0])
+        for table, name in zip(tables, (other, one), strict=True):
+            for obj in sorted(table.objects):
+                dictionary.rename(self.session.rows, obj, name)
+            table.former_names.append((self.instance.scn, table.name))
+            table.name = name
+            self.tables[name] = table
+        self.session.ddl.end(tables[0], ALTER_TABLE, "")
+
     def make(self, name: str, columns: Mapping[str, ColumnType]) -> None:
         """CREATE TABLE, without rows, as a statement of its own."""
         self.create(name, columns)
