@@ -27,6 +27,7 @@ from olr_pg.dictionary.evolution import (
     judge,
     judge_again,
     renamed,
+    swapped,
     unknown_ddl,
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
@@ -145,6 +146,7 @@ class ContainerFollower:
         self._named = {table.full_name: obj for obj, table in self._first.items()}
         self._by_name: dict[int, Table] = {}
         self._replaces = take is not None
+        self._swapped: dict[int, tuple[int, bool]] = {}
         self._places: _Places | None = None
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
@@ -238,6 +240,7 @@ class ContainerFollower:
         if objects and self._record is not None:
             self._record(transaction)
         halves = self._exchanged(objects, parts)
+        self._swapped = self._find_swapped(objects)
         for obj in objects:
             version = self._evolve_table(obj, transaction, rest, parts, halves.get(obj))
             if version is not None:
@@ -326,6 +329,29 @@ class ContainerFollower:
             verdicts |= zip((found.parted, found.other), halves, strict=True)
         return verdicts
 
+    def _find_swapped(self, objects: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        """Find pairs of tables that exchange their names in this transaction, as at the end of
+        DBMS_REDEFINITION, where each name has a history.
+
+        Returns:
+            For each table the number of its new name, and whether its event comes first.
+        """
+        if not self._replaces or len(objects) < 2 or self._dictionary is None:
+            return {}
+        pairs = ((obj, self._joined.get(obj), self._join(obj)) for obj in objects)
+        names = {
+            was.full_name: (obj, now.full_name)
+            for obj, was, now in pairs
+            if was is not None and now is not None and was.full_name != now.full_name
+        }
+        found = dict[int, tuple[int, bool]]()
+        for name, (obj, new) in names.items():
+            other, back = names.get(new, (obj, ""))
+            roots = self._roots.get(obj, obj), self._roots.get(other, other)
+            if back == name and roots == (self._named.get(name), self._named.get(new)):
+                found[obj] = roots[1], obj < other
+        return found
+
     def _replace(
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
     ) -> Version:
@@ -389,6 +415,11 @@ class ContainerFollower:
         table = after if old is None else carry_over(old, before, after)
         leaving, coming = renamed(before, after)
         version = Version(scn, None if table.refusal is not None else table)
+        if obj in self._swapped:
+            self._new_tables.see_leaving(obj)
+            self._roots[obj], is_first = self._swapped[obj]
+            self._tell(obj, transaction, swapped(before, is_first=is_first), table)
+            return version
         root = self._roots.get(obj, obj)
         is_known = self._named.get(before.full_name) == root
         if is_known:

@@ -47,6 +47,8 @@ RENAME TO                                              If both names are replica
                                                        tables are added automatically:
                                                        RENAME_TABLE for the old name, TAKE_NAME
                                                        for the new one. Else stop
+two tables exchange their names in one transaction     the same, as one exchange
+(DBMS_REDEFINITION)
 CREATE TABLE with the name of a dropped table          the column steps between both definitions,
                                                        and CREATE_AGAIN; stop if it was created
                                                        with rows
@@ -91,6 +93,7 @@ ROW_COMMANDS: Final = {
 RENAMED: Final = "renamed"
 REWRITTEN: Final = "rewritten"
 REPLACED: Final = "replaced"
+SWAPPED: Final = "swapped"
 """See `Step.verb`."""
 
 UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
@@ -181,7 +184,8 @@ class Step(NamedTuple):
             was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
             definition changed, because they were renamed; also for COMMENT, if the comment has not
             changed, but its column is created again. REPLACED: the primary key of a dropped
-            table, whose copy gets that of the new table by CREATE_AGAIN.
+            table, whose copy gets that of the new table by CREATE_AGAIN. For RENAME_TABLE and
+            TAKE_NAME, SWAPPED if the two tables exchanged their names in one transaction.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
             was dropped or disabled.
         is_first: whether this is the first of the two steps for an altered index or constraint. The
@@ -229,12 +233,17 @@ class Step(NamedTuple):
                 return "it was dropped"
             case DdlKind.CREATE_AGAIN:
                 return "it was created again under the name that it had before it was dropped"
-            case DdlKind.RENAME_TABLE:
-                return f"it was renamed to {self.table}"
-            case DdlKind.TAKE_NAME:
-                return f"{self.table} was renamed to it"
+            case DdlKind.RENAME_TABLE | DdlKind.TAKE_NAME:
+                return self._renamed()
             case _:
                 return self._beside(name)
+
+    def _renamed(self) -> str:
+        if self.verb == SWAPPED:
+            return f"its name was exchanged with that of {self.table}"
+        if self.kind is DdlKind.RENAME_TABLE:
+            return f"it was renamed to {self.table}"
+        return f"{self.table} was renamed to it"
 
     def _regrouped(self) -> str:
         if not self.partition:
@@ -485,6 +494,18 @@ def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
         Evolution((Step(DdlKind.RENAME_TABLE, table=new.full_name),)),
         Evolution((Step(DdlKind.TAKE_NAME, table=old.full_name),)),
     )
+
+
+def swapped(before: Table, *, is_first: bool) -> Evolution:
+    """Return what it means for a copy that a table gets its name, because two tables exchange their
+    names in one transaction, as at the end of DBMS_REDEFINITION.
+
+    Args:
+        before: the table with the name that it had; now the other table has this name.
+        is_first: whether this is the first of the events of the two names.
+    """
+    kind = DdlKind.RENAME_TABLE if is_first else DdlKind.TAKE_NAME
+    return Evolution((Step(kind, table=before.full_name, verb=SWAPPED),))
 
 
 class Exchange(NamedTuple):

@@ -197,8 +197,10 @@ class Merger:
         """The SCN from which on redo may still be read: splits that a change of the dictionary can
         undo are decoded again.
         """
-        undoable = [state.watermarks for state, _ in self._states[:1]]
-        return min([self.watermark, *(scn for scns in undoable for scn in scns.values())])
+        undoable = self._undoable_states()[:1]
+        return min(
+            [self.watermark, *(scn for saved, _ in undoable for scn in saved.watermarks.values())]
+        )
 
     @property
     def deliverable_scn(self) -> int:
@@ -414,10 +416,7 @@ class Merger:
         """Save the state before a split. Discard saved states up to whose end the dictionary is
         known.
         """
-        settled = self.watermark
-        # Discard states only from the front of the list: to return to a state also undoes all
-        # splits that were merged after it, in every thread, even if they end at a lower SCN.
-        self._states = list(dropwhile(lambda saved: saved[1] < settled, self._states))
+        self._states = self._undoable_states()
         state = SavedState(
             source=source,
             assembler=self._assembler.saved(),
@@ -432,6 +431,15 @@ class Merger:
             table_rows=self._table_rows,
         )
         self._states.append((state, 0))
+
+    def _undoable_states(self) -> list[tuple[SavedState, int]]:
+        """Return the saved states without those up to whose end the dictionary is known.
+
+        These are only at the front of the list: to return to a state also undoes all splits that
+        were merged after it, in every thread, even if they end at a lower SCN.
+        """
+        settled = self.watermark
+        return list(dropwhile(lambda saved: saved[1] < settled, self._states))
 
     def _is_stale(self) -> bool:
         """Return whether merged splits must be decoded again because the dictionary has changed. If

@@ -243,7 +243,7 @@ class Feed:
         return any(
             step.table not in self.names and self._names_or_would(step.table)
             for step in event.evolution.steps
-            if step.kind in OF_TWO and step.kind is not DdlKind.RENAME_TABLE
+            if step.kind in OF_TWO and (step.kind, step.verb) != (DdlKind.RENAME_TABLE, "")
         )
 
     def too_far_behind(self) -> OlrPgError:

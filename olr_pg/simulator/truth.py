@@ -14,7 +14,12 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
-from olr_pg.simulator.model.transactions import DROP_TABLE, RENAME_TABLE, TRUNCATE
+from olr_pg.simulator.model.transactions import (
+    DROP_TABLE,
+    EXCHANGE_NAMES,
+    RENAME_TABLE,
+    TRUNCATE,
+)
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -178,6 +183,9 @@ def tables_at(
                 contents[now], contents[name] = contents[name], {}
             elif effect.other is not None:
                 other = effect.other.full_name_at(transaction.begin_scn)
+                if effect.operation == EXCHANGE_NAMES:
+                    contents[name], contents[other] = contents.get(other, {}), contents[name]
+                    continue
                 _exchange(effect, contents[name], contents.setdefault(other, {}))
     return contents
 

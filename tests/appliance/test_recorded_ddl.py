@@ -63,6 +63,15 @@ def swapped(source: DdlSource) -> None:
     source.drop("L")
 
 
+def redefined(source: DdlSource) -> None:
+    source.make("L", {"ID": NUMBER, "V": NUMBER})
+    source.swap("A", "L")
+    source.rename_column("A", 1, "W")
+    source.drop("L")
+    source.make("L", {"ID": NUMBER, "X": NUMBER})
+    source.swap("L", "A")
+
+
 def name_taken_by_another(source: DdlSource) -> None:
     source.make("L", {"ID": NUMBER})
     source.drop("L")
@@ -74,7 +83,7 @@ def name_taken_by_another(source: DdlSource) -> None:
 
 HISTORIES = (
     *(made_renamed_dropped, made_dropped_made, made_altered_dropped_made, swapped),
-    name_taken_by_another,
+    *(redefined, name_taken_by_another),
 )
 
 

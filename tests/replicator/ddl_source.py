@@ -267,15 +267,9 @@ class DdlSource:
         """Exchange the names of two tables in one transaction, as DBMS_REDEFINITION does at its
         end.
         """
-        tables = self.tables.pop(one), self.tables.pop(other)
-        dictionary = self._begin(tables[0])
-        for table, name in zip(tables, (other, one), strict=True):
-            for obj in sorted(table.objects):
-                dictionary.rename(self.session.rows, obj, name)
-            table.former_names.append((self.instance.scn, table.name))
-            table.name = name
-            self.tables[name] = table
-        self.session.ddl.end(tables[0], ALTER_TABLE, "")
+        first, second = self.tables[one], self.tables[other]
+        assert self.session.ddl.exchange_names(first, second)
+        self.tables |= {one: second, other: first}
 
     def make(self, name: str, columns: Mapping[str, ColumnType]) -> None:
         """CREATE TABLE, without rows, as a statement of its own."""

@@ -78,6 +78,30 @@ def test_two_names_are_swapped_by_three_renames(tmp_path: Path, postgres_databas
         check(source, postgres_database, "A", "B")
 
 
+def test_a_table_is_redefined_online(tmp_path: Path, postgres_database: str) -> None:
+    """DBMS_REDEFINITION fills an interim table, and exchanges both names in one transaction."""
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create("A", COLUMNS)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    row = source.insert("A", 1, "a")
+    source.insert("KEPT", 1)
+    source.make("INTERIM", {"ID": NUMBER, "TITLE": varchar(40), "MORE": NUMBER})
+    source.insert("INTERIM", 1, "a", 0)
+    source.insert("A", 2, "b")
+    source.insert("INTERIM", 2, "b", 0)
+    source.swap("A", "INTERIM")
+    source.insert("A", 3, "c", 5)
+    source.update(row, {1: "old"})
+    source.insert("KEPT", 2)
+    source.drop("INTERIM")
+    source.insert("A", 4, "d", 6)
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
+        check(source, postgres_database, "A", "KEPT", "INTERIM")
+
+
 def test_a_table_is_renamed_and_another_one_gets_its_name(
     tmp_path: Path, postgres_database: str
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.simulation.kinds import KINDS, kinds_of
 
-SEEDS: Final = (4, 23, 67, 85)
+SEEDS: Final = (21, 40, 85, 125)
 """They have every kind; where the simulator has changed, `python -m tests.simulation.kinds` says
 which is drawn how often.
 """

@@ -20,7 +20,7 @@ OPERATIONS = frozenset(("insert", "update", "delete"))
 EFFECTIVE = frozenset(
     (
         *("truncate", "add column", "rename column", "drop column", "modify column", "not null"),
-        *("drop table", "create again", "rename table", "beside the columns"),
+        *("drop table", "create again", "rename table", "exchange names", "beside the columns"),
         *("virtual column", "identity column"),
     )
 )
@@ -156,6 +156,9 @@ class Truth:
                 old, new = change["names"]
                 found |= {old: False} | ({new: _is_translated(change)} if new else {})
                 found.pop("", None)
+            elif change["op"] == "exchange names":
+                for one in (all_found, all_last):
+                    _swap(one, name, change["other"])
             elif change["op"] == "rename table":
                 all_found[_new_name(change)] = all_found.pop(name)
                 all_last[_new_name(change)] = all_last.pop(name)
@@ -185,6 +188,10 @@ class Truth:
                     if done:
                         of_names[_new_name(change)] = of_names.pop(name)
                         computed[_new_name(change)] = computed.pop(name, {})
+                elif change["op"] == "exchange names":
+                    if done:
+                        _swap(of_names, name, change["other"])
+                        _swap(computed, name, change["other"])
                 elif change["op"] == "virtual column":
                     if done:
                         old, new = change["names"]
@@ -220,9 +227,19 @@ class Truth:
 
 def _both(ddl: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """What DDL does; of a rename, which the new name's history has too, a line of each name."""
-    if ddl["op"] != "rename table":
-        return (ddl,)
-    return ddl, {"op": "take name", "table": _new_name(ddl)}
+    match ddl["op"]:
+        case "rename table":
+            return ddl, {"op": "take name", "table": _new_name(ddl)}
+        case "exchange names":
+            return ddl, {"op": "take name", "table": ddl["other"]}
+        case _:
+            return (ddl,)
+
+
+def _swap(of_names: dict[str, Any], one: str, other: str) -> None:
+    """Exchange what two names have; one that has nothing gets nothing."""
+    both = of_names.pop(one, {}), of_names.pop(other, {})
+    of_names |= {other: both[0], one: both[1]}
 
 
 def _new_name(rename: dict[str, Any]) -> str:

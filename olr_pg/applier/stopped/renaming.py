@@ -1,4 +1,4 @@
-"""Renames a target table after its source table was renamed.
+"""Renames a target table after its source table was renamed, or exchanges the names of two.
 
 A rename concerns two names. Each name has its own history: a row in the ledger, changes, and
 events. In the history of the old name, an event renames the target table. In the history of the new
@@ -79,6 +79,9 @@ UPDATE olr_pg.structure SET source_table = %s, target_table = %s,
     present = replace(present, %s, %s)
 WHERE subscription = %s AND source_table = %s
 """
+MEANWHILE: Final = "olr_pg_exchanged"
+"""Temporary name of a table while two tables exchange their names in one transaction."""
+
 _VACATE: Final = """
 INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
     rows, bytes, finished_at, handed_over)
@@ -151,6 +154,37 @@ class Renaming:
             what=f"it was renamed to {new}",
         )
 
+    def exchange(self, other: str) -> None:
+        """Exchange the names of two target tables, because the tables of the source have exchanged
+        theirs in one transaction (DBMS_REDEFINITION).
+
+        No row of the two tables lacks a LOB value.
+
+        Args:
+            other: ``OWNER.NAME`` of the other table.
+
+        Raises:
+            OlrPgError: 5005, a target table is missing.
+            psycopg.Error: PostgreSQL refuses.
+        """
+        names = self._event.table, other
+        targets = [named_target(self._settings, name) for name in names]
+        for name, target in zip(names, targets, strict=True):
+            if read_table(self._connection, *target) is None:
+                raise missing_table(self._connection, *target, name)
+        own, others = (*zip(names, targets, strict=True),)
+        meanwhile = MEANWHILE, (targets[0][0], MEANWHILE)
+        for old, new in ((own, meanwhile), (others, own), (meanwhile, others)):
+            self._alter(old[1], new[1])
+            self._move_records(old[0], new[0])
+            self._move_structure(old, new)
+            self._move_set_aside(old[1], new[1])
+        _log.info(
+            "DDL was applied to the target",
+            table=self._event.table,
+            what=f"its name was exchanged with that of {other}",
+        )
+
     def _rename(self, new: str) -> None:
         old_target = named_target(self._settings, self._event.table)
         new_target = named_target(self._settings, new)
@@ -202,11 +236,10 @@ class Renaming:
             self._ledger(new).lock(run)  # create the row that contains their number
             for name in (old, new):
                 self._ledger(name).count_incomplete(run)
-        run.execute(_FORGET_UNLOGGED, (subscription, new))
-        run.execute(_MOVE_UNLOGGED, (new, subscription, old))
-        run.execute(_FORGET_PARTITIONS, (subscription, new))
-        run.execute(_MOVE_PARTITIONS, (new, subscription, old))
-        self._move_structure(new, old_target, target)
+        for forget in (_FORGET_UNLOGGED, _FORGET_PARTITIONS, _FORGET_STRUCTURE):
+            run.execute(forget, (subscription, new))
+        self._move_records(old, new)
+        self._move_structure((old, old_target), (new, target))
         self._move_set_aside(old_target, target)
         scns = self._event.commit_scn, self._event.begin_scn
         run.execute(_VACATE, (subscription, old, ".".join(old_target), *scns))
@@ -220,19 +253,25 @@ class Renaming:
         run.execute(_MOVE_REFERENCES, (*old, *new, subscription))
         run.execute(_MOVE_STATES, (*old, *new, subscription))
 
+    def _move_records(self, old: str, new: str) -> None:
+        """Change the source table's name in the records of its redo gaps and its partitions."""
+        for move in (_MOVE_UNLOGGED, _MOVE_PARTITIONS):
+            self._connection.execute(move, (new, self._settings.subscription, old))
+
     def _move_structure(
-        self, new: str, old_target: tuple[str, str], target: tuple[str, str]
+        self, old: tuple[str, tuple[str, str]], new: tuple[str, tuple[str, str]]
     ) -> None:
         """Change the table's name in the SQL of its pending changes. Without this, a pending change
         would be made in the next table that gets the old name.
+
+        Args:
+            old, new: the source table, and the schema and name of the target table.
         """
-        run, subscription = self._connection, self._settings.subscription
-        names = [sql.Identifier(*one).as_string(run) for one in (old_target, target)]
+        run, key = self._connection, (self._settings.subscription, old[0])
+        names = [sql.Identifier(*target).as_string(run) for _, target in (old, new)]
         literals = [sql.Literal(name).as_string(run) for name in names]
-        run.execute(_FORGET_STRUCTURE, (subscription, new))
-        place = ".".join(target)
-        key = subscription, self._event.table
-        run.execute(_MOVE_STRUCTURE, (new, place, *names, *literals, *key))
+        place = ".".join(new[1])
+        run.execute(_MOVE_STRUCTURE, (new[0], place, *names, *literals, *key))
 
     def _ledger(self, table: str) -> TableLedger:
         target = ".".join(named_target(self._settings, table))

@@ -1,4 +1,5 @@
-"""Applies DDL that concerns two tables: a rename, or the exchange of a partition with a table.
+"""Applies DDL that concerns two tables: a rename, an exchange of names, or the exchange of a
+partition with a table.
 
 Such a statement is an event in the history of each of the two tables (for a rename, of the two
 names). The first event changes the target. The second event only waits until the first one was
@@ -19,10 +20,10 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.partition_rows import PartitionRows
-from olr_pg.applier.stopped.renaming import Renaming, moved, take_name
+from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, moved, take_name
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, TablePosition
-from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.dictionary.evolution import SWAPPED, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import format_xid
 
@@ -57,9 +58,6 @@ UPDATE olr_pg.set_aside SET
 WHERE subscription = %(subscription)s
     AND (schema_name, table_name) IN ((%(s)s, %(t)s), (%(os)s, %(ot)s))
 """
-_MEANWHILE: Final = "olr_pg_exchanged"
-"""Temporary name of a table while two tables exchange their names in one transaction."""
-
 _RETRY: Final = "(`olr-pg errors list`, `olr-pg tables resume`), then `olr-pg errors retry`"
 
 _log = structlog.get_logger(__name__)
@@ -76,6 +74,9 @@ def carry_out_half(
         psycopg.Error: PostgreSQL refuses.
     """
     match step.kind:
+        case DdlKind.RENAME_TABLE if step.verb == SWAPPED:
+            _check_ready(connection, settings, event, step)
+            Renaming(connection, settings, event).exchange(step.table)
         case DdlKind.RENAME_TABLE:
             Renaming(connection, settings, event).carry_out(step.table)
         case DdlKind.EXCHANGE_PARTITION:
@@ -142,9 +143,9 @@ def _exchange(
     parent, bound, own = sql.Identifier(*row[:2]), sql.SQL(row[2]), row[3:]
     for statement in (
         sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(parent, part),
-        *moved(own, (own[0], _MEANWHILE)),
+        *moved(own, (own[0], MEANWHILE)),
         *moved(there, own),
-        *moved((own[0], _MEANWHILE), there),
+        *moved((own[0], MEANWHILE), there),
         sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}").format(parent, part, bound),
     ):
         connection.execute(statement)

@@ -49,6 +49,7 @@ TRUNCATE: Final = "truncate"
 PARTITION: Final = "partition"
 RENAME_COLUMN: Final = "rename column"
 RENAME_TABLE: Final = "rename table"
+EXCHANGE_NAMES: Final = "exchange names"
 DROP_COLUMN: Final = "drop column"
 DROP_UNUSED: Final = "drop unused columns"
 MODIFY_COLUMN: Final = "modify column"
@@ -79,7 +80,8 @@ class DdlEffect:
         columns: the names of all columns of a table that was dropped or created again.
         removed: 0-based numbers of the columns that were removed from the rows, so that the later
             columns have lower numbers now.
-        other: the table whose segment was exchanged for a segment of this table.
+        other: the table whose segment was exchanged for a segment of this table, or which has
+            exchanged its name with this table.
         exchanged: DATAOBJ# of the segment that this table received, and of the other table's.
         virtual: the form of a virtual column's expression (`VIRTUAL_FORMS`), and the column in it.
         stops: no copy can follow the statement, so that the table must stop there.

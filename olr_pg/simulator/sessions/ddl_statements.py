@@ -21,6 +21,7 @@ from olr_pg.simulator.model.transactions import (
     DROP_COLUMN,
     DROP_UNUSED,
     EXCHANGE,
+    EXCHANGE_NAMES,
     MODIFY_COLUMN,
     NOT_NULL,
     PARTITION,
@@ -530,6 +531,24 @@ class DdlStatements:
         table.former_names.append((self._tx.instance.scn, table.name))
         table.name = name
         self.end(table, ALTER_TABLE, words, effect)
+        return True
+
+    def exchange_names(self, table: SimTable, other: SimTable) -> bool:
+        """Exchange the names of two tables in one transaction, as DBMS_REDEFINITION does at its
+        end. No statement is logged.
+        """
+        is_free = not self._tx.container.is_locked(other)
+        dictionary = self.begin(table) if is_free else None
+        if dictionary is None:
+            return False
+        effect = DdlEffect(EXCHANGE_NAMES, table, other=other)
+        names = table.name, other.name
+        for one, name in ((table, names[1]), (other, names[0])):
+            for obj in sorted(one.objects):
+                dictionary.rename(self._rows, obj, name)
+            one.former_names.append((self._tx.instance.scn, one.name))
+            one.name = name
+        self.end(table, ALTER_TABLE, "", effect)
         return True
 
     def drop_partition(self, table: SimTable, number: int) -> bool:

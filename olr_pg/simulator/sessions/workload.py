@@ -707,6 +707,11 @@ class RandomWorkload:
         number, self._made = TABLES_MAX + self._made, self._made + 1
         name, free, other = table.name, f"N{self._made}", rng.choice(known)
         after = rng.choice(("nothing", "swap", "create"))
+        # A draw of its own, so that the other draws of a seed stay the same.
+        at_once = Random(session.instance.scn).random() < 0.5  # noqa: S311 - reproducible
+        if after == "swap" and other is not table and at_once:
+            ddl.exchange_names(table, other)
+            return
         if not ddl.rename_table(table, free):
             return
         if after == "swap" and other is not table:
