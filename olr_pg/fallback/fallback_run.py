@@ -47,9 +47,9 @@ from olr_pg.fallback.preparation import (
     read_beginning,
     read_slot,
     remove_target,
-    unpublished,
     wait_until_free,
 )
+from olr_pg.fallback.published_tables import PartitionWatch, unpublished
 from olr_pg.fallback.relation_plans import OWN_TABLES, RelationPlans, target_tables
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.fallback.transactions import TransactionReader
@@ -385,6 +385,7 @@ class _Session:
                     statements=[one.disabling for one in aside],
                 )
             self._check_publication()
+            self._partitions = PartitionWatch(way, self._target)
             self._start()
             self._plans = RelationPlans(way, self._target)
         self._reader = TransactionReader(way.directory)
@@ -435,8 +436,18 @@ class _Session:
                 return False
             if not batch and time.monotonic() - self._published_at >= PUBLICATION_SECONDS:
                 self._check_publication()
+                self._report_partitions()
         self._check_publication()
         return True
+
+    def _report_partitions(self) -> None:
+        with _passing():
+            for one in self._partitions.emptied():
+                _log.warning(
+                    "a partition has lost its rows in PostgreSQL, which does not send this:"
+                    " the rows are still in Oracle",
+                    **one._asdict(),
+                )
 
     def _check_publication(self) -> None:
         """Stop the tables whose changes PostgreSQL does not publish any more, because it sends

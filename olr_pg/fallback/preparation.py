@@ -69,20 +69,6 @@ SELECT n.nspname, c.relname FROM pg_partition_tree(%s::regclass) t
 JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
 """
 
-_PUBLISHED: Final = """
-SELECT w.schema, w.name, c.oid IS NOT NULL,
-    p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot
-    AND (p.puballtables
-        OR EXISTS (SELECT FROM pg_publication_namespace s
-            WHERE s.pnpubid = p.oid AND s.pnnspid = n.oid)
-        OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = c.oid
-            AND r.prqual IS NULL AND r.prattrs IS NULL)) IS TRUE
-FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
-LEFT JOIN pg_namespace n ON n.nspname = w.schema
-LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
-LEFT JOIN pg_publication p ON p.pubname = %s
-"""
-
 
 class Slot(NamedTuple):
     """The state of a replication slot in PostgreSQL.
@@ -292,28 +278,6 @@ def _ensure_publication(
     statement = sql.SQL(form).format(name, listed)
     with _refusals(statement.as_string(connection)):
         connection.execute(statement)
-
-
-def unpublished(way: WayBack, connection: Connection[Any]) -> dict[tuple[str, str], str]:
-    """Return the tables whose changes the publication does not contain, with the reason.
-
-    A publication contains tables by their OID. So it does not contain a table that was dropped and
-    created again, and PostgreSQL then sends nothing of the new table, without an error.
-
-    Returns:
-        (schema, name) in PostgreSQL → the reason; also for `OWN_TABLES`.
-    """
-    wanted = [*target_tables(way), *OWN_TABLES]
-    schemas, names = ([one[place] for one in wanted] for place in (0, 1))
-    rows = connection.execute(_PUBLISHED, (schemas, names, way.publication)).fetchall()
-    return {
-        (schema, name): f"the publication {way.publication} does not contain all changes of"
-        f" {schema}.{name}: the table was created again, or the publication was changed"
-        if exists
-        else f"PostgreSQL has no table {schema}.{name}: it was renamed or dropped"
-        for schema, name, exists, is_published in rows
-        if not is_published
-    }
 
 
 def _ensure_identity(

@@ -204,5 +204,14 @@ def _sources(
     as_of = {key: one.scn for one in snapshot.containers for key in {t.con_id for t in one.tables}}
     for table in tables:
         data = find_table_data(place, table.full_name)
+        if scn is not None and data.scn is not None and scn != data.scn:
+            # The rows would be taken for those of another SCN: changes between the two SCNs would
+            # look like differences, or not be noticed.
+            raise OlrPgError(
+                Code.TABLE_DATA_UNUSABLE,
+                f"its rows are as of SCN {data.scn}, not {scn}",
+                action="omit --at-scn, or name the files of this SCN with --tables",
+                table=table.full_name,
+            )
         known = scn or data.scn or configured or (as_of[table.con_id] if folder is None else 0)
         yield SourceTable(table, data, known, data.start_scn or 0)

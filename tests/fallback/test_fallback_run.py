@@ -17,6 +17,7 @@ from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
+from olr_pg.fallback.published_tables import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.steps_done import DONE, TAKEN_BACK, note_step
@@ -202,6 +203,36 @@ def test_a_changed_publication_is_noticed(made: MadeWay, change: str) -> None:
     with pytest.raises(OlrPgError) as caught:
         run(made.way, once=True)
     assert "7320" in str(caught.value)
+
+
+def test_partitions_that_lose_their_rows_are_noticed(logical_database: str, made: MadeWay) -> None:
+    """PostgreSQL sends nothing of it."""
+    made.sql(
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        *(
+            f"CREATE TABLE app.{name} PARTITION OF {{t}} FOR VALUES FROM ({n}) TO ({n + 1})"
+            for n, name in enumerate(("emptied", "dropped", "detached", "rewritten", "kept"))
+        ),
+        "INSERT INTO {t} SELECT generate_series(0, 4)",
+    )
+    with psycopg.connect(logical_database, autocommit=True) as connection:
+        watch = PartitionWatch(made.way, connection)
+        assert list(watch.emptied()) == []
+        for change in (
+            "TRUNCATE app.emptied",
+            "DROP TABLE app.dropped",
+            f"ALTER TABLE app.{made.name} DETACH PARTITION app.detached",
+            "VACUUM FULL app.rewritten",
+        ):
+            connection.execute(change.encode())
+        found = {one.partition: one.reason for one in watch.emptied()}
+        assert list(watch.emptied()) == []
+    assert found == {
+        "emptied": "it was truncated or rewritten",
+        "dropped": "it was dropped or detached",
+        "detached": "it was dropped or detached",
+    }
 
 
 def test_rows_with_the_same_key_of_oracle_are_not_merged(
