@@ -198,6 +198,7 @@ _LOCKED: Final = "55P03"
 _CANCELLED: Final = "57014"
 _OUT_OF_MEMORY: Final = "53200"
 _FORBIDDEN: Final = "42501"
+_READ_ONLY: Final = "25006"
 _IN_USE: Final = "55006"
 _UNUSABLE: Final = "55000"
 _NOT_MADE: Final = "08001"
@@ -371,6 +372,11 @@ def is_out_of_memory(error: psycopg.Error) -> bool:
 def is_forbidden(error: psycopg.Error) -> bool:
     """Return whether the role lacks a privilege."""
     return error.sqlstate == _FORBIDDEN
+
+
+def may_not_write(error: psycopg.Error) -> bool:
+    """Return whether the role lacks a privilege, or the session or the server is read-only."""
+    return error.sqlstate in (_FORBIDDEN, _READ_ONLY)
 
 
 def is_in_use(error: psycopg.Error) -> bool:

@@ -19,7 +19,7 @@ from olr_pg.postgres.printed_definitions import (
     printed,
     printed_on_copy,
 )
-from olr_pg.postgres.sqlstates import plain_words
+from olr_pg.postgres.sqlstates import may_not_write, plain_words
 from olr_pg.schema.table_definitions import made_columns
 from olr_pg.schema.translating import quoted
 from olr_pg.schema.trial import are_present
@@ -49,8 +49,6 @@ _COMPARED: Final = (GENERATED, DEFAULT, CHECK, INDEX, COMMENT)
 """The kinds of statements whose definitions are compared. The other kinds can use a generated
 column.
 """
-
-_NO_COPY: Final = psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction
 
 _log = structlog.get_logger(__name__)
 
@@ -137,7 +135,9 @@ def _definitions(
             texts.append(one.sql)
         try:
             wanted = printed_on_copy(connection, table, texts)
-        except _NO_COPY as error:
+        except psycopg.Error as error:
+            if not may_not_write(error):
+                raise
             _log.warning(
                 "the definitions of checks, indexes, defaults, generated columns and comments are"
                 " not compared, because no temporary table can be created",
