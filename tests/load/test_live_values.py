@@ -17,7 +17,7 @@ from olr_pg.config.filter import Filter
 from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts, encoder_for
-from olr_pg.datatypes.mapping import PgKind, pg_kind
+from olr_pg.datatypes.mapping import OracleType, PgKind, pg_kind
 from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_timestamp, shifted
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.decoding.filters import filters_of
@@ -195,6 +195,13 @@ def test_sparse_vectors_are_read_without_their_places(version: str, returning: s
     table = Table("APP", "T", SEGMENT, SEGMENT, (ID, value_column(127)), **key)
     statement, _ = rows_statement(table, SCN, None, version)
     assert f'FROM_VECTOR("C" {returning}' in statement
+
+
+def test_a_document_that_oracle_cannot_print_is_an_error_in_every_release() -> None:
+    """In 21c the default is NULL, which would be loaded."""
+    table = Table("APP", "T", SEGMENT, SEGMENT, (ID, value_column(OracleType.JSON)))
+    statement, _ = rows_statement(table, SCN, None, "21.3.0.0.0")
+    assert 'JSON_SERIALIZE("C" RETURNING CLOB ERROR ON ERROR)' in statement
 
 
 def test_a_sparse_vector_is_what_replication_makes_of_it() -> None:
