@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.pgoutput import NULL, TEXT, UNCHANGED, Delete, Insert, Row, Update
+from olr_pg.fallback.pgoutput import BINARY, NULL, TEXT, UNCHANGED, Delete, Insert, Row, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ class NetRows:
         if isinstance(change, Insert):
             self._insert(self._checked(change.new))
         elif isinstance(change, Delete):
-            self._delete(self._key_of(self._checked(change.old)))
+            self._delete(self._checked(change.old))
         else:
             self._update(change)
 
@@ -103,11 +103,9 @@ class NetRows:
         deleted = before is not None and before.is_deleted
         nets[key] = _Net(row, is_deleted=deleted, is_new=True)
 
-    def _delete(self, key: Key) -> None:
-        nets = self._nets()
-        before = nets.get(key)
-        if before is not None and before.row is None:
-            nets, before = self._new_nets(), None
+    def _delete(self, old: Row) -> None:
+        key = self._key_of(old)
+        nets, before = self._known(key, old)
         if before is not None and before.is_new and not before.is_deleted:
             del nets[key]
         else:
@@ -123,10 +121,7 @@ class NetRows:
         if old_key != key:
             self._move(old_key, new)
             return
-        nets = self._nets()
-        before = nets.get(key)
-        if before is not None and before.row is None:
-            nets, before = self._new_nets(), None
+        nets, before = self._known(key, old)
         if before is not None and before.row is not None:
             row = _merged(new, before.row)
             nets[key] = _Net(row, is_deleted=before.is_deleted, is_new=before.is_new)
@@ -147,6 +142,14 @@ class NetRows:
     def _nets(self) -> dict[Key, _Net]:
         last = self._segments[-1] if self._segments else None
         return last if isinstance(last, dict) else self._new_nets()
+
+    def _known(self, key: Key, old: Row | None) -> tuple[dict[Key, _Net], _Net | None]:
+        """Return the segment for a change of the row `old`, and the row's earlier change in it."""
+        nets = self._nets()
+        before = nets.get(key)
+        if before is not None and (before.row is None or not _is_same(before.row, old)):
+            return self._new_nets(), None
+        return nets, before
 
     def _new_nets(self) -> dict[Key, _Net]:
         """Begin a segment. A change that contradicts the row's earlier change is not combined with
@@ -200,6 +203,19 @@ def _sent(row: Row) -> tuple[int, ...]:
     if UNCHANGED not in row.kinds:
         return tuple(range(len(row.values)))
     return tuple(number for number, kind in enumerate(row.kinds) if kind != UNCHANGED)
+
+
+def _is_same(row: Row, old: Row | None) -> bool:
+    """Return whether the old image of a change can be that of `row`. With the replica identity
+    FULL, it contains all values; otherwise the key only, and NULL for the other columns.
+    """
+    return old is None or all(
+        ours == theirs
+        for ours, theirs, our_kind, kind in zip(
+            row.values, old.values, row.kinds, old.kinds, strict=True
+        )
+        if kind == BINARY and our_kind != UNCHANGED
+    )
 
 
 def _merged(new: Row, old: Row) -> Row:

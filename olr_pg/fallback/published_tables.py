@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _PUBLISHED: Final = """
 SELECT w.schema, w.name, c.oid IS NOT NULL,
-    p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot
+    p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate
+    AND (p.pubviaroot OR c.relkind = 'r')
     AND (p.puballtables
         OR EXISTS (SELECT FROM pg_publication_namespace s
             WHERE s.pnpubid = p.oid AND s.pnnspid = n.oid)

@@ -247,6 +247,19 @@ def test_rows_with_the_same_key_of_oracle_are_not_merged(
     assert made.rows()[1] == []
 
 
+def test_a_row_that_replaces_another_one_of_the_same_key_is_not_lost(
+    served: Served, logical_database: str
+) -> None:
+    """PostgreSQL's key is another one, so that both rows exist for a moment."""
+    made = MadeWay(served, logical_database, "replaced")
+    made.sql("ALTER TABLE {t} DROP CONSTRAINT replaced_pkey, ADD PRIMARY KEY (v)")
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (1, 'old', 1, NULL)")
+    run(made.way, once=True)
+    made.sql("INSERT INTO {t} VALUES (1, 'new', 2, NULL)", "DELETE FROM {t} WHERE v = 'old'")
+    assert "7306" in stopped_at(made)
+
+
 def test_truncate_does_not_delete_rows_that_a_filter_keeps_out(made: MadeWay) -> None:
     name = made.way.tables[0].full_name
     made.oracle("INSERT INTO {t} VALUES (9, 'filtered', 1, NULL)")

@@ -96,12 +96,20 @@ def test_changes_that_contradict_each_other_are_not_combined() -> None:
         [Insert(1, first), Insert(1, second)],
         [Delete(1, first), Delete(1, first)],
         [Delete(1, first), Update(1, None, second)],
+        # The row that is deleted or updated is not the row that was inserted.
+        [Insert(1, first), Delete(1, second)],
+        [Insert(1, first), Update(1, second, second)],
     ]
     for changes in contradictions:
         net = NetRows((0,), 3, "APP.T")
         for one in changes:
             net.add(one)
         assert sum(len(write.keys) for write in net.writes()) == 2
+    net = NetRows((0,), 3, "APP.T")
+    net.add(Insert(1, first))
+    net.add(Update(1, first, second))
+    net.add(Delete(1, second))
+    assert list(net.writes()) == []
 
 
 def test_a_row_without_its_key_is_refused() -> None:
