@@ -324,8 +324,10 @@ class ContainerFollower:
         before = {obj: was for obj, was, _ in both}
         verdicts = dict[int, Evolution]()
         for found in find_exchanges(before, {obj: now for obj, _, now in both}):
-            name = parts[found.part].name if found.part in parts else ""
-            halves = exchanged(before[found.parted], name, before[found.other])
+            parted = before[found.parted]
+            names = {obj: parts[obj].name if obj in parts else "" for obj in parted.partitions}
+            name = names.pop(found.part, "")
+            halves = exchanged(parted, name, before[found.other], tuple(names.values()))
             verdicts |= zip((found.parted, found.other), halves, strict=True)
         return verdicts
 

@@ -174,6 +174,9 @@ class Step(NamedTuple):
             which no partition's rows are known any more.
         sources: for REGROUP, the names before the change of the partitions whose rows belong to
             `partition` now; empty if nothing has this name any more.
+        others: for TRUNCATE_PARTITION, DROP_PARTITION and EXCHANGE_PARTITION, the names of the
+            table's other partitions, which keep their rows; an empty name if one is unknown. If a
+            statement has several such steps, only the first has them.
         table: ``OWNER.NAME`` of the other table of a step that concerns two tables (`OF_TWO`).
         text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
             sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a
@@ -202,6 +205,7 @@ class Step(NamedTuple):
     structure: Constraint | InventoryIndex | None = None
     is_first: bool = False
     sources: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return a description of the step as a change in the source."""
@@ -366,7 +370,12 @@ def judge(
     gone = set[int]() if _KEEPS.search(text) else set(old.partitions) - set(new.partitions)
     dropped = [Step(DdlKind.DROP_PARTITION, partition=parts.get(o, "")) for o in sorted(gone)]
     emptied_parts = [Step(DdlKind.TRUNCATE_PARTITION, partition=parts[o]) for o in sorted(emptied)]
-    return Evolution((*emptied_parts, *dropped, *steps))
+    first, *rest = (*emptied_parts, *dropped, *steps) or (None,)
+    if emptied_parts or dropped:
+        assert first is not None
+        kept = [obj for obj in old.partitions if obj not in emptied | gone]
+        first = first._replace(others=tuple(parts.get(obj, "") for obj in kept))
+    return Evolution(() if first is None else (first, *rest))
 
 
 def is_dropped(table: Table | None) -> bool:
@@ -538,14 +547,17 @@ def find_exchanges(before: Mapping[int, Table], after: Mapping[int, Table]) -> I
                     yield Exchange(obj, part, other)
 
 
-def exchanged(parted: Table, partition: str, other: Table) -> tuple[Evolution, Evolution]:
-    """Return what an exchange means: (for the partitioned table, for the other table)."""
-    kinds = (DdlKind.EXCHANGE_PARTITION, other), (DdlKind.EXCHANGE_TABLE, parted)
-    first, second = (
-        Evolution((Step(kind, partition=partition, table=table.full_name),))
-        for kind, table in kinds
-    )
-    return first, second
+def exchanged(
+    parted: Table, partition: str, other: Table, others: tuple[str, ...]
+) -> tuple[Evolution, Evolution]:
+    """Return what an exchange means: (for the partitioned table, for the other table).
+
+    Args:
+        others: see `Step.others`.
+    """
+    first = Step(DdlKind.EXCHANGE_PARTITION, partition=partition, table=other.full_name)
+    second = Step(DdlKind.EXCHANGE_TABLE, partition=partition, table=parted.full_name)
+    return Evolution((first._replace(others=others),)), Evolution((second,))
 
 
 def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:

@@ -130,13 +130,13 @@ def test_partitions_that_are_emptied_or_dropped_are_told_by_their_names() -> Non
     names = {11: "P1", 12: "P2"}
     dropped = replace(OLD, partitions=(11,), segments=(21,))
     found = judge(old, dropped, [statement("ALTER TABLE T DROP PARTITION P2")], parts=names)
-    assert found == Evolution((Step(DdlKind.DROP_PARTITION, partition="P2"),))
+    assert found == Evolution(DROPPED)
     found = judge(old, dropped, [statement("ALTER TABLE T DROP PARTITION FOR (7)")])
-    assert found == Evolution((Step(DdlKind.DROP_PARTITION),))
+    assert found == Evolution((Step(DdlKind.DROP_PARTITION, others=("",)),))
     emptied = replace(old, segments=(31, 22))
     words = [statement("alter table t truncate partition p1 update indexes")]
     found = judge(old, emptied, words, parts=names)
-    assert found == Evolution((Step(DdlKind.TRUNCATE_PARTITION, partition="P1"),))
+    assert found == Evolution(TRUNCATED)
     for parts, text in (
         ({}, "TRUNCATE PARTITION P1"),
         (names, "EXCHANGE PARTITION P1 WITH TABLE X"),
@@ -150,8 +150,8 @@ KEPT = ((11, 12), (21, 22))
 WITH_P3 = ((11, 12, 13), (21, 22, 23))
 EMPTIED = ((11, 12), (31, 22))
 WITHOUT_P2 = ((11,), (21,))
-TRUNCATED = (Step(DdlKind.TRUNCATE_PARTITION, partition="P1"),)
-DROPPED = (Step(DdlKind.DROP_PARTITION, partition="P2"),)
+TRUNCATED = (Step(DdlKind.TRUNCATE_PARTITION, partition="P1", others=("P2",)),)
+DROPPED = (Step(DdlKind.DROP_PARTITION, partition="P2", others=("P1",)),)
 STOPS = "stops"
 
 OF_PARTITIONS: Final = (
@@ -218,7 +218,8 @@ def test_an_exchange_is_known_by_the_segments() -> None:
     assert found == (7, 11, 9)
     emptied = {7: replace(parted, segments=(60, 22)), 9: other}
     assert list(find_exchanges(before, emptied)) == []
-    first, second = exchanged(parted, "P1", other)
+    first, second = exchanged(parted, "P1", other, ("P2",))
+    assert first.steps[0].others == ("P2",)
     assert first.concerns_two
     assert str(first) == "partition P1 was exchanged with table APP.X"
     assert str(second) == "it was exchanged with partition P1 of APP.T"

@@ -20,15 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.sessions.workload import DdlUse
+from tests.simulation.partitioned import run_partitioned_seed
 from tests.simulation.plan import draw_plan
-from tests.simulation.run import Outcome
+from tests.simulation.run import Outcome, run_seed
 from tests.simulation.seeds import Failure, command, run_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def _report(result: Outcome | Failure) -> bool:
+def _report(result: Outcome | Failure, *options: str) -> bool:
     """Print a line; whether the seed failed."""
     if isinstance(result, Outcome):
         sys.stdout.write(
@@ -37,7 +38,9 @@ def _report(result: Outcome | Failure) -> bool:
         )
         sys.stdout.flush()
         return False
-    sys.stdout.write(f"seed {result.seed} FAILED\n{result.reason}{command(result.seed)}\n")
+    sys.stdout.write(
+        f"seed {result.seed} FAILED\n{result.reason}{command(result.seed, *options)}\n"
+    )
     sys.stdout.flush()
     return True
 
@@ -62,6 +65,9 @@ def main() -> int:
     parser.add_argument(
         "--ddl", choices=tuple(one.value for one in DdlUse), help="seeds that draw such DDL alone"
     )
+    parser.add_argument(
+        "--partitions", action="store_true", help="with partitioned tables; see `partitioned`"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--inline", action="store_true", help="decode without Spark")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
@@ -77,18 +83,20 @@ def main() -> int:
         seeds = list(islice(_altering(options.seed, DdlUse(options.ddl)), options.count))
     elif options.jobs > 1:
         switches = ["--inline"] * options.inline + ["--first"] * options.first
+        switches += ["--partitions"] * options.partitions
         kept = ["--keep", str(options.keep)] if options.keep else []
         return _share_out(
             range(options.seed, options.seed + options.count), options.jobs, *switches, *kept
         )
+    run = run_partitioned_seed if options.partitions else run_seed
     begin = time.monotonic()
     done = 0
     failed = 0
     for result in run_seeds(
-        seeds, postgres=options.postgres, inline=options.inline, keep=options.keep
+        seeds, postgres=options.postgres, inline=options.inline, keep=options.keep, run=run
     ):
         done += 1
-        failed += _report(result)
+        failed += _report(result, *["--partitions"] * options.partitions)
         if failed and options.first:
             break
     seconds = time.monotonic() - begin

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from psycopg import sql
 from psycopg.errors import DeadlockDetected
@@ -39,7 +39,7 @@ from tests.rendering.element_lines import render_line, whole_changes
 from tests.target_rows import column_types, differing_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import psycopg
@@ -84,6 +84,20 @@ class Applied(NamedTuple):
 
 NOTHING: Final = Applied(0, frozenset(), 0)
 
+Identity = tuple[int, str]
+"""Commit SCN and XID of a transaction."""
+
+
+class Error(NamedTuple):
+    """A row of the error table."""
+
+    table: str
+    operation: str
+    message: str
+    commit_scn: int
+    xid: str
+    resolution: str
+
 
 def read_ledger(connection: Connection, subscription: str) -> dict[str, Applied]:
     """The ledger's rows by source table; empty where there is no ledger yet."""
@@ -97,13 +111,37 @@ def read_ledger(connection: Connection, subscription: str) -> dict[str, Applied]
     return {name: Applied(scn, frozenset(xids), *rest) for name, scn, xids, *rest in rows}
 
 
+def read_held(connection: Connection, subscription: str) -> dict[str, frozenset[Identity]]:
+    """The transactions and DDL that stopped tables hold."""
+    found = dict[str, set[Identity]]()
+    for table, *identity in connection.execute(
+        "SELECT source_table, commit_scn, xid FROM olr_pg.held WHERE subscription = %s",
+        (subscription,),
+    ):
+        found.setdefault(table, set()).add((identity[0], identity[1]))
+    return {table: frozenset(identities) for table, identities in found.items()}
+
+
 # --- the tables ---
 
 
+class Judge(Protocol):
+    """Says which tables may stop, where that depends on the target."""
+
+    def wrong_errors(self, errors: Sequence[Error]) -> list[Error]:
+        """The errors that should not be there."""
+
+
 def check_target(
-    connection: Connection, truth: Truth, subscription: str, schema: str
+    connection: Connection,
+    truth: Truth,
+    subscription: str,
+    schema: str,
+    judge: Judge | None = None,
 ) -> dict[str, Applied]:
     """Law 1, at one moment; the ledger as it was then.
+
+    A table that stopped has everything before, and holds everything since.
 
     DDL does not keep to snapshots (TRUNCATE makes a table empty for older ones), so it is kept
     away meanwhile.
@@ -120,45 +158,54 @@ def check_target(
                 names = sql.SQL(", ").join(sql.Identifier(schema, table) for table in tables)
                 connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(names))
             if _tables(connection, schema) == tables:
-                return _check_tables(connection, truth, subscription, schema)
+                return _check_tables(connection, truth, subscription, schema, judge)
 
 
 def _tables(connection: Connection, schema: str) -> list[str]:
     """The tables of the target that are there."""
     rows = connection.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
-        " ORDER BY relname",
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s)"
+        " AND relkind IN ('r', 'p') ORDER BY relname",
         (schema,),
     )
     return [name for (name,) in rows]
 
 
 def _check_tables(
-    connection: Connection, truth: Truth, subscription: str, schema: str
+    connection: Connection, truth: Truth, subscription: str, schema: str, judge: Judge | None
 ) -> dict[str, Applied]:
     ledger = read_ledger(connection, subscription)
+    held = read_held(connection, subscription) if ledger and judge is not None else {}
     for table in truth.tables:
-        _check_table(connection, truth, table, ledger, schema)
+        _check_table(connection, truth, table, ledger, schema, held)
     if ledger:
-        errors = connection.execute(
-            "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
+        rows = connection.execute(
+            "SELECT source_table, operation, message, commit_scn, xid, resolution"
+            " FROM olr_pg.error WHERE subscription = %s",
             (subscription,),
         ).fetchall()
-        wrong = [one for one in errors if not _is_due(truth, *one)]
+        errors = [Error(*row) for row in rows]
+        wrong = [one for one in errors if not _is_due(truth, one)]
+        wrong = wrong if judge is None else judge.wrong_errors(errors)
         if wrong:
             raise LawBrokenError(f"the error table has what should not be there: {wrong}")
     return ledger
 
 
-def _is_due(truth: Truth, table: str, operation: str, message: str) -> bool:
+def _is_due(truth: Truth, error: Error) -> bool:
     """Whether an error is that of a table with rows that no redo has, or with unfollowed DDL."""
-    if operation == "undecoded":
-        return table in truth.unlogged and UNLOGGED in message
-    return operation == "ddl" and table in truth.unfollowed
+    if error.operation == "undecoded":
+        return error.table in truth.unlogged and UNLOGGED in error.message
+    return error.operation == "ddl" and error.table in truth.unfollowed
 
 
 def _check_table(
-    connection: Connection, truth: Truth, table: str, ledger: Mapping[str, Applied], schema: str
+    connection: Connection,
+    truth: Truth,
+    table: str,
+    ledger: Mapping[str, Applied],
+    schema: str,
+    held: Mapping[str, frozenset[Identity]],
 ) -> None:
     applied = ledger.get(table, NOTHING)
     stop = truth.stops.get(table)
@@ -168,8 +215,10 @@ def _check_table(
         )
 
     def has(one: SourceTransaction, name: str) -> bool:
-        return ledger.get(name, NOTHING).has(one) and name not in one.held
+        is_held = name in one.held or one.identity in held.get(name, ())
+        return ledger.get(name, NOTHING).has(one) and not is_held
 
+    _check_held(truth, table, ledger.get(table, NOTHING), held.get(table, frozenset()))
     count = sum(has(one, table) for one in truth.of_table(table))
     if applied.transactions != count:
         raise LawBrokenError(
@@ -202,6 +251,20 @@ def _check_table(
             f"{table}: rows differ after {count} transactions, up to {applied.commit_scn}"
             f" {sorted(applied.xids)}:\n" + "\n".join(map(str, differing[:10]))
         )
+
+
+def _check_held(truth: Truth, table: str, applied: Applied, held: frozenset[Identity]) -> None:
+    """Whether a stopped table holds all since the first that it holds."""
+    if held and not applied.stopped:
+        raise LawBrokenError(f"{table} goes on, but holds {sorted(held)}")
+    first = min(held, default=(0, ""))
+    missing = [
+        one.identity
+        for one in truth.of_table(table) if held and applied.has(one)
+        and one.commit_scn > first[0] and one.identity not in held
+    ]  # fmt: skip
+    if missing:
+        raise LawBrokenError(f"{table} stopped at {first}, but does not hold {missing}")
 
 
 def lagging(ledger: dict[str, Applied], truth: Truth, up_to_scn: int) -> SourceTransaction | None:

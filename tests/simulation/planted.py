@@ -22,13 +22,18 @@ from pathlib import Path
 from typing import Final
 
 import olr_pg
+from tests.simulation.partitioned import run_partitioned_seed
 from tests.simulation.planting import BUGS, apply_patch, having
+from tests.simulation.run import run_seed
 from tests.simulation.seeds import Failure, run_seeds
 
 ROOT: Final = Path(__file__).parents[2]
 NAMES: Final = tuple(sorted(path.stem for path in BUGS.glob("*.patch")))
 IN_COPIES: Final = frozenset({"stale-block"})
 """What is found only while the first child starts slowly."""
+
+OF_PARTITIONS: Final = frozenset({"partition-name"})
+"""What only histories with partitioned tables can find."""
 
 SEEDS_MAX: Final = 50
 FAILED: Final = re.compile(r"^seed (\d+) FAILED$", re.MULTILINE)
@@ -38,9 +43,10 @@ def find(name: str, first: int, count: int, postgres: str | None = None) -> tupl
     """The first seed that finds a bug, None where none does; what was said of it."""
     if name in IN_COPIES:
         return _find_in_copy(name, first, count, postgres)
+    run = run_partitioned_seed if name in OF_PARTITIONS else run_seed
     with having(name):
         for result in run_seeds(
-            range(first, first + count), postgres=postgres, inline=True, keep=None
+            range(first, first + count), postgres=postgres, inline=True, keep=None, run=run
         ):
             if isinstance(result, Failure):
                 return result.seed, result.reason

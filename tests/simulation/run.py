@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.config.model import Config
-    from tests.simulation.laws import Applied
+    from olr_pg.simulator.simulated_files import Summary
+    from tests.simulation.laws import Applied, Judge
     from tests.simulation.plan import Plan, Round
 
 STOPPED: Final = 5010
@@ -119,7 +120,13 @@ def load_kernels() -> None:
 
 
 class Simulation:
-    """One seed at work."""
+    """One seed at work.
+
+    Attributes:
+        judge: says which tables may stop; None if the truth knows it.
+    """
+
+    judge: Judge | None = None
 
     def __init__(self, plan: Plan, bench: Bench, stack: ExitStack) -> None:
         self.plan = plan
@@ -130,9 +137,7 @@ class Simulation:
         self.outcome = Outcome(plan.seed)
         self._confirmed = set[int]()
         source = self.folder / "source"
-        summary = simulate(
-            plan.seed, source, workload=plan.workload, size=plan.size, shape=plan.shape
-        )
+        summary = self.write_source(source)
         names = [table.full_name for table in summary.tables]
         self.truth = Truth(source, names, summary.parallel)
         self.outcome.transactions = len(self.truth.transactions)
@@ -162,6 +167,11 @@ class Simulation:
         self.postgres = stack.enter_context(self._postgres_proxy(bench.postgres))
         self.postgres_string = bench.postgres
         self._configure(bench, summary.tables[0].owner)
+
+    def write_source(self, folder: Path) -> Summary:
+        """Write the source's logs, dictionary and truth."""
+        plan = self.plan
+        return simulate(plan.seed, folder, workload=plan.workload, size=plan.size, shape=plan.shape)
 
     def _postgres_proxy(self, postgres: str) -> Proxy:
         parts = conninfo_to_dict(postgres)
@@ -248,10 +258,18 @@ class Simulation:
             arrived = min(early, round_.arrivals)
             early -= arrived
             self._run_round(round_, round_.arrivals - arrived)
+            self.after_round()
         while self.arrival.left:
             self.arrival.step()
         self._run_last()
         return self.outcome
+
+    def after_round(self) -> None:
+        """Do what an operator does while no part runs; here nothing."""
+
+    def stopped_anew(self, ledger: dict[str, Applied]) -> bool:
+        """Whether a table has stopped of which that is not known."""
+        return any(one.stopped for name, one in ledger.items() if name not in self.truth.stops)
 
     @property
     def readable_scn(self) -> int:
@@ -277,7 +295,7 @@ class Simulation:
             self._check_violations()
             ledger = read_ledger(self.connection, self.subscription)
             behind = lagging(ledger, self.truth, self.readable_scn)
-            if any(one.stopped for name, one in ledger.items() if name not in self.truth.stops):
+            if self.stopped_anew(ledger):
                 self.check()
             if arrivals and not (waits and behind):
                 if holds:
@@ -304,9 +322,7 @@ class Simulation:
         ledger = read_ledger(self.connection, self.subscription)
         was_complete = lagging(ledger, self.truth, self.readable_scn) is None
         before = self._versions() if was_complete else None
-        with prepared(self.folder, self.plan.settings, self.subscription, self.spark):
-            self._replicate(config)
-        self.outcome.lives += 1
+        self.replicate(config)
         ledger = self.check()
         unseen = not_stopped(ledger, self.truth, 1 << 63)
         if unseen:
@@ -324,15 +340,22 @@ class Simulation:
         if found:
             raise LawBrokenError("`schema diff` is not empty:\n" + "\n".join(found[:10]))
 
-    def _replicate(self, config: Config) -> None:
+    def replicate(self, config: Config) -> None:
         """``olr-pg run --once``, which ends with an error where a table must have stopped."""
-        try:
-            assert run_appliance(config, once=True, apply=True, translate=step_sql) == 0
-        except OlrPgError as error:
-            if error.code != STOPPED:
-                raise
-            if not self.truth.stops:
-                raise LawBrokenError(f"a table stops without a reason: {error}") from error
+        self.outcome.lives += 1
+        with prepared(self.folder, self.plan.settings, self.subscription, self.spark):
+            try:
+                assert run_appliance(config, once=True, apply=True, translate=step_sql) == 0
+            except OlrPgError as error:
+                if error.code != STOPPED:
+                    raise
+                if not self.may_stop:
+                    raise LawBrokenError(f"a table stops without a reason: {error}") from error
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a table may have stopped."""
+        return bool(self.truth.stops)
 
     def _versions(self) -> list[Any]:
         """Place and writing transaction of every row."""
@@ -342,7 +365,7 @@ class Simulation:
         ).fetchall()
         found = list[Any]()
         for (table,) in tables:
-            query = sql.SQL("SELECT ctid::text, xmin::text FROM {} ORDER BY ctid")
+            query = sql.SQL("SELECT ctid::text, xmin::text FROM {} ORDER BY 1, 2")
             rows = self.connection.execute(query.format(sql.Identifier(self.schema, table)))
             found += [(table, *row) for row in rows.fetchall()]
         return found
@@ -361,7 +384,9 @@ class Simulation:
         )
         # A connection keeps files open, and a full disk is made of other ones.
         with psycopg.connect(self.postgres_string, autocommit=True) as connection:
-            ledger = check_target(connection, self.truth, self.subscription, self.schema)
+            ledger = check_target(
+                connection, self.truth, self.subscription, self.schema, self.judge
+            )
         self._confirmed.update(
             id(one) for one in self.truth.transactions if is_durable(one, ledger)
         )

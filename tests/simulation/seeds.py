@@ -17,7 +17,7 @@ from tests.simulation.laws import LawBrokenError
 from tests.simulation.run import Bench, Outcome, run_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -30,13 +30,18 @@ class Failure(NamedTuple):
     reason: str
 
 
-def command(seed: int) -> str:
+def command(seed: int, *options: str) -> str:
     """Runs a seed again."""
-    return f"uv run python -m tests.simulation --seed {seed}"
+    return " ".join(("uv run python -m tests.simulation", *options, f"--seed {seed}"))
 
 
 def run_seeds(
-    seeds: Iterable[int], *, postgres: str | None, inline: bool, keep: Path | None
+    seeds: Iterable[int],
+    *,
+    postgres: str | None,
+    inline: bool,
+    keep: Path | None,
+    run: Callable[[int, Bench], Outcome] = run_seed,
 ) -> Iterator[Outcome | Failure]:
     """The outcomes of seeds, one after the other, with one PostgreSQL and one Spark session."""
     with ExitStack() as stack:
@@ -52,16 +57,16 @@ def run_seeds(
         spark = None if inline else stack.enter_context(_session())
         for seed in seeds:
             folder = Path(tempfile.mkdtemp(prefix=f"olr-pg-seed-{seed}-", dir=keep))
-            result = _run(seed, Bench(folder, postgres, spark))
+            result = _run(run, seed, Bench(folder, postgres, spark))
             # Before it is told: whoever wants one failure does not come back.
             if keep is None or isinstance(result, Outcome):
                 shutil.rmtree(folder)
             yield result
 
 
-def _run(seed: int, bench: Bench) -> Outcome | Failure:
+def _run(run: Callable[[int, Bench], Outcome], seed: int, bench: Bench) -> Outcome | Failure:
     try:
-        return run_seed(seed, bench)
+        return run(seed, bench)
     except LawBrokenError as error:
         return Failure(seed, f"{error}\n")
     except Exception:  # noqa: BLE001 - each seed is reported

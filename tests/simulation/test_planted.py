@@ -15,6 +15,7 @@ CAUGHT: Final = {
     "kept-column": 2,
     "ledger": 1,
     "own-start": 10,
+    "partition-name": 5,
     "place": 0,
     "skipped-log": 24,
     "tie-order": 1,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.scalars import format_rowid
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -25,6 +27,10 @@ EFFECTIVE = frozenset(
     )
 )
 """DDL that the target must follow."""
+
+OF_PARTITIONS = frozenset(("partition", "exchange"))
+SEGMENT_LETTERS = 6
+"""The characters of a ROWID that say in which segment a row is."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class Truth:
     @property
     def followed(self) -> list[SourceTransaction]:
         """The transactions, and the DDL that must come into the target, in commit order."""
-        return [one for one in self._all if one.lines or one.changes[0]["op"] in EFFECTIVE]
+        return [one for one in self._all if one.lines or _must_come(one.changes[0])]
 
     def known_below(self, scn: int) -> int:
         """Below which SCN all that commits is known, where all redo was read up to `scn`.
@@ -198,6 +204,9 @@ class Truth:
                         computed.setdefault(name, {}).pop(old, None)
                         if new and _is_translated(change):
                             computed[name][new] = tuple(change["virtual"])
+                elif change["op"] == "exchange":
+                    if done:
+                        _exchange(change, rows, of_names.setdefault(change["other"], {}))
                 elif change["op"] not in OPERATIONS:
                     # Rows have other ROWIDs behind the DDL, whatever the target has of it.
                     moved = change.get("moved", {})
@@ -206,6 +215,13 @@ class Truth:
                         rows = {row: _altered(image, change) for row, image in rows.items()}
                     if done and change["op"] in ("truncate", "drop table"):
                         rows = {}
+                    elif done and "emptied" in change:
+                        gone = set(map(_letters, change["emptied"]))
+                        rows = {
+                            row: image
+                            for row, image in rows.items()
+                            if row[:SEGMENT_LETTERS] not in gone
+                        }
                     if done and change["op"] == "create again":
                         computed.pop(name, None)
                     of_names[name] = rows
@@ -226,12 +242,14 @@ class Truth:
 
 
 def _both(ddl: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """What DDL does; of a rename, which the new name's history has too, a line of each name."""
+    """What DDL does; of DDL that two tables' histories have, a line of each."""
     match ddl["op"]:
         case "rename table":
             return ddl, {"op": "take name", "table": _new_name(ddl)}
         case "exchange names":
             return ddl, {"op": "take name", "table": ddl["other"]}
+        case "exchange":
+            return ddl, {"op": "exchanged", "table": ddl["other"]}
         case _:
             return (ddl,)
 
@@ -245,6 +263,24 @@ def _swap(of_names: dict[str, Any], one: str, other: str) -> None:
 def _new_name(rename: dict[str, Any]) -> str:
     owner = rename["table"].rpartition(".")[0]
     return f"{owner}.{rename['names'][1]}"
+
+
+def _must_come(ddl: dict[str, Any]) -> bool:
+    """Whether the target must follow DDL: on partitions, if it takes or brings rows."""
+    is_of_partitions = ddl["op"] in OF_PARTITIONS and ("emptied" in ddl or "other" in ddl)
+    return ddl["op"] in EFFECTIVE or (is_of_partitions and not ddl.get("stops"))
+
+
+def _letters(segment: int) -> str:
+    return format_rowid(segment, 0, 0)[:SEGMENT_LETTERS]
+
+
+def _exchange(exchange: dict[str, Any], own: dict[str, Row], others: dict[str, Row]) -> None:
+    """Let a partition and a table have each other's rows, whose ROWIDs name their segments."""
+    came, went = map(_letters, exchange["exchanged"])
+    for rows, letters, to in ((own, went, others), (others, came, own)):
+        for row in [row for row in rows if row.startswith(letters)]:
+            to[row] = rows.pop(row)
 
 
 def _altered(row: Row, ddl: dict[str, Any]) -> Row:

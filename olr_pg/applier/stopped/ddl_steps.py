@@ -245,7 +245,8 @@ class StepWriter:
         """
         if not steps:
             return
-        found = self._partition_rows.only_of([step.partition for step in steps])
+        others = [name for step in steps for name in step.others]
+        found = self._partition_rows.only_of([step.partition for step in steps], others)
         if isinstance(found, str):
             raise OlrPgError(
                 _CODES[steps[0].kind],

@@ -59,6 +59,7 @@ def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list
         structure,
         step.is_first,
         step.sources,
+        step.others,
     ]
 
 
@@ -71,11 +72,11 @@ def _read_step(document: list[Any]) -> Step:
 
     kind, before, after, *names = document  # an older release stored fewer values
     names, more = names[:2], names[2:] or ["", "", None, False]
-    text, verb, structure, is_first, *sources = more
+    text, verb, structure, is_first, *lists = more
     step = Step(DdlKind(kind), read(before), read(after), *names)
     step = step._replace(text=text, verb=verb, is_first=is_first)
-    if sources:
-        step = step._replace(sources=tuple(sources[0]))
+    sources, others = (*lists, (), ())[:2]
+    step = step._replace(sources=tuple(sources), others=tuple(others))
     if structure is None:
         return step
     told = orjson.dumps(structure)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.evolution import Step
 
 _TREE: Final = """
-SELECT substr(c.relname, length(p.relname) + 2), n.nspname, c.relname, p.oid, k.partstrat = 'h'
+SELECT substr(c.relname, length(p.relname) + 2), n.nspname, c.relname, p.oid, k.partstrat = 'h',
+    k.partdefid = c.oid
 FROM pg_partition_tree(%s::oid::regclass) t
     JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class p ON p.oid = t.parentrelid JOIN pg_partitioned_table k ON k.partrelid = p.oid
@@ -48,6 +49,8 @@ INSERT INTO olr_pg.partition (subscription, source_table, name, holds) VALUES (%
 _UNKNOWN: Final = ""
 """The name in `olr_pg.partition` that holds the partitions of the target whose rows belong to
 unknown partitions of the source. After a DROP PARTITION, the target's partition is one of them.
+Among the holders of a partition of the source, it stands for partitions of the target that are
+unknown.
 """
 
 
@@ -57,12 +60,15 @@ class _Partition(NamedTuple):
     Attributes:
         parent: OID of the table that it is a partition of.
         by_hash: whether this table is partitioned by hash.
+        is_default: whether it is the default partition, which holds the rows for which the parent
+            has no other partition.
     """
 
     schema: str
     name: str
     parent: int
     by_hash: bool
+    is_default: bool
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -92,15 +98,19 @@ class PartitionRows:
         found = connection.execute(_READ, key).fetchall()
         self._holders: dict[str, list[str]] = dict(found)
 
-    def only_of(self, partitions: Sequence[str]) -> list[sql.Identifier] | str:
+    def only_of(
+        self, partitions: Sequence[str], others: Sequence[str] = ()
+    ) -> list[sql.Identifier] | str:
         """Return the target's partitions that hold exactly the rows of these partitions of the
         source, or the reason why there are none.
+
+        Args:
+            others: the other partitions of the source's table.
         """
         names = [self._choices.name(one) if one else "" for one in partitions]
         found = dict.fromkeys(name for one in names for name in self._holding(one) or ())
         for one in names:
-            held = self._holding(one)
-            if not one or held is None or not all(name in self._tree for name in held):
+            if not one or not self._is_known(one):
                 return f"it has no partition for {one or 'a partition of unknown name'}"
         for name in set(self._holders.get(_UNKNOWN, ())) & self._tree.keys():
             if self._has_rows(name):
@@ -109,14 +119,27 @@ class PartitionRows:
             for name in found.keys() & set(self._holding(other) or ()):
                 if self._has_rows(name):
                     return f"{self._tree[name].name} may also have rows of partition {other}"
+        missing = self._without_own(others)
+        for name in found if missing is not None else ():
+            if self._tree[name].is_default and self._has_rows(name):
+                words = "is the default partition, and may also have rows of partition"
+                return f"{self._tree[name].name} {words} {missing or 'of unknown name'}"
         for name, sibling in self._hash_siblings(found):
-            if self._has_rows(sibling):
+            if self._has_rows(name) or self._has_rows(sibling):
                 return f"{self._tree[name].name} is a partition by PostgreSQL's own hash"
         return [self._tree[name].identifier for name in found]
 
+    def _without_own(self, partitions: Sequence[str]) -> str | None:
+        """Return the first of these partitions of the source whose rows are in no partition of the
+        target that is known; None if there is none.
+        """
+        names = (self._choices.name(one) if one else "" for one in partitions)
+        return next((one for one in names if not one or not self._is_known(one)), None)
+
     def _hash_siblings(self, names: Iterable[str]) -> list[tuple[str, str]]:
         """Return pairs: a hash partition, and a sibling that is not among `names`. PostgreSQL
-        computes other hashes than Oracle, so only all siblings together hold known rows.
+        computes other hashes than Oracle, so only all siblings together hold known rows. Even if
+        all rows are in one of them, they can be rows of another partition of the source.
         """
         return [
             (name, sibling)
@@ -125,6 +148,11 @@ class PartitionRows:
             for sibling, one in self._tree.items()
             if one.parent == self._tree[name].parent and sibling not in names
         ]
+
+    def _is_known(self, name: str) -> bool:
+        """Return whether all holders of the rows of a partition of the source are known."""
+        held = self._holding(name)
+        return held is not None and all(one in self._tree for one in held)
 
     def _has_rows(self, name: str) -> bool:
         return has_rows(self._connection, self._tree[name].identifier)
@@ -150,7 +178,13 @@ class PartitionRows:
         gone = [name(step.partition) for step in steps if not step.sources]
         for one in gone:
             after.pop(one, None)
+        inherited = {name(one) for step in steps for one in step.sources}
         lost = {held for one in gone for held in self._holding(one) or ()}
+        if not all(self._is_known(one) for one in gone if one not in inherited):
+            # A partition was dropped for whose range the target has no separate partition: later
+            # rows of the range belong to a neighbour in the source, and can be in any partition of
+            # the target.
+            lost = set(self._tree)
         for step in steps:
             if step.sources:
                 held = self._union([name(one) for one in step.sources])
@@ -160,11 +194,11 @@ class PartitionRows:
         self._write(after)
 
     def _union(self, sources: Sequence[str]) -> list[str]:
-        """Return what holds the rows of all these partitions; empty if it is unknown."""
-        parts = [self._holding(one) for one in sources]
-        if None in parts:
-            return []
-        return list(dict.fromkeys(name for holds in parts for name in holds or ()))
+        """Return what holds the rows of all these partitions; also `_UNKNOWN` if a part of the
+        rows is in unknown partitions.
+        """
+        parts = [self._holding(one) or (_UNKNOWN,) for one in sources]
+        return list(dict.fromkeys(name for holds in parts for name in holds))
 
     def _write(self, holders: dict[str, list[str]]) -> None:
         """Write which partitions hold other rows than their names say."""

@@ -125,7 +125,7 @@ def _exchange(
         raise missing_table(connection, *named_target(settings, event.table), event.table)
     key = settings.subscription, event.table
     rows = PartitionRows(connection, key, target, settings.choices)
-    found = rows.only_of([step.partition])
+    found = rows.only_of([step.partition], step.others)
     if isinstance(found, str) or len(found) != 1:
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,

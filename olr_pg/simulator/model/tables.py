@@ -244,7 +244,8 @@ class SimSegment:
 
     If the segment belongs to the index of an index-organised table, `table_part` is the OBJ# of the
     table's partition. New rows go only into blocks from index `open_from` on. `forgotten` is the
-    number of earlier blocks that are no longer in `blocks`.
+    number of earlier blocks that are no longer in `blocks`. `name` is the name of the partition;
+    if it is empty, the dictionary contains a generated name, and DDL statements contain ``P``.
     """
 
     obj: int
@@ -255,6 +256,7 @@ class SimSegment:
     table_part: int = 0
     open_from: int = 0
     forgotten: int = 0
+    name: str = ""
 
     def exchange(self, other: SimSegment) -> None:
         """Exchange the blocks of two segments; each segment keeps its OBJ#."""

@@ -32,7 +32,7 @@ from olr_pg.simulator.model.transactions import (
 )
 from olr_pg.simulator.model.transactions import DROP_TABLE as DROPPED
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
-from olr_pg.simulator.sessions.placement import added_lob
+from olr_pg.simulator.sessions.placement import added_lob, new_lob_segment
 from olr_pg.simulator.sessions.sys_dictionary import (
     ADDED_WITH_DEFAULT,
     CHECK_CONSTRAINT,
@@ -43,7 +43,7 @@ from olr_pg.simulator.sessions.sys_dictionary import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from olr_pg.simulator.model.lobs import SimLob
+    from olr_pg.simulator.model.lobs import SimLob, SimLobSegment
     from olr_pg.simulator.model.tables import ColumnType, SimColumn, SimTable
     from olr_pg.simulator.sessions.direct_loads import DirectLoads
     from olr_pg.simulator.sessions.row_statements import RowStatements
@@ -116,10 +116,16 @@ def _is_fixed(effect: DdlEffect, place: int) -> bool:
 class DdlStatements:
     """The DDL statements of a session.
 
-    These statements are not carried out: DDL on partitions of tables with LOBs; splitting and
-    merging partitions of index-organised tables, because it is not known how Oracle logs the new
-    leaf blocks; and adding a column with a default to either kind of table, because Oracle would
-    fill it row by row. Every method returns whether the statement was carried out.
+    These statements are not carried out: splitting, merging and exchanging partitions of tables
+    with LOBs, and the other DDL on their partitions unless the partitions have names
+    (`SimSegment.name`); splitting and merging partitions of index-organised tables, because it is
+    not known how Oracle logs the new leaf blocks; and adding a column with a default to either kind
+    of table, because Oracle would fill it row by row. Every method returns whether the statement
+    was carried out.
+
+    DDL on partitions with names needs no more than that no open transaction has changed these
+    partitions, as in Oracle. Other DDL on partitions fails if an open transaction has changed the
+    table.
 
     Args:
         dictionary: the SYS tables; None if their changes are not modelled. Then no statement is
@@ -437,7 +443,8 @@ class DdlStatements:
 
     def truncate_partition(self, table: SimTable, number: int) -> bool:
         """ALTER TABLE … TRUNCATE PARTITION; `number` is the index in `table.segments`."""
-        return self._empty_partition(table, number, "TRUNCATE PARTITION P")
+        name = table.segments[number].name or "P"
+        return self._empty_partition(table, number, f"TRUNCATE PARTITION {name}")
 
     def exchange_partition(self, table: SimTable, number: int) -> bool:
         """ALTER TABLE … EXCHANGE PARTITION with an empty table that is not replicated."""
@@ -448,12 +455,12 @@ class DdlStatements:
         rows.
         """
         may = table.is_plain and other.is_plain and not other.has_partitions
-        if not may or self._tx.container.is_locked(other):
-            return False
-        dictionary = self.begin(table) if table.has_partitions else None
-        if dictionary is None:
+        if not may or not table.has_partitions or self._tx.container.is_locked(other):
             return False
         part, whole = table.segments[number], other.segments[0]
+        dictionary = self._begin_with(table, [part])
+        if dictionary is None:
+            return False
         moved = [(one, of, to) for one, of, to in ((part, table, other), (whole, other, table))]
         rows = [[row for row in of.live if row.block.obj == one.obj] for one, of, _ in moved]
         part.exchange(whole)
@@ -471,7 +478,7 @@ class DdlStatements:
                 block.obj = one.obj
             dictionary.replace_segment(self._rows, one.obj, one.dataobj)
         effect = DdlEffect(EXCHANGE, table, other=other, exchanged=(part.dataobj, whole.dataobj))
-        words = f"EXCHANGE PARTITION P WITH TABLE {other.name}"
+        words = f"EXCHANGE PARTITION {part.name or 'P'} WITH TABLE {other.name}"
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
         return True
 
@@ -489,13 +496,61 @@ class DdlStatements:
         self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
         return True
 
-    def append_partition(self, table: SimTable) -> bool:
+    def append_partition(
+        self, table: SimTable, name: str = "", values: str = "VALUES LESS THAN (9)"
+    ) -> bool:
         """ALTER TABLE … ADD PARTITION after the last one, for a table with `bounds`."""
-        dictionary = self.begin(table) if not table.lobs else None
+        dictionary = self.begin(table) if name or not table.lobs else None
         if dictionary is None:
             return False
-        table.routes.append(self._new_partition(dictionary, table))
-        self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
+        table.routes.append(self._new_partition(dictionary, table, name))
+        self._end_partition_ddl(table, f"ADD PARTITION {name or 'P'} {values}")
+        return True
+
+    def rename_partition(self, table: SimTable, number: int, name: str) -> bool:
+        """ALTER TABLE … RENAME PARTITION, of a partition with a name."""
+        segment = table.segments[number]
+        dictionary = self._begin_with(table, [segment])
+        if dictionary is None:
+            return False
+        old, segment.name = segment.name, name
+        dictionary.rename_partition(self._rows, segment)
+        self._end_partition_ddl(table, f"RENAME PARTITION {old} TO {name}")
+        return True
+
+    def modify_values(self, table: SimTable, number: int, words: str) -> bool:
+        """ALTER TABLE … MODIFY PARTITION … ADD VALUES or DROP VALUES; no row moves."""
+        segment = table.segments[number]
+        dictionary = self._begin_with(table, [segment])
+        if dictionary is None:
+            return False
+        dictionary.touch_partition(self._rows, segment)
+        self._end_partition_ddl(table, f"MODIFY PARTITION {segment.name} {words}")
+        return True
+
+    def rehash(self, table: SimTable, old: SimSegment, name: str = "") -> bool:
+        """ALTER TABLE … ADD PARTITION `name` by hash, which receives rows of `old`; or, without a
+        name, COALESCE PARTITION, which moves the rows of `old`, the last partition. The caller has
+        changed the table's `bounds`; `routes` changes here.
+        """
+        rows = [row for row in table.live if row.block.obj == old.obj]
+        may = can_be_loaded(table, self._tx.instance.modes) and not any(row.chain for row in rows)
+        dictionary = self.begin(table) if may else None
+        if dictionary is None:
+            return False
+        if name:
+            table.routes.append(self._new_partition(dictionary, table, name))
+        else:
+            table.routes.remove(old)
+        gone = [row for row in rows if table.segment_of(row.cells) is not old]
+        before = [(row, row.rowid) for row in gone]
+        for row in gone:
+            row.block.release(row.slot)
+        self._loads.load_blocks(table, gone)
+        if not name:
+            self._drop_segment(dictionary, table, old)
+        words = f"ADD PARTITION {name}" if name else "COALESCE PARTITION"
+        self._end_partition_ddl(table, words, moved={rowid: row.rowid for row, rowid in before})
         return True
 
     def move(self, table: SimTable, number: int) -> bool:
@@ -504,7 +559,7 @@ class DdlStatements:
         rows = [row for row in table.live if row.block.obj == segment.obj]
         if not can_be_loaded(table, self._tx.instance.modes) or any(row.chain for row in rows):
             return False
-        dictionary = self.begin(table)
+        dictionary = self._begin_with(table, [segment])
         if dictionary is None:
             return False
         before = [(row, row.rowid) for row in rows]
@@ -516,7 +571,8 @@ class DdlStatements:
         dictionary.replace_segment(self._rows, segment.obj, segment.dataobj)
         self._loads.load_blocks(table, rows)
         moved = {rowid: row.rowid for row, rowid in before}
-        self._end_partition_ddl(table, "MOVE", moved=moved)
+        words = f"MOVE PARTITION {segment.name}" if segment.name else "MOVE"
+        self._end_partition_ddl(table, words, moved=moved)
         return True
 
     def rename_table(self, table: SimTable, name: str) -> bool:
@@ -555,46 +611,58 @@ class DdlStatements:
         """ALTER TABLE … DROP PARTITION: its rows are removed, and another partition gets its
         ranges.
         """
-        if len(table.segments) == 1 or table.lobs:
+        gone = table.segments[number]
+        if len(table.segments) == 1 or (table.lobs and not gone.name):
             return False
-        dictionary = self.begin(table)
+        dictionary = self._begin_with(table, [gone])
         if dictionary is None:
             return False
-        gone = table.segments[number]
         other = table.segments[number - 1]
         table.routes = [other if segment is gone else segment for segment in table.routes]
         emptied = _Emptied.of(table, gone)
         self._drop_segment(dictionary, table, gone)
-        self._end_partition_ddl(table, "DROP PARTITION P", emptied)
+        self._end_partition_ddl(table, f"DROP PARTITION {gone.name or 'P'}", emptied)
         return True
 
-    def split_partition(self, table: SimTable, number: int) -> bool:
+    def split_partition(
+        self, table: SimTable, number: int, names: Sequence[str] = (), where: str = "AT (9)"
+    ) -> bool:
         """ALTER TABLE … SPLIT PARTITION: its rows are loaded into two new partitions."""
         old = table.segments[number]
         if table.routes.count(old) < 2:
             return False
-        return self._regroup(table, [old], 2, "SPLIT PARTITION P AT (9) INTO (PARTITION Q, …)")
+        words = f"SPLIT PARTITION {old.name or 'P'} {where} INTO (PARTITION Q, …)"
+        if names:
+            words = words.replace("PARTITION Q, …", ", ".join(f"PARTITION {one}" for one in names))
+        return self._regroup(table, [old], names or ("", ""), words)
 
-    def merge_partitions(self, table: SimTable, number: int) -> bool:
+    def merge_partitions(self, table: SimTable, number: int, name: str = "") -> bool:
         """ALTER TABLE … MERGE PARTITIONS: the rows of two adjacent partitions are loaded into a new
         one.
         """
         old = table.segments[number : number + 2]
         if len(old) < 2:
             return False
-        return self._regroup(table, old, 1, "MERGE PARTITIONS P, Q INTO PARTITION R")
+        first, second = (one.name for one in old) if name else ("P", "Q")
+        words = f"MERGE PARTITIONS {first}, {second} INTO PARTITION {name or 'R'}"
+        return self._regroup(table, old, (name,), words)
 
-    def _regroup(self, table: SimTable, old: list[SimSegment], count: int, words: str) -> bool:
-        """Load the rows of partitions into `count` new partitions, which get their ranges."""
+    def _regroup(
+        self, table: SimTable, old: list[SimSegment], names: Sequence[str], words: str
+    ) -> bool:
+        """Load the rows of partitions into new partitions, one for each of `names`, which get their
+        ranges.
+        """
         numbers = [segment.obj for segment in old]
         rows = [row for row in table.live if row.block.obj in numbers]
         may = can_be_loaded(table, self._tx.instance.modes)
         if not may or any(row.chain for row in rows):
             return False
-        dictionary = self.begin(table)
+        dictionary = self._begin_with(table, old)
         if dictionary is None:
             return False
-        new = [self._new_partition(dictionary, table) for _ in range(count)]
+        count = len(names)
+        new = [self._new_partition(dictionary, table, name) for name in names]
         ranges = [at for at, segment in enumerate(table.routes) if segment.obj in numbers]
         for place, at in enumerate(ranges):
             table.routes[at] = new[place * count // len(ranges)]
@@ -606,22 +674,31 @@ class DdlStatements:
         return True
 
     def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
-        may = table.has_partitions and not table.lobs
-        dictionary = self.begin(table) if may else None
+        segment = table.segments[number]
+        may = table.has_partitions and (bool(segment.name) or not table.lobs)
+        dictionary = self._begin_with(table, [segment]) if may else None
         if dictionary is None:
             return False
-        segment = table.segments[number]
         emptied = _Emptied.of(table, segment)
         self._replace_segment(dictionary, table, segment)
+        for lob in table.lobs.values():
+            self._empty_lob_segment(dictionary, lob.segments[number])
         self._end_partition_ddl(table, words, emptied)
         return True
 
     # --- a statement ---
 
-    def begin(self, table: SimTable) -> SysDictionary | None:
-        """Commit the open transaction, and begin the statement; None if it is not possible now."""
+    def _begin_with(self, table: SimTable, segments: Sequence[SimSegment]) -> SysDictionary | None:
+        """Begin a statement on partitions; see the class for the locks."""
+        named = all(segment.name for segment in segments)
+        return self.begin(table, frozenset(one.obj for one in segments) if named else None)
+
+    def begin(self, table: SimTable, objects: frozenset[int] | None = None) -> SysDictionary | None:
+        """Commit the open transaction, and begin the statement; None if it is not possible now,
+        because an open transaction has changed the table, or one of these `objects`.
+        """
         self._tx.commit()
-        if self._tx.container.is_locked(table):
+        if self._tx.container.is_locked(table, objects):
             return None
         # Earlier changes must have a lower SCN than the statement's commit.
         self._tx.instance.advance_scn()
@@ -635,9 +712,10 @@ class DdlStatements:
         moved: dict[str, str] | None = None,
     ) -> None:
         segments, keys = emptied or _Emptied()
+        has_names = all(segment.name for segment in table.segments)
         effect = DdlEffect(
             *(PARTITION, table, segments, moved or {}),
-            emptied_keys=keys, stops=emptied is not None,
+            emptied_keys=keys, stops=emptied is not None and not has_names,
         )  # fmt: skip
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
 
@@ -690,10 +768,13 @@ class DdlStatements:
     def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
         """Replace the segments and the indexes of a LOB by empty ones."""
         for one in lob.segments:
-            taken = self._tx.container.take_object(), self._tx.container.take_object()
-            one.empty(*taken, self._tx.instance.scn)
-            dictionary.replace_segment(self._rows, one.obj, one.dataobj)
-            dictionary.replace_segment(self._rows, one.index_obj, one.index_dataobj)
+            self._empty_lob_segment(dictionary, one)
+
+    def _empty_lob_segment(self, dictionary: SysDictionary, one: SimLobSegment) -> None:
+        taken = self._tx.container.take_object(), self._tx.container.take_object()
+        one.empty(*taken, self._tx.instance.scn)
+        dictionary.replace_segment(self._rows, one.obj, one.dataobj)
+        dictionary.replace_segment(self._rows, one.index_obj, one.index_dataobj)
 
     def _new_place(self, table: SimTable) -> tuple[int, int]:
         """Return DATAOBJ# and first block for a new segment."""
@@ -701,20 +782,29 @@ class DdlStatements:
         place = FIRST_NEW_BLOCK + dataobj % 1_000 * SEGMENT_BLOCKS
         return dataobj, (table.relative_file << 22) + place
 
-    def _new_partition(self, dictionary: SysDictionary, table: SimTable) -> SimSegment:
+    def _new_partition(
+        self, dictionary: SysDictionary, table: SimTable, name: str = ""
+    ) -> SimSegment:
         dataobj, dba = self._new_place(table)
         of_table = self._tx.container.take_object() if table.index_organised else 0
-        segment = SimSegment(dataobj, dataobj, table.afn, dba, table_part=of_table)
+        segment = SimSegment(dataobj, dataobj, table.afn, dba, table_part=of_table, name=name)
         table.segments.append(segment)
         dictionary.add_partition(self._rows, table, segment)
+        for at, lob in table.lobs.items():
+            one = new_lob_segment(self._tx.container, self._tx.instance.scn)
+            lob.segments.append(one)
+            dictionary.add_lob_partition(self._rows, table, at, one)
         return segment
 
     def _drop_segment(
         self, dictionary: SysDictionary, table: SimTable, segment: SimSegment
     ) -> None:
         self._empty(table, segment)
+        number = table.segments.index(segment)
         table.segments.remove(segment)
         dictionary.drop_partition(self._rows, segment)
+        for lob in table.lobs.values():
+            dictionary.drop_lob_partition(self._rows, lob.segments.pop(number))
 
     @staticmethod
     def _empty(table: SimTable, segment: SimSegment) -> None:

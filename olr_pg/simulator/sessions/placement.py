@@ -17,6 +17,9 @@ from olr_pg.simulator.model.storage import (
 from olr_pg.simulator.model.tables import INDEX_BLOCKS, ROW_MAX, SimIndex, SimSegment, SimTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.lobs import LobStorage
     from olr_pg.simulator.model.tables import Logging, SimColumn
     from olr_pg.simulator.writer.instance import Container
@@ -79,6 +82,8 @@ class TableSpec:
             partition of a row; in an index-organised table, it is a column of the key.
         index_organised: the rows are in the primary key's index.
         block_size: block size of its tablespace in bytes.
+        partition_names: the names of the partitions; empty if the dictionary generates them.
+        bounds: see `SimTable.bounds`.
     """
 
     owner: str
@@ -93,6 +98,8 @@ class TableSpec:
     partition_column: int = 0
     index_organised: bool = False
     block_size: int = DATABASE_BLOCK_SIZE
+    partition_names: tuple[str, ...] = ()
+    bounds: Callable[[Cell | None], int] | None = None
 
 
 def place_table(
@@ -118,7 +125,8 @@ def place_table(
     """
     obj, relative = FIRST_OBJECT + 20 * number, _file(number)
     place = 128 + number % TABLES_PER_FILE * 65_536
-    dataobj, segment = obj + (7 if number % 2 else 0), place
+    # With the 7, partitions after the third would have numbers of the next table.
+    dataobj, segment = obj + (7 if number % 2 and spec.partitions <= 3 else 0), place
     parts = spec.partitions if spec.partitions > 1 else 0
     indexed = spec.index_organised and parts > 0
     table = SimTable(
@@ -148,6 +156,10 @@ def place_table(
         ],
         index_organised=spec.index_organised,
     )  # fmt: skip
+    for part, name in zip(table.segments, spec.partition_names, strict=False):
+        part.name = name
+    if spec.bounds is not None:
+        table.bounds, table.routes = spec.bounds, list(table.segments)
     for at, column in enumerate(spec.columns):
         if column.type.lob is not None:
             table.lobs[at] = _lob(number, len(table.lobs), column.type.lob, table, scn)
@@ -218,16 +230,19 @@ def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -
 
 def added_lob(storage: LobStorage, table: SimTable, container: Container, scn: int) -> SimLob:
     """Make the LOB segments of a column that is added to a table."""
-    segments = list[SimLobSegment]()
-    for _ in table.segments:
-        obj = container.take_object()
-        container.take_object()
-        segments.append(lob_segment(obj, ADDED_LOB_FILE, 128 + obj % 1000 * ADDED_LOB_BLOCKS, scn))
+    segments = [new_lob_segment(container, scn) for _ in table.segments]
     own = segments[0].obj
     if len(segments) > 1:
         own = container.take_object()
         container.take_object()
     return SimLob(storage, segments, own, own + 1)
+
+
+def new_lob_segment(container: Container, scn: int) -> SimLobSegment:
+    """Make a LOB segment that DDL adds."""
+    obj = container.take_object()
+    container.take_object()
+    return lob_segment(obj, ADDED_LOB_FILE, 128 + obj % 1000 * ADDED_LOB_BLOCKS, scn)
 
 
 def lob_segment(obj: int, file: int, block: int, scn: int) -> SimLobSegment:

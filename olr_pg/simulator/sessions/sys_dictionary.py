@@ -23,6 +23,7 @@ from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimSegment, S
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from olr_pg.simulator.model.lobs import SimLobSegment
     from olr_pg.simulator.model.tables import ColumnType
     from olr_pg.simulator.sessions.row_statements import RowStatements
 
@@ -335,18 +336,31 @@ class SysDictionary:
             | (PARTITIONED_LOB if divided else 0),
         )  # fmt: skip
         for one in lob.segments if divided else ():
-            self._insert_object(
-                session, one.obj, one.dataobj, f"SYS_LOB{end}", LOB_PARTITION,
-                f"SYS_LOB_P{one.obj}",
-            )  # fmt: skip
-            self._insert_object(
-                session, one.index_obj, one.index_dataobj, f"SYS_IL{end}", INDEX_PARTITION,
-                f"SYS_IL_P{one.index_obj}",
-            )  # fmt: skip
-            self.insert(
-                session, "LOBFRAG$", frag_obj=one.obj, parent_obj=lob.obj, ts=tablespace,
-                ind=one.index_obj,
-            )  # fmt: skip
+            self.add_lob_partition(session, table, at, one)
+
+    def add_lob_partition(
+        self, session: RowStatements | None, table: SimTable, at: int, one: SimLobSegment
+    ) -> None:
+        """Insert the rows of a partition of the LOB column at `at`, and of its index."""
+        lob, end = table.lobs[at], f"{table.obj:010d}C{at + 1:05d}$$"
+        tablespace = FIRST_LOB_TABLESPACE + TABLESPACE_BLOCKS.index(lob.storage.block_size)
+        self._insert_object(
+            session, one.obj, one.dataobj, f"SYS_LOB{end}", LOB_PARTITION, f"SYS_LOB_P{one.obj}"
+        )
+        self._insert_object(
+            session, one.index_obj, one.index_dataobj, f"SYS_IL{end}", INDEX_PARTITION,
+            f"SYS_IL_P{one.index_obj}",
+        )  # fmt: skip
+        self.insert(
+            session, "LOBFRAG$", frag_obj=one.obj, parent_obj=lob.obj, ts=tablespace,
+            ind=one.index_obj,
+        )  # fmt: skip
+
+    def drop_lob_partition(self, session: RowStatements, one: SimLobSegment) -> None:
+        """Delete the rows that `add_lob_partition` inserts."""
+        self.delete(session, "LOBFRAG$", (one.obj,))
+        self.delete(session, "OBJ$", (one.obj,))
+        self.delete(session, "OBJ$", (one.index_obj,))
 
     def add_column(
         self,
@@ -426,7 +440,8 @@ class SysDictionary:
             self._insert_object(session, obj, dataobj, IOT_TOP, INDEX_PARTITION, name)
             self.insert(session, "INDPART$", obj=obj, data_obj=dataobj, bo=table.rows_index)
             obj, dataobj = segment.table_part, 0
-        self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, f"SYS_P{obj}")
+        name = segment.name or f"SYS_P{obj}"
+        self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, name)
         self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
 
     def drop_partition(self, session: RowStatements, segment: SimSegment) -> None:
@@ -443,9 +458,7 @@ class SysDictionary:
             self.drop_partition(session, segment)
         for lob in table.lobs.values():
             for one in lob.segments if lob.is_partitioned else ():
-                self.delete(session, "LOBFRAG$", (one.obj,))
-                self.delete(session, "OBJ$", (one.obj,))
-                self.delete(session, "OBJ$", (one.index_obj,))
+                self.drop_lob_partition(session, one)
             self.delete(session, "OBJ$", (lob.obj,))
             self.delete(session, "OBJ$", (lob.index_obj,))
         if table.index_organised:
@@ -507,8 +520,16 @@ class SysDictionary:
         """Insert the row of OBJ$ of a sequence."""
         self._insert_object(session, obj, 0, name, SEQUENCE)
 
+    def rename_partition(self, session: RowStatements, segment: SimSegment) -> None:
+        """Take over the name of a partition."""
+        self.update(session, "OBJ$", (segment.obj,), subname=segment.name)
+
+    def touch_partition(self, session: RowStatements, segment: SimSegment) -> None:
+        """Update the row of a partition, of which the model has no column that changes."""
+        self.update(session, "TABPART$", (segment.obj,), data_obj=segment.dataobj)
+
     def rename(self, session: RowStatements, obj: int, name: str) -> None:
-        """Change the name of a table or partition."""
+        """Change the name of a table, also in the row of one of its partitions."""
         if (obj,) in self._rows["OBJ$"]:
             self.update(session, "OBJ$", (obj,), name=name)
 

@@ -138,13 +138,14 @@ class Container:
         """Return the undo segments of all threads."""
         return [one for own in self.segments.values() for one in own]
 
-    def is_locked(self, table: SimTable) -> bool:
-        """Return whether an open transaction has changed the table."""
+    def is_locked(self, table: SimTable, objects: frozenset[int] | None = None) -> bool:
+        """Return whether an open transaction has changed the table, or one of these `objects`."""
+        locked = table.objects if objects is None else objects
         slots = (slot for one in self.every_segment() for slot in one.slots)
         return any(
             slot.holder is not None
             and slot.holder.con_id == self.con_id
-            and not table.objects.isdisjoint(slot.holder.objects)
+            and not locked.isdisjoint(slot.holder.objects)
             for slot in slots
         )
 

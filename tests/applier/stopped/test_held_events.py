@@ -35,6 +35,10 @@ LOB = LostLob("DOC", 2072, "A" * 18, DmlKind.UPDATE, True, (1, 2, 3), (("ID", b"
             Step(DdlKind.ADD_COLUMN, None, Column("X", 4, 4, 4, 2, 22, added=AddedColumn(b"1"))),
         )), TABLE),
         SchemaEvent("S.T", 20, 3, 10, Evolution((Step(DdlKind.TRUNCATE),)), TABLE, lobs=(LOB,)),
+        SchemaEvent("S.T", 20, 3, 10, Evolution((
+            Step(DdlKind.DROP_PARTITION, partition="P1", others=("P2", "")),
+            Step(DdlKind.REGROUP, partition="P3", sources=("P1", "P2")),
+        )), TABLE),
         SchemaEvent("S.T", 20, 3, 10, Evolution(), None, is_fault=True,
                     later=LaterFaults(2, 30, 4)),
     ],

@@ -66,9 +66,9 @@ def partition_rows(connection: Connection) -> PartitionRows:
     return PartitionRows(connection, KEY, table, DEFAULT_CHOICES)
 
 
-def empty(connection: Connection, *names: str) -> bool:
+def empty(connection: Connection, *names: str, others: Sequence[str] = ()) -> bool:
     """Whether the rows of these partitions of the source could be removed."""
-    found = partition_rows(connection).only_of(names)
+    found = partition_rows(connection).only_of(names, others)
     if isinstance(found, str):
         return False
     for one in found:
@@ -267,6 +267,58 @@ def test_hash_partitions_hold_other_rows_than_those_of_oracle(target: Connection
     assert len(rows_of(target)) == 20
     assert empty(target, "H0", "H1")
     assert not rows_of(target)
+
+
+def test_a_row_alone_in_a_hash_partition_can_be_of_another_one(target: Connection) -> None:
+    """That its siblings have no rows says nothing about the partition of the source it is in."""
+    hashes = [f"h{n} FOR VALUES WITH (MODULUS 2, REMAINDER {n})" for n in (0, 1)]
+    make(target, "HASH (id)", *hashes)
+    target.execute("INSERT INTO shop.t VALUES (1)")
+    assert not empty(target, "H0")
+    assert not empty(target, "H1")
+    assert rows_of(target) == {1}
+
+
+def test_a_default_partition_has_the_rows_of_partitions_that_the_target_lacks(
+    target: Connection,
+) -> None:
+    make(target, "LIST (id)", "p1 FOR VALUES IN (1)", "other DEFAULT")
+    target.execute("INSERT INTO shop.t VALUES (1), (2), (3)")
+    assert not empty(target, "OTHER", others=("P1", "P2"))
+    assert not empty(target, "OTHER", others=("P1", ""))
+    assert rows_of(target) == {1, 2, 3}
+    assert empty(target, "P1", others=("OTHER", "P2"))
+    assert empty(target, "OTHER", others=("P1",))
+    assert not rows_of(target)
+
+
+def test_where_later_rows_of_a_dropped_partition_are_is_unknown_if_the_target_has_not_got_it(
+    target: Connection,
+) -> None:
+    """In the source they belong to the default partition; here they do not."""
+    make(target, "LIST (id)", "x FOR VALUES IN (1)", "y FOR VALUES IN (2)", "other DEFAULT")
+    partition_rows(target).regroup([Step(DdlKind.REGROUP, partition="P12")])
+    target.execute("INSERT INTO shop.t VALUES (2), (3)")
+    assert not empty(target, "OTHER")
+    assert rows_of(target) == {2, 3}
+
+
+def test_a_name_that_the_result_of_a_merge_has_again_stands_for_more_rows(
+    target: Connection,
+) -> None:
+    """The target has a partition for a part of them only."""
+    make(target, "RANGE (id)", "low FOR VALUES FROM (0) TO (20)",
+         "p2 FOR VALUES FROM (20) TO (30)")  # fmt: skip
+    target.execute("INSERT INTO shop.t VALUES (15), (25)")
+    merged = [Step(DdlKind.REGROUP, partition="P2", sources=("P1", "P2")),
+              Step(DdlKind.REGROUP, partition="P1")]  # fmt: skip
+    partition_rows(target).regroup(merged)
+    assert not empty(target, "P2")
+    partition_rows(target).regroup([Step(DdlKind.REGROUP, partition="P5", sources=("P2",)),
+                                    Step(DdlKind.REGROUP, partition="P2")])  # fmt: skip
+    assert not empty(target, "P5")
+    assert not empty(target, "P2")
+    assert rows_of(target) == {15, 25}
 
 
 def test_the_sub_partitions_of_one_partition(target: Connection) -> None:
