@@ -258,7 +258,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.partition (
     subscription  text NOT NULL,
     source_table  text NOT NULL,
     name          text NOT NULL,
-    holds         text[] NOT NULL,            -- {} = unknown
+    holds         text[] NOT NULL,            -- '' or {} = also in unknown target partitions
     PRIMARY KEY (subscription, source_table, name)
 );
 
