@@ -297,10 +297,11 @@ class ContainerFollower:
             with_default = self._dictionary.with_default(obj)
             names = {part: one.name for part, one in was.items()}
             gone = set(before.partitions) - set(() if after is None else after.partitions)
-            moved = regroup(was, now, gone - was.keys(), statements)
+            told = statements or self._statements_of_parent(before, after, transaction)
+            moved = regroup(was, now, gone - was.keys(), told)
             if len(now) > len(was) and not moved:
-                moved = added_partitions(statements)
-            evolution = judge(before, after, statements, with_default, names, beside).then(moved)
+                moved = added_partitions(told)
+            evolution = judge(before, after, told, with_default, names, beside).then(moved)
         self._used.update(statements)
         if after == before and not truncates and evolution == Evolution():
             return None
@@ -585,6 +586,20 @@ class ContainerFollower:
                 if found:
                     return found
         return []
+
+    @staticmethod
+    def _statements_of_parent(
+        before: Table, after: Table | None, transaction: DictionaryTransaction
+    ) -> Sequence[Statement]:
+        """Return the statements that have changed the partitions of a table and name another table.
+
+        If a table is partitioned by reference, DDL on partitions of its parent changes its own
+        partitions, which have the same names.
+        """
+        if after is None or not before.partitions:
+            return ()
+        is_changed = (before.partitions, before.segments) != (after.partitions, after.segments)
+        return transaction.statements if is_changed else ()
 
     def _objects_of(self, statement: Statement) -> Iterator[int]:
         """Yield the table that a statement identifies, by number or by name."""

@@ -41,7 +41,8 @@ EXCHANGE PARTITION                                     If both tables are replic
                                                        EXCHANGE_PARTITION for the partitioned
                                                        table, EXCHANGE_TABLE for the other one.
                                                        Else stop
-a segment was replaced, but no statement was logged    stop
+a segment was replaced or a partition is gone, but no  stop
+statement was logged
 DROP TABLE, also into the recycle bin                  DROP_TABLE
 RENAME TO                                              If both names are replicated and new
                                                        tables are added automatically:
@@ -920,6 +921,8 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
         return "rows that do not fulfil a condition (INCLUDING ROWS) were left out"
     if _replaced_segments(old, new) and not (_KEEPS.search(text) or _EMPTIES.search(text)):
         return "its segment was replaced: TRUNCATE, EXCHANGE or MOVE without a logged statement"
+    if not text and set(old.partitions) - set(new.partitions):
+        return "a partition is gone: DROP, SPLIT or MERGE without a logged statement"
     return None
 
 

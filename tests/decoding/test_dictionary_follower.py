@@ -22,6 +22,7 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import LogDecoding, decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
+from olr_pg.simulator.sessions.ddl_statements import DdlStatements
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.simulator.model.tables import SimTable
 
 BLOCK: Final = 512
 WHOLE: Final = 1 << 30
@@ -347,6 +349,39 @@ def test_the_consequence_of_each_kind_of_ddl(tmp_path: Path) -> None:
         *("add-partition", "drop-partition, regroup", "regroup, regroup, regroup"),
         *("regroup, regroup, regroup", "truncate-partition", 3073, "drop-table"),
     ]
+
+
+OF_PARTITIONS: Final = {
+    "split_partition": "regroup, regroup, regroup",
+    "merge_partitions": "regroup, regroup, regroup",
+    "drop_partition": "drop-partition, regroup",
+    "truncate_partition": "truncate-partition",
+}
+
+
+@pytest.mark.parametrize("told", ["of its parent", "not logged"])
+@pytest.mark.parametrize("kind", OF_PARTITIONS)
+def test_a_table_that_is_partitioned_by_reference_follows_the_statement_of_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, told: str
+) -> None:
+    """Oracle changes the partitions of such a table with those of the table that the statement
+    names. Without the statement, nobody knows which rows are left.
+    """
+    source = DdlSource(tmp_path / "s")
+    parent = source.create("A", {"ID": NUMBER})
+    table = source.create("P", {"ID": NUMBER}, partitions=4)
+    source.take_snapshot()
+    log = DdlStatements.log_statement
+
+    def log_of_parent(self: DdlStatements, _: SimTable, command: int, words: str, n: int) -> None:
+        if told == "of its parent":
+            log(self, parent, command, words.replace(" P ", " A "), n)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DdlStatements, "log_statement", log_of_parent)
+        assert getattr(source.session.ddl, kind)(table, 0)
+    source.finish()
+    assert consequences(source) == [OF_PARTITIONS[kind] if told == "of its parent" else 3073]
 
 
 @pytest.mark.parametrize("then", ["created again", "purged", "flashed back", "both"])
