@@ -40,12 +40,26 @@ can be recognised in Oracle's redo.
 """
 
 _OWN: Final = (
-    *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%"),
+    *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%", "AQ$%", "ET$%"),
+    *("SYS\\_EXPORT\\_%\\___", "SYS\\_IMPORT\\_%\\___", "SYS\\_SQL\\_FILE\\_%\\___"),
+    *(
+        "SYS\\_JOURNAL\\_%",
+        "SYS\\_FBA\\_%",
+        "SYS\\_MFBA\\_%",
+        "CMP_$%",
+        "DBMS\\_TABCOMP\\_TEMP\\_%",
+    ),
+    *("MDR_\\_%$", "MDXT\\_%$%", "DM$%", "AW$%", "VECTOR$%"),
     LEDGER.replace("_", "\\_") + "%",
 )
-"""LIKE patterns of tables that Oracle creates itself (recycle bin, logs of materialised views,
-overflow segments of index-organised tables, text indexes), and of the tables in which the way back
-keeps its position.
+"""LIKE patterns of tables that Oracle creates itself in the schemas of users, and of the tables in
+which the way back keeps its position.
+
+In this order: recycle bin, logs of materialised views, overflow segments of index-organised tables,
+text indexes, queues, external tables of Data Pump; tables of Data Pump's jobs; journals of indexes
+that are built online, flashback archives; estimates of compression; spatial indexes, mining models,
+analytic workspaces, vector indexes. (Oracle GoldenGate, Excluded Objects, and the manuals of these
+features.)
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,29 @@ NAMES = [
     *("SHOP.LOGX3", "HR.PEOPLE", "SYS.ORDERS", "SHOP.BIN$abc", "SHOP.DR$IDX$I"),
     *("SHOP.OLR_PG_FALLBACK", "SHOP.OLR_PG_FALLBACK_RECORD"),
 ]
+
+
+OF_ORACLE: Final = (
+    *("AQ$_ORDERS_QT_H", "ET$00A1", "SYS_EXPORT_SCHEMA_01", "SYS_IMPORT_TABLE_02"),
+    *("SYS_JOURNAL_74002", "SYS_FBA_HIST_74001", "SYS_MFBA_NHIST_74001", "CMP3$74001"),
+    *("DBMS_TABCOMP_TEMP_CMP", "MDRT_12A3B$", "MDXT_12A3B$_BKTS", "DM$PVMODEL", "AW$SALES"),
+    *("VECTOR$IDX$1_2_0$IVF_FLAT_CENTROIDS", "MLOG$_ORDERS", "SYS_IOT_OVER_74003"),
+)
+OF_USERS: Final = (
+    *("SYS_EXPORT_LOG", "SYSTEM_EXPORT_JOB_01", "JOURNAL_1", "CMPX", "CMP12$A", "MDR_TABLE"),
+    *("ET_X", "AWX", "VECTORS", "DMX", "AQ_X", "SYS_EXPORTS"),
+)
+
+
+def test_patterns_leave_out_what_oracle_creates_itself() -> None:
+    tables = [f"SHOP.{name}" for name in (*OF_ORACLE, *OF_USERS)]
+    query = table_list_query(listed("SHOP.*"))
+    assert [one.full_name for one in query_tables(snapshot(tables), query)] == [
+        f"SHOP.{name}" for name in OF_USERS
+    ]
+    assert not any(would_name(query, "SHOP", name) for name in OF_ORACLE)
+    named = table_list_query(listed("SHOP.SYS_EXPORT_SCHEMA_01"))
+    assert len(query_tables(snapshot(tables), named)) == 1
 
 
 def snapshot(names: list[str]) -> Snapshot:
