@@ -142,18 +142,15 @@ class LivePartition(NamedTuple):
                         )
                     else:
                         yield rows
-                self._check_unchanged(connection, part)
+            self._check_unchanged(connection)
 
-    def _check_unchanged(
-        self, connection: oracledb.Connection, part: RowidRange | KeyCut | None
-    ) -> None:
+    def _check_unchanged(self, connection: oracledb.Connection) -> None:
         """Check that the rows that were read are those of the table.
 
         Raises:
             OlrPgError: 5118, they may be those of another table, or of another segment.
         """
-        of_segment = part if isinstance(part, RowidRange) else None
-        reason = changed_since(connection, unqualified(self.table), of_segment)
+        reason = changed_since(connection, unqualified(self.table), self.part)
         if reason is not None:
             raise OlrPgError(
                 Code.DEFINITION_CHANGED,
