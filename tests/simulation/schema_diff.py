@@ -187,7 +187,7 @@ def _indexes(table: SimTable) -> list[InventoryIndex]:
     return [
         InventoryIndex(
             owner=table.owner,
-            name=f"IX{obj}",
+            name=table.beside.index_names[obj],
             table_owner=table.owner,
             table=table.name,
             kind="FUNCTION-BASED NORMAL" if part.expression else "NORMAL",

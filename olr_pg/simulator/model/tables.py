@@ -275,12 +275,28 @@ class SimBeside:
         indexes: the column of each index, by OBJ# of the index; an index has one column.
         checks: by CON#, the column of the check's condition, and whether the check is enabled.
         sequences: OBJ# of the sequence of each identity column, by 0-based column.
+        index_names: by OBJ#, the names of the indexes, including those of expressions.
+        free_names: the names of dropped indexes, which the next ones get.
     """
 
     comments: dict[int | None, str] = field(default_factory=dict)
     indexes: dict[int, int] = field(default_factory=dict)
     checks: dict[int, tuple[int, bool]] = field(default_factory=dict)
     sequences: dict[int, int] = field(default_factory=dict)
+    index_names: dict[int, str] = field(default_factory=dict)
+    free_names: list[str] = field(default_factory=list)
+
+    def name_index(self, obj: int) -> str:
+        """Give a new index its name, and return it."""
+        name = self.free_names.pop() if self.free_names else f"IX{obj}"
+        self.index_names[obj] = name
+        return name
+
+    def free_index(self, obj: int) -> str:
+        """Take the name of a dropped index back, and return it."""
+        name = self.index_names.pop(obj)
+        self.free_names.append(name)
+        return name
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -148,8 +148,9 @@ class ComputedColumns:
         table.virtual[intcol] = column
         table.free_intcols.discard(intcol)
         dictionary.add_virtual(self._rows, table, intcol, INDEXED_EXPRESSION)
+        name = table.beside.name_index(obj)
         dictionary.create_index(self._rows, table, obj, intcol, FUNCTIONAL)
-        words = f"CREATE INDEX IX{obj} ON {table.name} ({column.expression(table)})"
+        words = f"CREATE INDEX {name} ON {table.name} ({column.expression(table)})"
         self._ddl.end(table, CREATE_INDEX, words, DdlEffect(BESIDE, table))
         return True
 
@@ -161,7 +162,8 @@ class ComputedColumns:
         obj = table.virtual[intcol].index
         dictionary.drop_index(self._rows, obj)
         self._drop(dictionary, table, intcol, renumbers=renumbers)
-        self._ddl.end(table, DROP_INDEX, f"DROP INDEX IX{obj}", DdlEffect(BESIDE, table))
+        name = table.beside.free_index(obj)
+        self._ddl.end(table, DROP_INDEX, f"DROP INDEX {name}", DdlEffect(BESIDE, table))
         return True
 
     # --- columns with a sequence ---

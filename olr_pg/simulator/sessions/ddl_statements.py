@@ -370,9 +370,10 @@ class DdlStatements:
         if dictionary is None:
             return False
         obj = self._tx.container.take_object()
+        name = table.beside.name_index(obj)
         dictionary.create_index(self._rows, table, obj, table.intcol(place))
         table.beside.indexes[obj] = place
-        words = f"CREATE INDEX IX{obj} ON {table.name} ({table.columns[place].name})"
+        words = f"CREATE INDEX {name} ON {table.name} ({table.columns[place].name})"
         self.end(table, CREATE_INDEX, words, DdlEffect(BESIDE, table))
         return True
 
@@ -383,7 +384,8 @@ class DdlStatements:
             return False
         dictionary.drop_index(self._rows, obj)
         del table.beside.indexes[obj]
-        self.end(table, DROP_INDEX, f"DROP INDEX IX{obj}", DdlEffect(BESIDE, table))
+        name = table.beside.free_index(obj)
+        self.end(table, DROP_INDEX, f"DROP INDEX {name}", DdlEffect(BESIDE, table))
         return True
 
     def add_check(self, table: SimTable, place: int) -> bool:
@@ -419,6 +421,7 @@ class DdlStatements:
         for obj in [obj for obj, at in table.beside.indexes.items() if at == place]:
             dictionary.drop_index(self._rows, obj)
             del table.beside.indexes[obj]
+            table.beside.free_index(obj)
         if table.beside.comments.pop(place, ""):
             dictionary.delete(self._rows, "COM$", (table.obj, table.intcol(place)))
         if place in table.beside.sequences:

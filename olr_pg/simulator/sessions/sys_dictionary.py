@@ -290,7 +290,7 @@ class SysDictionary:
         bits: int = 0,
     ) -> None:
         """Insert the rows of an index on the column with an INTCOL#, and bits of its PROPERTY."""
-        self._insert_object(session, obj, obj, f"IX{obj}", INDEX)
+        self._insert_object(session, obj, obj, table.beside.index_names[obj], INDEX)
         self.insert(
             session, "IND$", obj=obj, data_obj=obj, bo=table.obj, type=NORMAL_INDEX, flags=0,
             property=bits,
