@@ -5,10 +5,11 @@
 DDL on partitions of the source comes amid open transactions, with the faults of other histories.
 The law: a table has exactly the rows of the source, or it has stopped at such DDL (or at a row for
 which the target has no partition), with everything before applied and everything since held; no
-other table stops. Where the target has the partitions of the source, and none of them has changed,
-it must not stop. Then an operator does what docs/ddl.md advises (removes the rows, or exchanges
-them, and skips the DDL; or gives the target the partitions of the source and retries; or adds a
-default partition), and in the end all tables are equal.
+other table stops. Some histories stop tables at such DDL by `apply.ddl`. In the others, where the
+target has the partitions of the source, and none of them has changed, it must not stop. Then an
+operator does what docs/ddl.md advises (removes the rows, or exchanges them, and skips the DDL; or
+gives the target the partitions of the source and retries; or adds a default partition), and in the
+end all tables are equal.
 """
 
 from __future__ import annotations
@@ -68,8 +69,15 @@ if TYPE_CHECKING:
 LOG_BYTES: Final = (12_000, 25_000, 50_000)
 SIZES: Final = (100_000, 200_000)
 
-STOPPING: Final = ("truncate_partition", "drop_partition", "exchange")
-"""DDL at which a target may stop that has other partitions."""
+KEYS: Final = {
+    "truncate_partition": "truncate-partition",
+    "drop_partition": "drop-partition",
+    "exchange": "exchange-partition",
+}
+"""The keys of this DDL in ``apply.ddl``."""
+
+STOPPED_BY_POLICY: Final = 0.12
+"""The probability that a kind of this DDL stops its table whatever the target has."""
 
 REGROUPING: Final = (
     *("split", "merge", "rename_partition", "drop_partition", "add_values", "drop_values"),
@@ -117,6 +125,7 @@ class PartitionedSimulation(Simulation):
 
     Attributes:
         layouts: of the target tables that an operator has not made anew.
+        policies: the DDL on partitions that stops its table, as configured.
     """
 
     def __init__(self, plan: Plan, bench: Bench, stack: ExitStack) -> None:
@@ -148,6 +157,12 @@ class PartitionedSimulation(Simulation):
         source = Source(self.plan.seed, prepare_directory(folder), self.plan.shape, make)
         source.run(self.plan.size)
         return source.write()
+
+    def ddl_policies(self) -> dict[str, str]:
+        """The section ``apply.ddl``, in which some DDL on partitions stops its table."""
+        rng = Random(self.plan.seed ^ 0x9011)
+        self.policies = {kind for kind in KEYS if rng.random() < STOPPED_BY_POLICY}
+        return super().ddl_policies() | {KEYS[kind]: "stop" for kind in self.policies}
 
     def _make_targets(self) -> None:
         """Make the tables as ``doctor`` says, then with the partitions that are drawn."""
@@ -199,10 +214,7 @@ class PartitionedSimulation(Simulation):
         if error.operation == "ddl":
             concerned = done is not None and error.table in (done.table, done.other)
             return (
-                done is not None
-                and concerned
-                and done.kind in STOPPING
-                and not self._must_follow(done)
+                done is not None and concerned and done.kind in KEYS and not self._must_follow(done)
             )
         is_partitioned = error.table in self.workload.partitionings
         layout = self.layouts.get(error.table)
@@ -225,6 +237,7 @@ class PartitionedSimulation(Simulation):
             and done.partitions[0] in partitioning.names
             and not earlier
             and done.kind != "exchange"
+            and done.kind not in self.policies
         )
 
     # --- the operator ---
@@ -274,12 +287,15 @@ class PartitionedSimulation(Simulation):
             return
         identity = line.commit_scn, line.xid
         if line.operation != "ddl":
-            if not self.target(table).has_rest:
-                self.layouts.pop(table, None)
-                self.target(table).add_rest()
+            self._add_rest(table)
         elif table in self.workload.partitionings:
             self._act(connection, line, self._done[identity])
         replay(connection, self.settings, table)
+
+    def _add_rest(self, table: str) -> None:
+        """Add a default partition, unless the target needs none."""
+        if self.target(table).add_rest():
+            self.layouts.pop(table, None)
 
     def _act(self, connection: Connection, line: ErrorLine, done: Done) -> None:
         identity = line.commit_scn, line.xid
@@ -327,8 +343,8 @@ class PartitionedSimulation(Simulation):
         own = sql.Identifier(self.schema, _name(done.table))
         if done.other:
             other = sql.Identifier(self.schema, _name(done.other))
-            if come and self.layouts.get(done.table, Layout("none")).by:
-                self.layouts.pop(done.table)
+            if come:
+                self._add_rest(done.table)
             with self.connection.transaction():
                 for words in (
                     "CREATE TEMPORARY TABLE coming ON COMMIT DROP AS SELECT * FROM {other}",

@@ -26,9 +26,9 @@ LAYOUTS: Final = ("same", "same", "nested", "fewer", "other", "coarser", "finer"
 EXACT: Final = ("same", "nested")
 """Layouts in which each partition of the source has one with exactly its rows."""
 
-_PLACE: Final = """
-SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-WHERE i.inhparent = %s::regclass AND pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT'
+_LACKS_REST: Final = """
+SELECT FROM pg_partitioned_table
+WHERE partrelid = %s::regclass AND partstrat <> 'h' AND partdefid = 0
 """
 
 
@@ -216,12 +216,11 @@ class TargetTable:
         for inner, inner_bound in hash_parts(["x", "y"]):
             self._run(words, f"{name}_{inner}", name, bound=inner_bound)
 
-    def add_rest(self) -> None:
-        """Add a default partition."""
-        self._add(f"{self._name}_{REST}", "DEFAULT", "")
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether it has a default partition."""
-        found = self._connection.execute(_PLACE, (self._identifier,)).fetchone()
-        return found == (1,)
+    def add_rest(self) -> bool:
+        """Add a default partition if there may be rows for which there is none; whether it was
+        added.
+        """
+        lacks = self._connection.execute(_LACKS_REST, (self._identifier,)).fetchone() is not None
+        if lacks:
+            self._add(f"{self._name}_{REST}", "DEFAULT", "")
+        return lacks

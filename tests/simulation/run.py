@@ -213,7 +213,7 @@ class Simulation:
                 "tables": [f"{owner}.*"] if self.plan.grows else self.truth.tables,
                 "subscription": self.subscription,
                 "create-tables": True,
-                "ddl": {"drop-table": "follow", "index": "follow", "constraint": "follow"},
+                "ddl": self.ddl_policies(),
                 "schema-mapping": {owner: self.schema},
                 "workers": settings.workers,
                 "batch-changes": settings.batch_changes,
@@ -235,6 +235,10 @@ class Simulation:
             "foreign": self.foreign,
         }
         (self.folder / "source.json").write_text(json.dumps(known), "utf-8")
+
+    def ddl_policies(self) -> dict[str, str]:
+        """The section ``apply.ddl``."""
+        return {"drop-table": "follow", "index": "follow", "constraint": "follow"}
 
     def _online_logs(self) -> dict[str, str]:
         if not self.plan.online:
