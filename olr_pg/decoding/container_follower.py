@@ -300,7 +300,8 @@ class ContainerFollower:
             told = statements or self._statements_of_parent(before, after, transaction)
             moved = regroup(was, now, gone - was.keys(), told)
             if len(now) > len(was) and not moved:
-                moved = added_partitions(told)
+                known = [names.get(part, "") for part in before.partitions]
+                moved = added_partitions(told, tuple(known))
             evolution = judge(before, after, told, with_default, names, beside).then(moved)
         self._used.update(statements)
         if after == before and not truncates and evolution == Evolution():

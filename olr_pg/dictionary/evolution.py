@@ -177,7 +177,8 @@ class Step(NamedTuple):
             `partition` now; empty if nothing has this name any more.
         others: for TRUNCATE_PARTITION, DROP_PARTITION and EXCHANGE_PARTITION, the names of the
             table's other partitions, which keep their rows; an empty name if one is unknown. If a
-            statement has several such steps, only the first has them.
+            statement has several such steps, only the first has them. For ADD_PARTITION, the names
+            of the partitions before it.
         table: ``OWNER.NAME`` of the other table of a step that concerns two tables (`OF_TWO`).
         text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
             sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a

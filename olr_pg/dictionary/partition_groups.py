@@ -159,11 +159,14 @@ def _of_intervals(
     return shared
 
 
-def added_partitions(statements: Iterable[Statement]) -> list[Step]:
+def added_partitions(statements: Iterable[Statement], others: tuple[str, ...] = ()) -> list[Step]:
     """Return a step for each partition with a name that ADD PARTITION statements add, with the
     bound of its range or the values of its list.
+
+    Args:
+        others: see `Step.others`.
     """
-    steps = []
+    steps = list[Step]()
     for statement in statements:
         upper = statement.text.upper()
         if not _ADD.search(upper) or _SPLIT.search(upper) or _MERGE.search(upper):
@@ -178,6 +181,7 @@ def added_partitions(statements: Iterable[Statement]) -> list[Step]:
                         partition=name[1:-1] if name.startswith('"') else name.upper(),
                         text=bound,
                         verb="range" if less_than else "list",
+                        others=(*others, *(step.partition for step in steps)),
                     )
                 )
     return steps

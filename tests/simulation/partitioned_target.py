@@ -51,6 +51,17 @@ class Layout:
 
 def draw_layout(rng: Random, one: Partitioning) -> Layout:
     """Draw a layout for a table of the source, as it is at first."""
+    layout = _draw_layout(rng, one)
+    is_range = one.method is Method.RANGE and layout.name in ("fewer", "other")
+    if is_range and len(layout.parts) > 1 and rng.random() < 0.5:
+        # No partition for the highest values, so that ADD PARTITION adds one.
+        ends = ("DEFAULT", "TO (MAXVALUE)")
+        parts = tuple(part for part in layout.parts if not part[1].endswith(ends))
+        return replace(layout, parts=parts)
+    return layout
+
+
+def _draw_layout(rng: Random, one: Partitioning) -> Layout:
     name = rng.choice(LAYOUTS)
     if one.method is Method.HASH and name not in ("same", "other", "none"):
         name = "same"

@@ -8,7 +8,7 @@ EXCLUSIVE on the partitioned table).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -32,7 +32,7 @@ FROM pg_partitioned_table p
 WHERE p.partrelid = %(table)s
 """
 _UPPER: Final = """
-SELECT substring(pg_get_expr(c.relpartbound, c.oid) FROM '\\) TO \\((.*)\\)$')
+SELECT substring(pg_get_expr(c.relpartbound, c.oid) FROM '\\) TO \\((.*)\\)$'), c.relname
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = %s AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
 """
@@ -40,21 +40,35 @@ _COPY: Final = (
     "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED"
     " INCLUDING STORAGE)"
 )
-_LAST: Final = "SELECT quote_literal(v::text) FROM (VALUES {}) AS e (v) ORDER BY v DESC LIMIT 1"
+_LAST: Final = (
+    "SELECT quote_literal(v::text), name FROM (VALUES {}) AS e (v, name) ORDER BY v DESC LIMIT 1"
+)
 _UNBOUNDED: Final = "MAXVALUE"
+
+
+class Added(NamedTuple):
+    """The result of adding a partition to the target.
+
+    Attributes:
+        reason: why rows for it will have no partition; empty if they have one.
+        is_range: whether a range was added.
+        after: the name of the partition after which the range begins; empty if it has no lower
+            bound.
+    """
+
+    reason: str = ""
+    is_range: bool = False
+    after: str = ""
 
 
 def add_partition(
     connection: Connection[Any], target: TargetTable, name: str, values: str, *, by_list: bool
-) -> str:
+) -> Added:
     """Add a partition in a subtransaction, unless the target has it or needs none.
 
     Args:
         name: the target's name for the partition, without the table's name.
         values: the end of its range, or the values of its list, as SQL.
-
-    Returns:
-        The reason why rows for it will have no partition; empty if they have one.
 
     Raises:
         psycopg.Error: an error after which another attempt can succeed.
@@ -63,17 +77,18 @@ def add_partition(
     named = {"table": target.oid, "schema": target.schema, "name": partition}
     row = connection.execute(_PARTITIONED, named).fetchone()
     if row is None:
-        return ""
+        return Added()
     strategy, is_plain, kind, has_default, is_there = row
     if is_there or has_default or strategy == "h":
-        return ""
+        return Added()
     if strategy != ("l" if by_list else "r") or not is_plain:
-        return "the target is partitioned by other columns or in another way"
+        return Added("the target is partitioned by other columns or in another way")
+    after = ""
     bounds = values if values == "DEFAULT" else f"FOR VALUES IN ({values})"
     if not by_list:
-        lower = _highest(connection, target, kind)
+        lower, after = _highest(connection, target, kind)
         if lower == _UNBOUNDED:
-            return ""
+            return Added()
         bounds = f"FOR VALUES FROM ({lower}) TO ({values})"
     new = sql.Identifier(target.schema, partition)
     try:
@@ -85,18 +100,21 @@ def add_partition(
     except psycopg.Error as error:
         if is_transient(error):
             raise
-        return f"PostgreSQL: {plain_words(error)}"
-    return ""
+        return Added(f"PostgreSQL: {plain_words(error)}")
+    return Added(is_range=not by_list, after=after)
 
 
-def _highest(connection: Connection[Any], target: TargetTable, kind: str) -> str:
-    """Return where the highest range ends, as SQL; MINVALUE without ranges."""
-    ends = [end for (end,) in connection.execute(_UPPER, (target.oid,)).fetchall() if end]
-    if not ends or _UNBOUNDED in ends:
-        return _UNBOUNDED if ends else "MINVALUE"
+def _highest(connection: Connection[Any], target: TargetTable, kind: str) -> tuple[str, str]:
+    """Return where the highest range ends, as SQL, and its partition; MINVALUE without ranges."""
+    ends = [one for one in connection.execute(_UPPER, (target.oid,)).fetchall() if one[0]]
+    if any(end == _UNBOUNDED for end, _ in ends):
+        return _UNBOUNDED, ""
+    if not ends:
+        return "MINVALUE", ""
     typed = sql.SQL(", ").join(
-        sql.SQL("({}::{})").format(sql.SQL(end), sql.SQL(kind)) for end in ends
+        sql.SQL("({}::{}, {})").format(sql.SQL(end), sql.SQL(kind), sql.Literal(name))
+        for end, name in ends
     )
     row = connection.execute(sql.SQL(_LAST).format(typed)).fetchone()
     assert row is not None
-    return str(row[0])
+    return str(row[0]), str(row[1])

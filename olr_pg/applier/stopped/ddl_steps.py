@@ -21,7 +21,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
-from olr_pg.applier.stopped.added_partition import add_partition
+from olr_pg.applier.stopped.added_partition import Added, add_partition
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
 from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import take_name
@@ -261,18 +261,23 @@ class StepWriter:
         """Add a partition to a target that has partitions of the same kind."""
         made = self._settings.translate(self._settings, self._definition, step)
         name = self._settings.choices.name(step.partition)
-        values = "" if made.reason else made.statements[0]
-        reason = made.reason or add_partition(
-            self._connection, self._target, name, values, by_list=step.verb == "list"
-        )
-        if reason:
+        added, known = Added(made.reason), self._partition_rows
+        if not made.reason:
+            (values,) = made.statements
+            added = add_partition(
+                self._connection, self._target, name, values, by_list=step.verb == "list"
+            )
+        if added.is_range:
+            known.note_added(step.partition, added.after, step.others)
+            del self._partition_rows  # it has read the partitions
+        if added.reason:
             _log.warning(
                 "a new partition of the source could not be added to the target: create it before"
                 " rows for it arrive",
                 table=self._target.full_name,
                 partition=step.partition,
                 values=step.text,
-                reason=reason,
+                reason=added.reason,
             )
 
     def _take_key(self, _: Step) -> None:

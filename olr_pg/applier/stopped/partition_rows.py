@@ -21,7 +21,7 @@ from psycopg import sql
 from olr_pg.applier.target.catalogue import has_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -192,6 +192,25 @@ class PartitionRows:
                 lost -= set(held)
         after[_UNKNOWN] = sorted({*after.get(_UNKNOWN, ()), *lost})
         self._write(after)
+
+    def note_added(self, added: str, after: str, others: Sequence[str]) -> None:
+        """Record a partition by range that was added to source and target, unless both ranges
+        begin at the same value.
+
+        Args:
+            after: the partition of the target after which its range begins; empty for none.
+            others: the partitions that the source's table had before.
+        """
+        held = {self._tree[one].name for other in self._held_by(others) for one in other}
+        if after not in held or self._without_own(others) is not None:
+            name = self._choices.name(added)
+            self._write({**self._holders, name: [name, _UNKNOWN]})
+
+    def _held_by(self, partitions: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the holders of each of these partitions of the source whose holders are known."""
+        for one in map(self._choices.name, filter(None, partitions)):
+            if self._is_known(one):
+                yield self._holding(one) or []
 
     def _union(self, sources: Sequence[str]) -> list[str]:
         """Return what holds the rows of all these partitions; also `_UNKNOWN` if a part of the

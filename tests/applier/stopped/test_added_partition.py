@@ -9,8 +9,11 @@ from structlog.testing import capture_logs
 
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.stopped.ddl import apply_event
+from olr_pg.applier.stopped.partition_rows import PartitionRows
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.datatypes.choices import DEFAULT_CHOICES
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.evolution import ALTER_TABLE, Evolution
 from olr_pg.dictionary.model import Column, Table
@@ -96,10 +99,12 @@ def bound(target: Connection) -> str:
     return "" if row is None else str(row[0])
 
 
-def follow(target: Connection, database: str, column: Column, words: str) -> list[str]:
+def follow(
+    target: Connection, database: str, column: Column, words: str, others: tuple[str, ...] = ()
+) -> list[str]:
     """Carry the statement out; the reasons of what could not be done."""
     said = Statement(ALTER_TABLE, 10, "SHOP", "T", f"alter table t {words}", 1)
-    steps = added_partitions([said])
+    steps = added_partitions([said], others)
     assert [step.partition for step in steps] == ["C"]
     table = Table("SHOP", "T", 10, None, (column,), partitions=(11, 12))
     event = SchemaEvent("SHOP.T", 500, pack_xid(1, 2, 3), 490, Evolution(tuple(steps)), table)
@@ -115,6 +120,36 @@ def test_the_target_gets_it(target: Connection, postgres_database: str, case: st
     make(target, column, by, parts)
     assert follow(target, postgres_database, column, words) == []
     assert bound(target) == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "others", "is_exact"),
+    [
+        ("a FOR VALUES FROM (0) TO (10)", ("A",), True),
+        ("b FOR VALUES FROM (10) TO (20); a FOR VALUES FROM (0) TO (10)", ("A", "B"), True),
+        ("a FOR VALUES FROM (0) TO (10)", ("A", "B"), False),
+        ("a FOR VALUES FROM (0) TO (10)", ("A", ""), False),
+        ("a FOR VALUES FROM (0) TO (10); high FOR VALUES FROM (10) TO (25)", ("A",), False),
+        ("", ("A",), False),
+    ],
+)
+def test_a_range_that_begins_elsewhere_does_not_hold_exactly_the_rows_of_the_sources(
+    target: Connection,
+    postgres_database: str,
+    parts: str,
+    others: tuple[str, ...],
+    *,
+    is_exact: bool,
+) -> None:
+    """Where the source's begins is in no redo: where its last partition ends."""
+    make(target, NUMBER, "RANGE (k)", parts)
+    words = "ADD PARTITION C VALUES LESS THAN (30)"
+    assert follow(target, postgres_database, NUMBER, words, others) == []
+    assert bound(target)
+    table = read_table(target, "shop", "t")
+    assert table is not None
+    rows = PartitionRows(target, ("olr_pg", "SHOP.T"), table, DEFAULT_CHOICES)
+    assert isinstance(rows.only_of(["C"], others), list) is is_exact
 
 
 def test_a_table_without_partitions_stays_as_it_is(
