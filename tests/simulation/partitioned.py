@@ -238,7 +238,16 @@ class PartitionedSimulation(Simulation):
             and not earlier
             and done.kind != "exchange"
             and done.kind not in self.policies
+            and not self._nullable(done.table)
         )
+
+    def _nullable(self, table: str) -> bool:
+        """Whether rows may have NULL in the partition column, for which PostgreSQL's ranges have no
+        place.
+        """
+        column = self.workload.partitionings[table].column
+        own = next(one for one in self._tables if one.full_name == table)
+        return own.columns[column].nullable
 
     # --- the operator ---
 
@@ -321,12 +330,7 @@ class PartitionedSimulation(Simulation):
         """Give the target the partitions that the source had before DDL."""
         partitioning = self.workload.partitionings[done.table]
         layout = exact_layout(partitioning, done.names, done.bounds, self.rng)
-        nullable = (
-            next(one for one in self._tables if one.full_name == done.table)
-            .columns[partitioning.column]
-            .nullable
-        )
-        if nullable and partitioning.method is Method.RANGE:
+        if self._nullable(done.table) and partitioning.method is Method.RANGE:
             parts = [(name, "DEFAULT" if "MAXVALUE" in bound else bound)
                      for name, bound in layout.parts]  # fmt: skip
             layout = replace(layout, parts=tuple(parts))

@@ -32,12 +32,23 @@ if TYPE_CHECKING:
 
 _TREE: Final = """
 SELECT substr(c.relname, length(p.relname) + 2), n.nspname, c.relname, p.oid, k.partstrat = 'h',
-    k.partdefid = c.oid
+    k.partdefid = c.oid,
+    CASE WHEN pg_get_expr(c.relpartbound, c.oid) LIKE '%%TO (MAXVALUE%%' THEN k.partdefid ELSE 0 END
 FROM pg_partition_tree(%s::oid::regclass) t
     JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class p ON p.oid = t.parentrelid JOIN pg_partitioned_table k ON k.partrelid = p.oid
 WHERE starts_with(c.relname, p.relname || '_')
 ORDER BY t.level, c.relname
+"""
+_NULLS: Final = """
+SELECT n.nspname, d.relname, a.attname
+FROM pg_class d JOIN pg_namespace n ON n.oid = d.relnamespace
+    JOIN pg_inherits i ON i.inhrelid = d.oid
+    JOIN pg_partitioned_table k ON k.partrelid = i.inhparent
+    JOIN pg_attribute a ON a.attrelid = d.oid
+    JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attname = a.attname
+        AND p.attnum = ANY(k.partattrs)
+WHERE d.oid = %s
 """
 _READ: Final = """
 SELECT name, holds FROM olr_pg.partition WHERE subscription = %s AND source_table = %s
@@ -62,6 +73,8 @@ class _Partition(NamedTuple):
         by_hash: whether this table is partitioned by hash.
         is_default: whether it is the default partition, which holds the rows for which the parent
             has no other partition.
+        default_above: OID of the parent's default partition if this partition is a range up to
+            MAXVALUE; 0 without one.
     """
 
     schema: str
@@ -69,6 +82,7 @@ class _Partition(NamedTuple):
     parent: int
     by_hash: bool
     is_default: bool
+    default_above: int
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -124,10 +138,29 @@ class PartitionRows:
             if self._tree[name].is_default and self._has_rows(name):
                 words = "is the default partition, and may also have rows of partition"
                 return f"{self._tree[name].name} {words} {missing or 'of unknown name'}"
+        for name in found:
+            if self._has_nulls_elsewhere(self._tree[name]):
+                return f"the default partition beside {self._tree[name].name} has rows with NULL"
         for name, sibling in self._hash_siblings(found):
             if self._has_rows(name) or self._has_rows(sibling):
                 return f"{self._tree[name].name} is a partition by PostgreSQL's own hash"
         return [self._tree[name].identifier for name in found]
+
+    def _has_nulls_elsewhere(self, partition: _Partition) -> bool:
+        """Return whether the default partition has rows with NULL that belong to this partition in
+        the source: Oracle puts NULL into the range up to MAXVALUE, PostgreSQL does not.
+        """
+        if not partition.default_above:
+            return False
+        places = self._connection.execute(_NULLS, (partition.default_above,)).fetchall()
+        query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)")
+        return any(
+            self._connection.execute(
+                query.format(sql.Identifier(schema, name), sql.Identifier(column))
+            ).fetchone()
+            == (True,)
+            for schema, name, column in places
+        )
 
     def _without_own(self, partitions: Sequence[str]) -> str | None:
         """Return the first of these partitions of the source whose rows are in no partition of the

@@ -303,6 +303,19 @@ def test_where_later_rows_of_a_dropped_partition_are_is_unknown_if_the_target_ha
     assert rows_of(target) == {2, 3}
 
 
+def test_null_is_in_the_highest_range_of_oracle_and_in_the_default_partition_here(
+    target: Connection,
+) -> None:
+    make(target, "RANGE (id)", "low FOR VALUES FROM (0) TO (20)",
+         "high FOR VALUES FROM (20) TO (MAXVALUE)", "more DEFAULT")  # fmt: skip
+    target.execute("INSERT INTO shop.t VALUES (15), (25), (NULL)")
+    assert not empty(target, "HIGH", others=("LOW",))
+    assert empty(target, "LOW", others=("HIGH",))
+    target.execute("DELETE FROM shop.t WHERE id IS NULL")
+    assert empty(target, "HIGH", others=("LOW",))
+    assert not rows_of(target)
+
+
 def test_a_name_that_the_result_of_a_merge_has_again_stands_for_more_rows(
     target: Connection,
 ) -> None:
