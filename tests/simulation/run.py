@@ -398,8 +398,9 @@ class Simulation:
 
     def _check_violations(self) -> None:
         violations = self.folder / VIOLATIONS
-        if violations.exists():
-            raise LawBrokenError(violations.read_text("utf-8"))
+        found = violations.read_text("utf-8") if violations.exists() else ""
+        if found:  # else its writer has only just opened it
+            raise LawBrokenError(found)
 
     def check_streams(self) -> None:
         """Law 3 for the connections that have ended.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -760,7 +761,10 @@ class RandomWorkload:
             self._modify_type(session, table)
         elif statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
-                name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
+                taken = {one.name for one in table.columns}
+                numbers = count(len(table.columns))  # a removed column leaves a lower number
+                name = next(name for at in numbers if (name := f"X{at}") not in taken)
+                filled = statement == "add_filled_column"
                 session.ddl.add_column(table, self._new_column(table, name, filled=filled))
         elif statement in COMPUTED_STATEMENTS:
             self._compute_column(statement, session, table)
