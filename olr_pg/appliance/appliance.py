@@ -20,6 +20,7 @@ from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.loaded_start import LoadedStart
+from olr_pg.appliance.loading_new_tables import loading_new_tables
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
@@ -188,8 +189,10 @@ def run_appliance(
         alone = len(parts) == 1
         following = _Following(data, ends_delivery=alone and not told, filters=filters)
         created = grown = None
-        if told and all(part.apply.ddl.new_table == "follow" for part in parts if part.apply):
+        if told and all(part.apply.ddl.new_table != "ignore" for part in parts if part.apply):
             created = CreatedTables(data / CREATED_FILE)
+            if not (once or until):
+                created.load = stack.enter_context(loading_new_tables(config, withheld))
             following.take = created.take
             source = grown = GrownDatabase(source, filters, created, following.known)
         decoder = Decoder(

@@ -57,6 +57,7 @@ class CreatedTables:
         targets: the targets whose appliers restart for a new table; empty until the targets are
             created.
         check_logs: raises an error if the oldest available log begins after an SCN.
+        load: called with the name of a new table that has rows; returns whether it will be loaded.
 
     Raises:
         OlrPgError: 3075, the file cannot be read.
@@ -68,6 +69,7 @@ class CreatedTables:
         self._known = _read(path)
         self.targets: Sequence[RunningTarget] = ()
         self.check_logs: Callable[[int], None] = _know_nothing
+        self.load: Callable[[str], bool] = _load_nothing
 
     @property
     def known(self) -> Mapping[str, Created]:
@@ -85,6 +87,8 @@ class CreatedTables:
             OlrPgError: 3075, the table cannot be recorded.
         """
         name = table.full_name
+        if begin.has_rows:
+            return self.load(name)
         with self._lock:
             before = self._known.get(name)
             if before is not None:
@@ -125,6 +129,10 @@ class CreatedTables:
 
 def _know_nothing(_: int) -> None:
     """Assume that all logs are available."""
+
+
+def _load_nothing(_: str) -> bool:
+    return False
 
 
 def _read(path: Path) -> dict[str, Created]:

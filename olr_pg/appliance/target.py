@@ -89,6 +89,7 @@ class RunningTarget:
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._renewed = threading.Event()
+        delivery.is_renewed = self._renewed.is_set
         self._stopping = threading.Event()
         self._pause = _PAUSE_SECONDS
         self._started = 0.0

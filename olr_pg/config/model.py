@@ -270,10 +270,11 @@ class DdlSection(Section):
         " or disabled; report: olr_pg reports the SQL for the target; follow: olr_pg"
         " runs it",
     )
-    new_table: Literal["follow", "ignore"] = Field(
+    new_table: Literal["follow", "load", "ignore"] = Field(
         default="follow",
         description="a new table that matches a pattern of `apply.tables`: olr_pg replicates it"
-        " from its creation on; ignore: olr_pg only reports it",
+        " from its creation on; load: also if it is created with rows (CREATE TABLE … AS SELECT),"
+        " which olr_pg then loads from a live source; ignore: olr_pg only reports it",
     )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:

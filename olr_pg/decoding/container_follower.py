@@ -29,6 +29,7 @@ from olr_pg.dictionary.evolution import (
     renamed,
     swapped,
     unknown_ddl,
+    unknown_half,
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -81,6 +82,20 @@ class _Places(NamedTuple):
         numbers = {part: obj for obj, table in alive for part in table.partitions}
         numbers.update((obj, obj) for obj, _ in alive)
         return cls(numbers, {(t.source_owner, t.name): obj for obj, t in alive})
+
+
+class _Swap(NamedTuple):
+    """What a table becomes that exchanges its name with another table.
+
+    Attributes:
+        root: the number of its new name.
+        is_first: whether its event comes before that of the other table.
+        has_known_rows: whether its rows are replicated under its former name.
+    """
+
+    root: int
+    is_first: bool
+    has_known_rows: bool
 
 
 class ContainerFollower:
@@ -146,7 +161,7 @@ class ContainerFollower:
         self._named = {table.full_name: obj for obj, table in self._first.items()}
         self._by_name: dict[int, Table] = {}
         self._replaces = take is not None
-        self._swapped: dict[int, tuple[int, bool]] = {}
+        self._swapped: dict[int, _Swap] = {}
         self._places: _Places | None = None
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
@@ -333,12 +348,9 @@ class ContainerFollower:
             verdicts |= zip((found.parted, found.other), halves, strict=True)
         return verdicts
 
-    def _find_swapped(self, objects: Sequence[int]) -> dict[int, tuple[int, bool]]:
-        """Find pairs of tables that exchange their names in this transaction, as at the end of
-        DBMS_REDEFINITION, where each name has a history.
-
-        Returns:
-            For each table the number of its new name, and whether its event comes first.
+    def _find_swapped(self, objects: Sequence[int]) -> dict[int, _Swap]:
+        """Find the tables that exchange their names in this transaction, as at the end of
+        DBMS_REDEFINITION, if at least one of the two names has a history.
         """
         if not self._replaces or len(objects) < 2 or self._dictionary is None:
             return {}
@@ -348,12 +360,15 @@ class ContainerFollower:
             for obj, was, now in pairs
             if was is not None and now is not None and was.full_name != now.full_name
         }
-        found = dict[int, tuple[int, bool]]()
+        found = dict[int, _Swap]()
         for name, (obj, new) in names.items():
             other, back = names.get(new, (obj, ""))
             roots = self._roots.get(obj, obj), self._roots.get(other, other)
-            if back == name and roots == (self._named.get(name), self._named.get(new)):
-                found[obj] = roots[1], obj < other
+            is_known = self._named.get(name) == roots[0]
+            if back != name or not (is_known or self._named.get(new) == roots[1]):
+                continue
+            root = roots[1] if self._named.get(new) == roots[1] else number_of_name(new)
+            found[obj] = _Swap(root, is_first=obj < other, has_known_rows=is_known)
         return found
 
     def _replace(
@@ -421,8 +436,14 @@ class ContainerFollower:
         version = Version(scn, None if table.refusal is not None else table)
         if obj in self._swapped:
             self._new_tables.see_leaving(obj)
-            self._roots[obj], is_first = self._swapped[obj]
-            self._tell(obj, transaction, swapped(before, is_first=is_first), table)
+            swap = self._swapped[obj]
+            self._roots[obj] = swap.root
+            evolution = swapped(before, is_first=swap.is_first and swap.has_known_rows)
+            if not swap.has_known_rows:
+                words = "; ".join(one.text for one in statements if one.text)
+                error = unknown_half(evolution.steps[0], after.full_name, words)
+                evolution = Evolution((), error)
+            self._tell(obj, transaction, evolution, table)
             return version
         root = self._roots.get(obj, obj)
         is_known = self._named.get(before.full_name) == root

@@ -5,13 +5,13 @@ table without rows, the table can be replicated from then on, because all its ro
 redo. `Take` is called, so that the part that made the subscription can make one that also contains
 the new table. The same is done if a replicated table gets a new name.
 
-Other new tables cannot be replicated until somebody has loaded them:
+Other new tables cannot be replicated until they are loaded, by `Take` or by somebody:
 
 - a table that the statement created together with rows;
 - a table that was renamed and was not replicated under its old name;
 - a table for which no statement was logged.
 
-A warning about such a table is logged once.
+A warning about such a table is logged once, unless `Take` accepts it.
 """
 
 from __future__ import annotations
@@ -45,16 +45,19 @@ class Begin(NamedTuple):
     Attributes:
         scn: commit SCN of the statement that created the table, or gave it the name.
         is_renamed: True if the table had another name before, so it already has rows.
+        has_rows: True if the table has rows that are not in the redo since then, and that are not
+            replicated under another name. It must be loaded.
     """
 
     scn: int
     is_renamed: bool = False
+    has_rows: bool = False
 
 
 Take = Callable[["Table", Begin], bool]
-"""A function that is called with a new table that can be replicated from its beginning on, and this
-beginning. It returns whether the table will be replicated. It is called before any transaction that
-committed later is delivered.
+"""A function that is called with a new table and the beginning of its history. It returns whether
+the table will be replicated: from its beginning on, or if it has rows, after it was loaded. It is
+called before any transaction that committed later is delivered.
 """
 
 NUMBERS: Final = 1 << 31
@@ -78,8 +81,9 @@ class _Named(NamedTuple):
 
     Attributes:
         obstacle: the reason why the table cannot be replicated, None if none is known.
-        made: the table if it was created without rows or was renamed, otherwise None.
+        made: the first table that had the name; None if it is unknown.
         was: its owner and name before a rename. Its rows may be replicated under this name.
+        has_rows: whether the table may have rows that no redo since the SCN contains.
     """
 
     owner: str
@@ -88,6 +92,7 @@ class _Named(NamedTuple):
     obstacle: str | None = None
     made: Table | None = None
     was: tuple[str, str] | None = None
+    has_rows: bool = False
 
 
 def number_of_name(name: str) -> int:
@@ -168,7 +173,8 @@ class NewTables:
             self._see_dropped(obj)
         elif after is not None and (before is None or before.full_name != after.full_name):
             is_made = before is None and is_made_without_rows(after, statements)
-            named = _Named(after.owner, after.name, scn, after.obstacle, after if is_made else None)
+            name = after.owner, after.name
+            named = _Named(*name, scn, after.obstacle, after, has_rows=not is_made)
             self._add(obj, named)
 
     def _see_dropped(self, obj: int) -> None:
@@ -202,10 +208,8 @@ class NewTables:
         key = table.owner, table.name
         first = self._found.get(key) or self._dropped.get(key)
         can_follow = is_empty and table.obstacle is None
-        self._add(
-            table.obj,
-            first if first and can_follow else _Named(*key, scn, table.obstacle),
-        )
+        own = _Named(*key, scn, table.obstacle, table, has_rows=True)
+        self._add(table.obj, first if first and can_follow else own)
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
         """Record that a table, which may be replicated under its old name, was renamed to a name
@@ -218,7 +222,7 @@ class NewTables:
         named = _Named(table.owner, table.name, scn, table.obstacle, table, was)
         key = table.owner, table.name
         earlier = self._found.get(key)
-        if earlier is None or earlier.made is None:
+        if earlier is None or earlier.has_rows:
             self._found[key] = named
         self._report(named)
 
@@ -240,10 +244,11 @@ class NewTables:
             return
         obstacle, made = named.obstacle, named.made
         assert self._wanted is not None
-        has_rows = named.was is None or self._wanted(*named.was)
-        begin = Begin(named.scn, named.was is not None)
-        if made and has_rows and obstacle is None and self._take and self._take(made, begin):
-            self.taken.add(made.full_name)
+        is_stranger = named.was is not None and not self._wanted(*named.was)
+        begin = Begin(named.scn, named.was is not None, named.has_rows or is_stranger)
+        if made and obstacle is None and self._take and self._take(made, begin):
+            if not begin.has_rows:
+                self.taken.add(made.full_name)
             return
         reason = "" if obstacle is None else f"; it could not be replicated: {obstacle}"
         error = OlrPgError(

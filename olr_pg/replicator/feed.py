@@ -63,6 +63,8 @@ class FeedTarget(Protocol):
         progress: the progress of its decoding.
         drained: set when everything available was queued.
         failure: the error that ended its decoding, if any.
+        is_renewed: returns whether its client is the bundled applier and is ending, because the
+            next applier has other tables.
     """
 
     name: str
@@ -73,6 +75,7 @@ class FeedTarget(Protocol):
     progress: DecodeProgress
     drained: threading.Event
     failure: OlrPgError | None
+    is_renewed: Callable[[], bool]
 
 
 @dataclass(eq=False)
@@ -238,8 +241,11 @@ class Feed:
 
         The applier restarts soon with that table, and the next session delivers both events.
         """
-        if event.commit_scn < self.start_scn:
+        if event.commit_scn < self.start_scn or not event.evolution.concerns_two:
             return False
+        if self.delivery.is_renewed():
+            # A new table may have had the new name of this event's table before.
+            return True
         return any(
             step.table not in self.names and self._names_or_would(step.table)
             for step in event.evolution.steps

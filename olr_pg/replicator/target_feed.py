@@ -58,6 +58,8 @@ class Delivery:
         monitor: the state of decoding for this target.
         told: called when something was added to the queue. It must be set before the first session
             begins.
+        is_renewed: returns whether the bundled applier is ending, because the next one has other
+            tables.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Delivery:
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
         self.told: Callable[[], None] = lambda: None
+        self.is_renewed: Callable[[], bool] = lambda: False
         self._chosen: Chosen | None = None
         self._feed: Feed | None = None
 

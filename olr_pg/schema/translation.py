@@ -162,7 +162,11 @@ def _value(
     value = tree.selects[0]
     if isinstance(value, exp.Alias):
         raise UntranslatableError("it is not a single expression")
-    sources = [Source(relation.source, "", relation.columns)] if relation is not None else []
+    # Any column can become nullable later. The generated columns, checks and indexes of the target
+    # stay the same then, so they must not depend on NOT NULL.
+    sources = (
+        [] if relation is None else [Source(relation.source, "", relation.columns, optional=True)]
+    )
     translator = translator_of(relations, owner, Scope(sources))
     holder = exp.Paren(this=value)
     refuse_unknown(holder)

@@ -104,11 +104,11 @@ def test_without_its_statement_nobody_knows_what_it_holds() -> None:
 
 
 def test_a_table_that_is_taken_is_not_reported() -> None:
-    taken = list[tuple[str, int, bool]]()
+    taken = list[tuple[str, Begin]]()
 
     def take(made: Table, begin: Begin) -> bool:
-        taken.append((made.name, *begin))
-        return made.name != "FILLED"
+        taken.append((made.name, begin))
+        return not begin.has_rows
 
     tables = NewTables(take)
     tables.watch_for(lambda owner, _: owner == "APP")
@@ -118,7 +118,13 @@ def test_a_table_that_is_taken_is_not_reported() -> None:
         tables.see(8, None, table("FILLED"), 102, [made_by("CREATE TABLE filled AS SELECT 1")])
         tables.see_renamed(table("T"), table("U"), 103)
         tables.see_renamed(Table("HR", "T", 7, 7, COLUMNS), table("V"), 104)
-    assert taken == [("T", 100, False), ("U", 103, True)]
+    assert taken == [
+        ("T", Begin(100)),
+        ("RENAMED", Begin(101, has_rows=True)),
+        ("FILLED", Begin(102, has_rows=True)),
+        ("U", Begin(103, is_renamed=True)),
+        ("V", Begin(104, is_renamed=True, has_rows=True)),
+    ]
     assert tables.taken == {"APP.T", "APP.U"}
     assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED", "APP.V"]
 
@@ -129,7 +135,7 @@ def test_the_history_of_a_name_begins_with_its_first_table_though_that_was_dropp
 
     def take(made: Table, begin: Begin) -> bool:
         taken.append((made, begin))
-        return True
+        return not begin.has_rows
 
     first, second = table("T"), replace(table("T"), obj=9)
     tables = NewTables(take)
@@ -138,18 +144,27 @@ def test_the_history_of_a_name_begins_with_its_first_table_though_that_was_dropp
     tables.see_again(second, 102, is_empty=True)
     tables.watch_for(lambda owner, _: owner == "APP")
     assert taken == [(first, Begin(100))]
+    third = replace(second, obj=10)
     with capture_logs() as logs:
-        tables.see_again(replace(second, obj=10), 103, is_empty=False)
-    assert len(taken) == 1
+        tables.see_again(third, 103, is_empty=False)
+    assert taken[1:] == [(third, Begin(103, has_rows=True))]
     assert [entry["scn"] for entry in logs] == [103]
+
+
+def test_a_table_that_will_be_loaded_is_not_reported_and_its_history_does_not_begin() -> None:
+    tables = NewTables(lambda *_: True)
+    tables.watch_for(lambda owner, _: owner == "APP")
+    with capture_logs() as logs:
+        tables.see(8, None, table("FILLED"), 102, [made_by("CREATE TABLE filled AS SELECT 1")])
+    assert (logs, tables.taken) == ([], set())
 
 
 def test_a_dropped_table_was_needed_under_the_name_that_it_had_before_a_rename() -> None:
     """Its rows are those of the new name, which a later table may continue."""
-    taken = list[tuple[str, int, bool]]()
+    taken = list[tuple[str, Begin]]()
 
     def take(made: Table, begin: Begin) -> bool:
-        taken.append((made.name, *begin))
+        taken.append((made.name, begin))
         return True
 
     tables = NewTables(take)
@@ -159,4 +174,4 @@ def test_a_dropped_table_was_needed_under_the_name_that_it_had_before_a_rename()
     tables.see(7, table("U"), None, 102)
     tables.see_renamed(table("V"), table("T"), 103)  # another table has the name then
     tables.watch_for(lambda owner, _: owner == "APP")
-    assert taken == [("T", 100, False), ("U", 101, True)]
+    assert taken == [("T", Begin(100)), ("U", Begin(101, is_renamed=True))]

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
 from olr_pg.decoding.target_view import TargetView
-from olr_pg.dictionary.evolution import Evolution
+from olr_pg.dictionary.evolution import OF_TWO, DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import joined
@@ -27,7 +27,7 @@ def feed(*, is_told: bool = True, ends: bool = False, transactions: int = 100) -
     """A feed of ``S.T`` and ``S.U`` from SCN 50 on."""
     delivery = SimpleNamespace(
         name="one", view=TargetView(), is_told=is_told, ends_with_table=ends, failure=None,
-        monitor=CaptureMonitor(lambda: 0.0),
+        monitor=CaptureMonitor(lambda: 0.0), is_renewed=lambda: False,
     )  # fmt: skip
     chosen = Chosen(None, TABLES[:2], lambda _owner, _name: True)  # type: ignore[arg-type]
     return Feed(delivery, chosen, ReadyQueue(transactions), 50, 50)
@@ -115,3 +115,17 @@ def test_the_log_says_why_decoding_for_an_external_client_has_ended(*, is_told: 
     assert [(one["log_level"], one["target"], one["code"]) for one in logs] == (
         [] if is_told else [("error", "one", error.label)]
     )
+
+
+@pytest.mark.parametrize("kind", sorted(OF_TWO, key=str))
+def test_what_concerns_two_names_waits_for_an_applier_that_is_ending(kind: DdlKind) -> None:
+    """The next one has other tables, one of which may have had the name before."""
+    one = feed()
+    step = Step(kind, table="S.U")
+    event = SchemaEvent("S.T", 70, 1, 60, Evolution((step,)), None)
+    assert one.await_event_room(event, 0)
+    one.delivery.is_renewed = lambda: True
+    assert not one.await_event_room(event, 0)
+    assert one.await_event_room(event._replace(commit_scn=40), 0)
+    own = Evolution((Step(DdlKind.TRUNCATE),))
+    assert one.await_event_room(event._replace(evolution=own), 0)

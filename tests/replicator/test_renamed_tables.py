@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.model.column_types import varchar
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -100,6 +101,31 @@ def test_a_table_is_redefined_online(tmp_path: Path, postgres_database: str) -> 
     for _ in range(2):
         run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
         check(source, postgres_database, "A", "KEPT", "INTERIM")
+
+
+def test_a_table_that_is_redefined_by_a_table_with_unknown_rows_stops(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create("A", COLUMNS)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1, "a")
+    source.create("INTERIM", COLUMNS)
+    source.statement("INTERIM", CREATE_TABLE, "CREATE TABLE interim AS SELECT * FROM a")
+    source.insert("INTERIM", 1, "b")
+    source.swap("A", "INTERIM")
+    source.insert("A", 2, "c")
+    source.insert("INTERIM", 2, "d")
+    source.insert("KEPT", 2)
+    source.finish()
+    for _ in range(2):
+        with pytest.raises(OlrPgError, match="3071"):
+            run_once(source, postgres_database, ["*"])
+        with psycopg.connect(postgres_database) as connection:
+            assert stopped_of(connection) == ["SHOP.A"]
+            assert rows_of(connection, "A") == [{"ID": 1, "NAME": "a"}]
+            assert rows_of(connection, "KEPT") == source.rows("KEPT")
 
 
 def test_a_table_is_renamed_and_another_one_gets_its_name(
@@ -242,16 +268,19 @@ def test_what_is_noted_of_the_target_table_goes_with_it(
     assert source.session.ddl.truncate_partition(table, 0)
     source.insert("B", 2)
     source.finish()
-    first = f"sys_p{table.segments[0].obj}"
+    first, second = (f"sys_p{segment.obj}" for segment in table.segments)
     with psycopg.connect(postgres_database) as connection:
         connection.execute("CREATE SCHEMA shop")
         connection.execute("CREATE TABLE shop.a (id numeric PRIMARY KEY) PARTITION BY LIST (id)")
-        connection.execute(f"CREATE TABLE shop.a_{first} PARTITION OF shop.a DEFAULT")
+        for value, part in enumerate((first, second), 1):
+            connection.execute(
+                f"CREATE TABLE shop.a_{part} PARTITION OF shop.a FOR VALUES IN ({value})"
+            )
         connection.execute("CREATE TABLE shop.child (id numeric PRIMARY KEY REFERENCES shop.a)")
         connection.execute("CREATE TABLE shop.other (id numeric PRIMARY KEY)")
     run_once(source, postgres_database, ["*"], triggers="disable")
     with psycopg.connect(postgres_database) as connection:
-        assert tables_of(connection) == [f"b_{first}", "child", "other"]
+        assert tables_of(connection) == [f"b_{first}", f"b_{second}", "child", "other"]
         assert [row["ID"] for row in rows_of(connection, "B")] == [2]
         noted = connection.execute("SELECT definition FROM olr_pg.set_aside").fetchall()
         assert noted == [("FOREIGN KEY (id) REFERENCES shop.b(id)",)]

@@ -165,3 +165,24 @@ def test_a_check_reads_a_column_of_every_type(
     (found,) = [one for one in made if one.kind == "check"]
     assert found.reason == ""
     assert '(NOT "c" IS NULL OR "c" IS NULL)' in found.sql
+
+
+@pytest.mark.parametrize(
+    "text", ["name || 'x'", "CONCAT(name, 'x')", "NVL(name, 'y')", "LENGTH(name)", "GREATEST(n, 1)"]
+)
+def test_an_expression_of_a_table_stays_right_if_its_columns_become_nullable(text: str) -> None:
+    """No statement of the source says that the target's generated column must be another one."""
+
+    def translated(*, nullable: bool) -> str:
+        columns = (
+            column("NAME", "VARCHAR2", length=20, char_length=20, nullable=nullable),
+            column("N", "NUMBER", length=22, nullable=nullable),
+        )
+        table = InventoryTable(owner="SHOP", name="Q", columns=columns)
+        inventory = Inventory(owners=("SHOP",), tables=(table,))
+        relations = Relations(inventory, SETTINGS)
+        relation = relations.find("SHOP", "Q")
+        assert relation is not None
+        return translate_expression(text, relations, "SHOP", relation)[0]
+
+    assert translated(nullable=True) == translated(nullable=False)

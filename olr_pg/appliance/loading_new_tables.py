@@ -1,0 +1,165 @@
+"""Loads new tables that were created with rows, if `apply.ddl.new-table` is ``load``.
+
+Such a table (CREATE TABLE … AS SELECT) cannot be replicated from its creation on, because the redo
+may not contain its rows. It is loaded as ``olr-pg tables add`` does: a separate process reads the
+rows of the live source as of an SCN, then the applier restarts with the table in its list. The
+other tables continue meanwhile, and the load does not use the memory of the appliance.
+
+Tables are loaded one after the other, into one target after the other. If a load fails, a warning
+says so, and the table is loaded when the appliance starts again; an interrupted load continues.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError, plain_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from olr_pg.config.model import Config
+
+_ENDING_SECONDS: Final = 10.0
+_REASON_LENGTH_MAX: Final = 500
+
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def loading_new_tables(
+    config: Config,
+    withheld: Callable[[], Mapping[str, str]],
+    command: Sequence[str] = (sys.executable, "-m", "olr_pg"),
+) -> Iterator[Callable[[str], bool]]:
+    """While the context is active, load the tables with whose names the yielded function is called.
+
+    The function returns whether the table will be loaded: the source is live, and some target has
+    the policy ``load``. It returns at once.
+
+    Args:
+        withheld: returns the values that the configuration reads from the environment.
+        command: the program to run; the words of the command follow it.
+    """
+    names = [part.name for part in config.targets if part.apply and _loads(part)]
+    if not names or not isinstance(config.source, OracleSource):
+        yield lambda _: False
+        return
+    loads = _Loads([*command, "tables", "add", "--config", config.file], names, withheld())
+    try:
+        yield loads.add
+    finally:
+        loads.stop()
+
+
+def _loads(part: Config) -> bool:
+    return part.apply is not None and part.apply.ddl.new_table == "load"
+
+
+class _Loads:
+    """A queue of tables, and the thread that runs the command for each of them.
+
+    Args:
+        command: the command without the target and the table.
+        targets: the names of the targets; an empty name if there is only one.
+        environ: environment variables for the process, in addition to those of this process.
+    """
+
+    def __init__(
+        self, command: Sequence[str], targets: Sequence[str], environ: Mapping[str, str]
+    ) -> None:
+        self._command, self._targets = list(command), targets
+        self._environ = {**os.environ, **environ}
+        self._at_work = set[str]()
+        self._waiting = deque[str]()
+        self._changed = threading.Condition()
+        self._is_ended = False
+        self._process: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._run, name="olr-load", daemon=True)
+        self._thread.start()
+
+    def add(self, table: str) -> bool:
+        """Load a table, unless it waits or is being loaded; see `loading_new_tables`."""
+        with self._changed:
+            if table not in self._at_work:
+                self._at_work.add(table)
+                self._waiting.append(table)
+                self._changed.notify()
+                _log.info("a new table was created with rows: they are loaded", table=table)
+        return True
+
+    def _run(self) -> None:
+        while (table := self._next()) is not None:
+            for target in self._targets:
+                self._load(table, target)
+            with self._changed:
+                self._at_work.discard(table)
+
+    def _next(self) -> str | None:
+        """Wait for the next table; None after the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_ended)
+            return None if self._is_ended else self._waiting.popleft()
+
+    def _load(self, table: str, target: str) -> None:
+        named = {"table": table, **({"target": target} if target else {})}
+        of_target = ["--target", target] if target else []
+        try:
+            code, output = self._follow([*self._command, *of_target, "--", table])
+        except OSError as failure:
+            code, output = 1, plain_reason(failure)
+        if self._is_ended:
+            return
+        if code == 0:
+            _log.info("a new table was loaded, and is replicated", **named)
+            return
+        error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, f"its rows were not loaded: {output}")
+        _log.warning(
+            "a new or renamed table is not replicated",
+            code=error.label,
+            reason=error.detail,
+            action=error.action,
+            **named,
+        )
+
+    def _follow(self, command: Sequence[str]) -> tuple[int, str]:
+        """Run a command; return its exit code and the end of its output."""
+        with self._changed:
+            if self._is_ended:
+                return 1, ""
+            self._process = process = subprocess.Popen(  # noqa: S603 - one of ours
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=self._environ,
+                start_new_session=True,
+            )
+        assert process.stdout is not None
+        with process.stdout as lines:
+            last = deque(lines, maxlen=20)
+        return process.wait(), " ".join("".join(last).split())[-_REASON_LENGTH_MAX:]
+
+    def stop(self) -> None:
+        """End the command that runs. The load continues when the appliance starts again."""
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify()
+            process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join()
