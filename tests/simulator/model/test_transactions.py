@@ -13,7 +13,13 @@ OLD, NEW = Cell(b"o", "o"), Cell(b"n", "n")
 
 
 def table(*, is_delivered: bool = True, lobs: tuple[int, ...] = (), encrypted: bool = False) -> Any:
-    return SimpleNamespace(is_delivered=is_delivered, lobs=dict.fromkeys(lobs), encrypted=encrypted)
+    columns = [SimpleNamespace(type=SimpleNamespace(lob=at in lobs or None)) for at in range(2)]
+    return SimpleNamespace(
+        is_delivered=is_delivered,
+        lobs=dict.fromkeys(lobs),
+        encrypted=encrypted,
+        columns_at=lambda _scn: columns,
+    )
 
 
 def change(kind: DmlKind, of: Any, before: Any, after: Any, *, logged: bool = True) -> Change:
