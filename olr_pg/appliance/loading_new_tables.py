@@ -43,26 +43,28 @@ def loading_new_tables(
 ) -> Iterator[Callable[[str], bool]]:
     """While the context is active, load the tables with whose names the yielded function is called.
 
-    The function returns whether the table will be loaded: the source is live, and some target has
-    the policy ``load``. It returns at once.
+    The function returns whether the table will be loaded into every target that has a bundled
+    applier: the source is live, and they have the policy ``load``. It returns at once.
 
     Args:
         withheld: returns the values that the configuration reads from the environment.
         command: the program to run; the words of the command follow it.
     """
-    names = [part.name for part in config.targets if part.apply and _loads(part)]
+    policies = {part.name: part.apply.ddl.new_table for part in config.targets if part.apply}
+    names = [name for name, policy in policies.items() if policy == "load"]
     if not names or not isinstance(config.source, OracleSource):
         yield lambda _: False
         return
     loads = _Loads([*command, "tables", "add", "--config", config.file], names, withheld())
+
+    def load(table: str) -> bool:
+        loads.add(table)
+        return len(names) == len(policies)
+
     try:
-        yield loads.add
+        yield load
     finally:
         loads.stop()
-
-
-def _loads(part: Config) -> bool:
-    return part.apply is not None and part.apply.ddl.new_table == "load"
 
 
 class _Loads:
@@ -87,15 +89,14 @@ class _Loads:
         self._thread = threading.Thread(target=self._run, name="olr-load", daemon=True)
         self._thread.start()
 
-    def add(self, table: str) -> bool:
-        """Load a table, unless it waits or is being loaded; see `loading_new_tables`."""
+    def add(self, table: str) -> None:
+        """Load a table, unless it waits or is being loaded."""
         with self._changed:
             if table not in self._at_work:
                 self._at_work.add(table)
                 self._waiting.append(table)
                 self._changed.notify()
                 _log.info("a new table was created with rows: they are loaded", table=table)
-        return True
 
     def _run(self) -> None:
         while (table := self._next()) is not None:

@@ -81,6 +81,22 @@ def test_each_table_is_loaded_once_and_a_failure_is_told(tmp_path: Path) -> None
     assert "OLR-07001" in logs[2]["reason"]
 
 
+def test_a_target_without_the_policy_is_told_that_it_lacks_the_table(tmp_path: Path) -> None:
+    apply = {"connect-string": "host=x", "tables": ["SHOP.*"]}
+    targets = [
+        {"name": "one", "apply": {**apply, "ddl": {"new-table": "load"}}},
+        {"name": "two", "apply": {**apply, "subscription": "two"}},
+    ]
+    live = {"kind": "oracle", "user": "u", "password": "p", "server": "127.0.0.1:1/X"}
+    document = {"context": {"data": str(tmp_path)}, "source": live, "target": targets}
+    path = tmp_path / "several.json"
+    path.write_text(json.dumps(document), "utf-8")
+    with loading_new_tables(load_config(path), lambda: {"SECRET": "s"}, command(tmp_path)) as load:
+        assert not load("SHOP.T")
+        (call,) = called(tmp_path, 1)
+    assert call[-5:] == ["--target", "one", "--", "SHOP.T", "s"]
+
+
 @pytest.mark.parametrize("policy", ["follow", "ignore"])
 def test_other_policies_load_nothing(tmp_path: Path, policy: str) -> None:
     with loading_new_tables(config(tmp_path, policy), dict, command(tmp_path)) as load:
