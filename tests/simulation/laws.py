@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from psycopg import sql
-from psycopg.errors import DeadlockDetected
+from psycopg.errors import DeadlockDetected, UndefinedTable
 
 from olr_pg.wire.elements import Begin, Commit, decode_element
 from olr_pg.wire.messages import (
@@ -151,7 +151,11 @@ def check_target(
     """
     while True:
         tables = _tables(connection, schema)
-        with suppress(DeadlockDetected), connection.transaction(force_rollback=True):
+        with (
+            # A table can get another name before it is locked.
+            suppress(DeadlockDetected, UndefinedTable),
+            connection.transaction(force_rollback=True),
+        ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if tables:
                 # LOCK comes before the snapshot, which the first query takes.
