@@ -11,8 +11,6 @@ says so, and the table is loaded when the appliance starts again; an interrupted
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.appliance.own_command import OwnCommand
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
 
 _ENDING_SECONDS: Final = 10.0
+_REASON_LINES_MAX: Final = 20
 _REASON_LENGTH_MAX: Final = 500
 
 _log = structlog.get_logger(__name__)
@@ -80,12 +80,10 @@ class _Loads:
         self, command: Sequence[str], targets: Sequence[str], environ: Mapping[str, str]
     ) -> None:
         self._command, self._targets = list(command), targets
-        self._environ = {**os.environ, **environ}
+        self._process = OwnCommand(environ, _ENDING_SECONDS)
         self._at_work = set[str]()
         self._waiting = deque[str]()
         self._changed = threading.Condition()
-        self._is_ended = False
-        self._process: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._run, name="olr-load", daemon=True)
         self._thread.start()
 
@@ -108,22 +106,27 @@ class _Loads:
     def _next(self) -> str | None:
         """Wait for the next table; None after the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_ended)
-            return None if self._is_ended else self._waiting.popleft()
+            ended = self._process.ended
+            self._changed.wait_for(lambda: self._waiting or ended.is_set())
+            return None if ended.is_set() else self._waiting.popleft()
 
     def _load(self, table: str, target: str) -> None:
         named = {"table": table, **({"target": target} if target else {})}
         of_target = ["--target", target] if target else []
+        last = deque[bytes](maxlen=_REASON_LINES_MAX)
+        command = [*self._command, *of_target, "--", table]
         try:
-            code, output = self._follow([*self._command, *of_target, "--", table])
+            code = self._process.run(command, last.append, with_errors=True)
+            output = " ".join(b"".join(last).decode("utf-8", "replace").split())
         except OSError as failure:
             code, output = 1, plain_reason(failure)
-        if self._is_ended:
+        if self._process.ended.is_set():
             return
         if code == 0:
             _log.info("a new table was loaded, and is replicated", **named)
             return
-        error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, f"its rows were not loaded: {output}")
+        reason = f"its rows were not loaded: {output[-_REASON_LENGTH_MAX:]}"
+        error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, reason)
         _log.warning(
             "a new or renamed table is not replicated",
             code=error.label,
@@ -132,35 +135,9 @@ class _Loads:
             **named,
         )
 
-    def _follow(self, command: Sequence[str]) -> tuple[int, str]:
-        """Run a command; return its exit code and the end of its output."""
-        with self._changed:
-            if self._is_ended:
-                return 1, ""
-            self._process = process = subprocess.Popen(  # noqa: S603 - one of ours
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env=self._environ,
-                start_new_session=True,
-            )
-        assert process.stdout is not None
-        with process.stdout as lines:
-            last = deque(lines, maxlen=20)
-        return process.wait(), " ".join("".join(last).split())[-_REASON_LENGTH_MAX:]
-
     def stop(self) -> None:
         """End the command that runs. The load continues when the appliance starts again."""
+        self._process.stop()
         with self._changed:
-            self._is_ended = True
             self._changed.notify()
-            process = self._process
-        if process is not None and process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_ENDING_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
         self._thread.join()

@@ -9,8 +9,6 @@ ends when it prints its next line.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
+from olr_pg.appliance.own_command import OwnCommand
 from olr_pg.errors import plain_reason
 
 if TYPE_CHECKING:
@@ -67,45 +66,24 @@ class _Verifier:
             *(("--target", target) if target else ()),
         ]
         self._named = {"target": target} if target else {}
-        self._environ = {**os.environ, **environ}
-        self._ended = threading.Event()
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = OwnCommand(environ, _ENDING_SECONDS)
         self._thread = threading.Thread(target=self._run, name="olr-verify", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ended.is_set():
+        """Run the command, and log the differences that it finds, again and again."""
+        ended = self._process.ended
+        while not ended.is_set():
             try:
-                code: int | str = self._follow()
+                code: int | str = self._process.run(self._command, self._tell)
             except OSError as error:
                 code = plain_reason(error)
-            if self._ended.is_set():
+            if ended.is_set():
                 return
             _log.warning(
                 "verification has ended", code=code, again_in_seconds=AGAIN_SECONDS, **self._named
             )
-            self._ended.wait(AGAIN_SECONDS)
-
-    def _follow(self) -> int:
-        """Start the process, and log the differences that it finds until it ends; return its exit
-        code.
-        """
-        with self._lock:
-            if self._ended.is_set():
-                return 0
-            self._process = process = subprocess.Popen(  # noqa: S603 - one of ours
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                env=self._environ,
-                start_new_session=True,
-            )
-        assert process.stdout is not None
-        with process.stdout as lines:
-            for line in lines:
-                self._tell(line)
-        return process.wait()
+            ended.wait(AGAIN_SECONDS)
 
     def _tell(self, line: bytes) -> None:
         """Log a line of the process: rows that differ, or a table that could not be compared."""
@@ -131,13 +109,5 @@ class _Verifier:
 
     def stop(self) -> None:
         """End the process."""
-        with self._lock:
-            self._ended.set()
-            process = self._process
-        if process is not None and process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_ENDING_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        self._process.stop()
         self._thread.join()

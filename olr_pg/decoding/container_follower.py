@@ -254,8 +254,9 @@ class ContainerFollower:
         objects = sorted(touched | named)
         if objects and self._record is not None:
             self._record(transaction)
-        halves = self._exchanged(objects, parts)
-        self._swapped = self._find_swapped(objects)
+        both = self._before_and_after(objects)
+        halves = self._exchanged(both, parts)
+        self._swapped = self._find_swapped(both)
         for obj in objects:
             version = self._evolve_table(obj, transaction, rest, parts, halves.get(obj))
             if version is not None:
@@ -330,17 +331,24 @@ class ContainerFollower:
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
 
-    def _exchanged(self, objects: Sequence[int], parts: Mapping[int, Part]) -> dict[int, Evolution]:
-        """Return what an exchange of a partition with a table means for each of the two tables.
-        Return an empty dictionary if there was no exchange.
+    def _before_and_after(self, objects: Sequence[int]) -> dict[int, tuple[Table, Table]]:
+        """Return the tables that exist before and after a transaction with more than one table,
+        which can exchange partitions or names.
         """
         if self._dictionary is None or len(objects) < 2:
             return {}
         pairs = ((obj, self._joined.get(obj), self._join(obj)) for obj in objects)
-        both = [(obj, was, now) for obj, was, now in pairs if was is not None and now is not None]
-        before = {obj: was for obj, was, _ in both}
+        return {obj: (was, now) for obj, was, now in pairs if was is not None and now is not None}
+
+    def _exchanged(
+        self, both: Mapping[int, tuple[Table, Table]], parts: Mapping[int, Part]
+    ) -> dict[int, Evolution]:
+        """Return what an exchange of a partition with a table means for each of the two tables.
+        Return an empty dictionary if there was no exchange.
+        """
+        before = {obj: was for obj, (was, _) in both.items()}
         verdicts = dict[int, Evolution]()
-        for found in find_exchanges(before, {obj: now for obj, _, now in both}):
+        for found in find_exchanges(before, {obj: now for obj, (_, now) in both.items()}):
             parted = before[found.parted]
             names = {obj: parts[obj].name if obj in parts else "" for obj in parted.partitions}
             name = names.pop(found.part, "")
@@ -348,27 +356,26 @@ class ContainerFollower:
             verdicts |= zip((found.parted, found.other), halves, strict=True)
         return verdicts
 
-    def _find_swapped(self, objects: Sequence[int]) -> dict[int, _Swap]:
+    def _find_swapped(self, both: Mapping[int, tuple[Table, Table]]) -> dict[int, _Swap]:
         """Find the tables that exchange their names in this transaction, as at the end of
         DBMS_REDEFINITION, if at least one of the two names has a history.
         """
-        if not self._replaces or len(objects) < 2 or self._dictionary is None:
+        if not self._replaces:
             return {}
-        pairs = ((obj, self._joined.get(obj), self._join(obj)) for obj in objects)
         names = {
             was.full_name: (obj, now.full_name)
-            for obj, was, now in pairs
-            if was is not None and now is not None and was.full_name != now.full_name
+            for obj, (was, now) in both.items()
+            if was.full_name != now.full_name
         }
         found = dict[int, _Swap]()
         for name, (obj, new) in names.items():
             other, back = names.get(new, (obj, ""))
             roots = self._roots.get(obj, obj), self._roots.get(other, other)
             is_known = self._named.get(name) == roots[0]
-            if back != name or not (is_known or self._named.get(new) == roots[1]):
-                continue
-            root = roots[1] if self._named.get(new) == roots[1] else number_of_name(new)
-            found[obj] = _Swap(root, is_first=obj < other, has_known_rows=is_known)
+            gets_known = self._named.get(new) == roots[1]
+            if back == name and (is_known or gets_known):
+                root = roots[1] if gets_known else number_of_name(new)
+                found[obj] = _Swap(root, is_first=obj < other, has_known_rows=is_known)
         return found
 
     def _replace(

@@ -114,8 +114,6 @@ _KEEPS: Final = re.compile(
 
 _IDENTITY_SEQUENCE: Final = re.compile(rf"{re.escape(IDENTITY)}\d+")
 
-_QUOTED: Final = re.compile(r'"([^"]+)"')
-
 _DATE: Final = 12
 _TIMESTAMP: Final = 180
 """COL$.TYPE#. If a DATE becomes a TIMESTAMP, existing rows keep the 7 bytes of the DATE, which are
