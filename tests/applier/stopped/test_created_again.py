@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.ddl import apply_event
@@ -181,14 +180,6 @@ def rows_of(table: Table, key: str, key_columns: tuple[int, ...], things: Rows) 
 FIRST_ROWS: Final = tuple(
     row for row in START if row[1].get("obj") == T or row[1].get("con") == 500
 )
-
-
-@pytest.fixture(scope="module")
-def database(postgres: str) -> Iterator[str]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE created_again STRATEGY file_copy")
-        yield make_conninfo(postgres, dbname="created_again")
-        connection.execute("DROP DATABASE created_again WITH (FORCE)")
 
 
 @pytest.fixture

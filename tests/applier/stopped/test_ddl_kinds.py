@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.ddl import apply_event
@@ -254,15 +253,6 @@ KINDS: Final = {
         stops=0,
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def database(postgres: str) -> Iterator[str]:
-    """A database whose schema SHOP each case makes anew."""
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE ddl_kinds STRATEGY file_copy")
-        yield make_conninfo(postgres, dbname="ddl_kinds")
-        connection.execute("DROP DATABASE ddl_kinds WITH (FORCE)")
 
 
 @pytest.fixture

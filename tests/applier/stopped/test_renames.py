@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier import structure_maker
 from olr_pg.applier.batches.replay import replay
@@ -315,14 +314,6 @@ def parent(thing: Thing) -> list[Step]:
 
 
 RENAMES: Final = one_after_the_other, swapped, old_name_again, table_too, table_first, parent
-
-
-@pytest.fixture(scope="module")
-def database(postgres: str) -> Iterator[str]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE renames STRATEGY file_copy")
-        yield make_conninfo(postgres, dbname="renames")
-        connection.execute("DROP DATABASE renames WITH (FORCE)")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.ddl import apply_event
@@ -215,14 +214,6 @@ HISTORIES: Final = {
         step(*reference(510, on_delete=1), says=f"{FK} ON DELETE CASCADE"),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def database(postgres: str) -> Iterator[str]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE structure STRATEGY file_copy")
-        yield make_conninfo(postgres, dbname="structure")
-        connection.execute("DROP DATABASE structure WITH (FORCE)")
 
 
 @pytest.fixture
