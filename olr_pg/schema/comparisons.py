@@ -2,7 +2,8 @@
 Rules”, “Conditions”).
 
 When Oracle compares two CHAR values, or a CHAR with a literal, it ignores trailing blanks. When it
-compares a CHAR with a VARCHAR2, trailing blanks matter. Oracle converts a text that is compared
+compares a CHAR with a VARCHAR2, trailing blanks matter. The order of texts is the order of their
+bytes, whatever the collation of the target database is. Oracle converts a text that is compared
 with a number to a number. It converts a text that is compared with a date by NLS_DATE_FORMAT; this
 comparison is refused here, because its result depends on a setting.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.translating import NLS_TEXT, UntranslatableError
+from olr_pg.schema.translating import NLS_TEXT, UntranslatableError, in_byte_order
 from olr_pg.schema.value_kinds import BOOLEAN, MOMENTS, NUMBERS, TEXTS, ValueKind
 
 if TYPE_CHECKING:
@@ -27,10 +28,16 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+_EQUALITY: Final = ("=", "<>")
 
 
-def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str]:
+def comparable(
+    t: Translator, left: exp.Expr, right: exp.Expr, operator: str = "="
+) -> tuple[str, str]:
     """Return the SQL of two values, converted so that PostgreSQL compares them as Oracle does.
+
+    Args:
+        operator: the operator between them; except for equality, the order of texts matters.
 
     Raises:
         UntranslatableError: the comparison depends on session settings or on an unknown type.
@@ -43,7 +50,8 @@ def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str
         unknown = one if t.kind(left) is ValueKind.UNKNOWN else other
         raise UntranslatableError(f"it compares {unknown}, whose type is unknown")
     if kinds <= TEXTS:
-        return _texts(t, left, right)
+        texts = _texts(t, left, right)
+        return texts if operator in _EQUALITY else tuple(map(in_byte_order, texts))  # type: ignore[return-value]
     if kinds <= NUMBERS | TEXTS:
         return (
             t.number(left) if t.is_text(left) else one,
@@ -82,10 +90,10 @@ def _texts(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str]:
 
 def compared(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> str:
     """Return the SQL of a comparison of two values, or of two lists of values."""
-    pairs = [comparable(t, *pair) for pair in _pairs(left, right)]
+    pairs = [comparable(t, *pair, operator) for pair in _pairs(left, right)]
     if len(pairs) == 1:
         return f"{pairs[0][0]} {operator} {pairs[0][1]}"
-    if operator not in ("=", "<>"):
+    if operator not in _EQUALITY:
         raise UntranslatableError(f"it compares lists with {operator}")
     one, other = (", ".join(side) for side in zip(*pairs, strict=True))
     return f"({one}) {operator} ({other})"
@@ -114,7 +122,7 @@ def _quantified(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -
     inner = right.this
     word, joined = ("ANY", " OR ") if isinstance(right, exp.Any) else ("ALL", " AND ")
     if isinstance(inner, exp.Query):
-        one, rows = _beside_query(t, left, inner)
+        one, rows = _beside_query(t, left, inner, operator)
         return f"{one} {operator} {word} ({rows})"
     values = inner.expressions if isinstance(inner, exp.Tuple) else [_bare(inner)]
     return "(" + joined.join(compared(t, left, operator, value) for value in values) + ")"
@@ -138,7 +146,9 @@ def _in(t: Translator, node: exp.Expr) -> Translated:
     return "(" + " OR ".join(f"{one} = {value}" for one, value in pairs) + ")", BOOLEAN
 
 
-def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, str]:
+def _beside_query(
+    t: Translator, left: exp.Expr, query: exp.Expr, operator: str = "="
+) -> tuple[str, str]:
     """Return the SQL of the value or list on the left, and of the subquery, both converted so that
     PostgreSQL compares them as Oracle does.
     """
@@ -153,7 +163,7 @@ def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, 
         )
     names = [f'"c{number}"' for number in range(1, len(facts) + 1)]
     pairs = [
-        comparable(t, one, t.raw(name, fact))
+        comparable(t, one, t.raw(name, fact), operator)
         for one, name, fact in zip(lefts, names, facts, strict=True)
     ]
     values = ", ".join(one for one, _ in pairs)
@@ -167,8 +177,8 @@ def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, 
 def _between(t: Translator, node: exp.Expr) -> Translated:
     if node.args.get("symmetric"):
         raise UntranslatableError("BETWEEN SYMMETRIC")
-    one, low = comparable(t, node.this, node.args["low"])
-    other, high = comparable(t, node.this, node.args["high"])
+    one, low = comparable(t, node.this, node.args["low"], ">=")
+    other, high = comparable(t, node.this, node.args["high"], "<=")
     if one == other:
         return f"{one} BETWEEN {low} AND {high}", BOOLEAN
     return f"({one} >= {low} AND {other} <= {high})", BOOLEAN

@@ -17,7 +17,7 @@ from sqlglot import exp
 from olr_pg.schema.functions.aggregates import is_aggregate
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, quoted, string_literal
-from olr_pg.schema.value_kinds import TEXT, Fact, ValueKind
+from olr_pg.schema.value_kinds import TEXT, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +123,9 @@ class _Hierarchy:
             for one in order.expressions:
                 down = " DESC" if one.args.get("desc") else ""
                 place = "FIRST" if one.args.get("nulls_first") else "LAST"
-                parts.append(f"{self._in_row(one.this)}{down} NULLS {place}")
+                key = self._part_in_row(one.this)
+                sorts = self._t.ordered(self._t.sql(key), key)
+                parts.append(f"{sorts}{down} NULLS {place}")
             keys = f"ORDER BY {', '.join(parts)}"
             select.set("order", None)
         elif order is not None:
@@ -133,7 +135,7 @@ class _Hierarchy:
         self._carried.append(_Carried("connect order", f"ARRAY[{number}]", f"{before} || {number}"))
         is_plain = not any(select.args.get(part) for part in ("group", "distinct", "having"))
         if is_plain and not any(is_aggregate(n) for i in select.expressions for n in _own(i)):
-            key = self._t.raw(f'{self._alias}."connect order"', TEXT)
+            key = self._t.raw(f'{self._alias}."connect order"', UNKNOWN)
             ordered = exp.Ordered(this=key, nulls_first=False)
             select.set("order", exp.Order(expressions=[ordered]))
 
@@ -150,7 +152,13 @@ class _Hierarchy:
     def _in_row(
         self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
     ) -> str:
-        """Return the SQL of an expression. Its columns are columns of the row `row`; columns after
+        """Return the SQL of an expression; see `_part_in_row`."""
+        return self._t.sql(self._part_in_row(part, row, prior, level))
+
+    def _part_in_row(
+        self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
+    ) -> exp.Expr:
+        """Return a translated expression. Its columns are columns of the row `row`; columns after
         PRIOR are columns of the row `prior`.
         """
         t, holder = self._t, exp.Paren(this=part.copy())
@@ -172,7 +180,7 @@ class _Hierarchy:
             t.translate(holder.this)
         finally:
             t.scope = before
-        return t.sql(holder.this)
+        return holder.this
 
     def _is_count(self, name: str) -> bool:
         return name == "ROWNUM" and self._is_dual

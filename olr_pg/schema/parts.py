@@ -127,6 +127,9 @@ def _node(t: Translator, node: exp.Expr) -> Translated | None:
         return call(t, node)
     if isinstance(node, exp.Dot):
         raise UntranslatableError(f"the name {node.sql(dialect='oracle')} is not supported")
+    if isinstance(node, exp.Ordered):
+        aggregates.sort_key(t, node)
+        return None
     rule = NODES.get(type(node))
     if rule is None:
         return None

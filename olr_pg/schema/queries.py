@@ -6,7 +6,7 @@ first, because their columns determine the types in the outer expressions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlglot import exp
 
@@ -21,7 +21,7 @@ from olr_pg.schema.pivots import pivoted
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.row_limits import rewrite_row_limit
 from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import UntranslatableError, in_byte_order, quoted
 from olr_pg.schema.value_kinds import NUMBERS, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def _ctes(t: Translator, node: exp.Expr) -> None:
         )
         if is_recursive:
             held.set("recursive", True)
-            t.scope.ctes[name] = _recursive(t, cte.this, name, names)
+            search = held.args.get("search")
+            key = t.plain(search.this) if search is not None else ""
+            t.scope.ctes[name] = _recursive(t, cte.this, name, names, key)
             _search(t, held, name)
         else:
             t.scope.ctes[name] = _renamed(t, translate_frame(t, cte.this), names)
@@ -135,9 +137,13 @@ def _renamed(
 
 
 def _recursive(
-    t: Translator, query: exp.Expr, name: str, names: Sequence[str]
+    t: Translator, query: exp.Expr, name: str, names: Sequence[str], key: str
 ) -> dict[str, RelationColumn]:
-    """Translate a recursive WITH query. The first branch of its UNION determines its columns."""
+    """Translate a recursive WITH query. The first branch of its UNION determines its columns.
+
+    Args:
+        key: the column by which a SEARCH clause sorts the rows; empty if there is none.
+    """
     if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
         raise UntranslatableError(
             "it is recursive, but not with UNION ALL and a list of column names"
@@ -152,21 +158,24 @@ def _recursive(
     second = translate_frame(t, query.expression)
     for part, outputs in ((query.this, first), (query.expression, second)):
         forms = {
-            at: _cast_to(t, one.column.fact, column.fact)
-            for at, (one, column) in enumerate(zip(outputs, columns.values(), strict=True))
+            at: _cast_to(t, one.column.fact, column.fact, sorts=called == key)
+            for at, (one, (called, column)) in enumerate(zip(outputs, columns.items(), strict=True))
         }
         recast(t, part, forms)
     return columns
 
 
-def _cast_to(t: Translator, fact: Fact, wanted: Fact) -> Callable[[str], str]:
+def _cast_to(
+    t: Translator, fact: Fact, wanted: Fact, *, sorts: bool = False
+) -> Callable[[str], str]:
     name = _CASTS.get(wanted.kind)
     if name is None:
         return lambda sql: sql
 
     def form(sql: str) -> str:
         text = t.text(t.raw(sql, fact)) if fact.kind is ValueKind.CHAR else sql
-        return f"CAST({text} AS {name})"
+        found = f"CAST({text} AS {name})"
+        return in_byte_order(found) if sorts and wanted.kind in TEXTS else found
 
     return form
 
@@ -538,7 +547,8 @@ def _star_outputs(t: Translator, select: exp.Select, item: exp.Expr) -> list[Out
 
 def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
     """Translate ORDER BY, in which names of the select list take precedence over columns of the
-    sources.
+    sources. Texts are sorted by their bytes, as with NLS_SORT=BINARY. For this, PostgreSQL needs an
+    expression in place of a name or number of the select list.
     """
     order = query.args.get("order")
     if order is None:
@@ -551,12 +561,63 @@ def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
         for one, item in zip(outputs, query.expressions, strict=False)
         if isinstance(query, exp.Select) and not any(i.is_star for i in query.expressions)
     }
+    is_outside = isinstance(query, exp.SetOperation) or bool(query.args.get("distinct"))
+    sorts_outside = False
     for ordered in order.expressions:
-        key = ordered.this
-        is_name = isinstance(key, exp.Column) and not key.args.get("table")
-        known = by_name.get(t.plain(key.this)) if is_name else None
+        at = _sorted_item(t, ordered.this, outputs, list(by_name))
+        known = outputs[at].column if at is not None else None
         if known is None:
             translate_part(t, ordered)
-        else:
-            ordered.set("this", t.raw(quoted(known.name), known.fact))
+            continue
+        if known.fact.kind not in TEXTS:
+            if not isinstance(ordered.this, exp.Literal):
+                ordered.set("this", t.raw(quoted(known.name), known.fact))
+            continue
+        item = quoted(known.name)
+        if is_outside and not known.name:
+            raise UntranslatableError(
+                "ORDER BY the number of a text column without a name, in a query with DISTINCT or a"
+                " set operation: give the column a name"
+            )
+        if not is_outside and at is not None and t.scope.items:
+            listed = query.expressions[at]
+            item = t.sql(listed.this if isinstance(listed, exp.Alias) else listed)
+        ordered.set("this", t.raw(in_byte_order(item), known.fact))
+        sorts_outside = is_outside
     t.scope.items = {}
+    if sorts_outside:
+        _sort_outside(t, query, outputs)
+
+
+def _sorted_item(
+    t: Translator, key: exp.Expr, outputs: Sequence[Output], names: Sequence[str]
+) -> int | None:
+    """Return the index of the result column that a key of ORDER BY names, or whose number it is;
+    None if the key is another expression.
+    """
+    if isinstance(key, exp.Column) and not key.args.get("table"):
+        name = t.plain(key.this)
+        found = [at for at, one in enumerate(outputs) if one.name == name and name in names]
+        return found[-1] if found else None
+    place = t.whole(key) if isinstance(key, exp.Literal) else None
+    return place - 1 if place is not None and 1 <= place <= len(outputs) else None
+
+
+def _sort_outside(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
+    """Move a query with DISTINCT or a set operation into a subquery that its ORDER BY sorts,
+    because PostgreSQL sorts its rows only by whole columns, in their own collation.
+    """
+    outside = {part: query.args.get(part) for part in ("order", "limit", "offset")}
+    inner = type(query)(**{part: one for part, one in query.args.items() if part not in outside})
+    alias = exp.TableAlias(this=exp.to_identifier("rows", quoted=True))
+    held: dict[str, Any] = {
+        "expressions": [exp.Star()],
+        "from_": exp.From(this=exp.Subquery(this=inner, alias=alias)),
+        **outside,
+    }
+    new = exp.Select(**held)
+    facts = [one.column.fact for one in outputs]
+    t.note_columns(new, facts)
+    if len(facts) == 1:
+        t.note(new, facts[0]._replace(filled=False))
+    query.replace(new)

@@ -14,7 +14,7 @@ from olr_pg.dictionary.inventory import oracle_type_text, typed_column
 from olr_pg.schema.partition_statements import partition_clause, partition_statements
 from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
 from olr_pg.schema.statement import Statement
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import BYTE_ORDER, UntranslatableError, quoted
 from olr_pg.schema.translation import translate_value
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.schema.relations import Relation, Relations
 
 _INTEGERS: Final = frozenset({PgKind.INT2, PgKind.INT4, PgKind.INT8})
+_TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 _NOT_MADE: Final = {
     "temporary table": "a global temporary table: in PostgreSQL, each session creates its own"
     " (CREATE TEMPORARY TABLE … ON COMMIT …)",
@@ -66,8 +67,21 @@ def made_columns(table: InventoryTable, relation: Relation) -> list[MadeColumn]:
             found.append(MadeColumn(column, known.name, "", None, "", reason))
         else:
             made = known.made or pg_type(typed)
-            found.append(MadeColumn(column, known.name, made.name, made.kind, made.note, ""))
+            # Oracle's ranges of texts are ranges of bytes. The collation is the column's own,
+            # because PostgreSQL requires the same one in the partition key and in the primary key.
+            order = f" {BYTE_ORDER}" if _is_range_of_texts(table, column, made.kind) else ""
+            name = f"{made.name}{order}"
+            found.append(MadeColumn(column, known.name, name, made.kind, made.note, ""))
     return found
+
+
+def _is_range_of_texts(table: InventoryTable, column: InventoryColumn, kind: PgKind) -> bool:
+    parted = table.partitioning
+    if parted is None or kind not in _TEXTS:
+        return False
+    ranges = [parted.columns] if parted.method == "RANGE" else []
+    ranges += [parted.subcolumns] if parted.submethod == "RANGE" else []
+    return any(column.name in columns for columns in ranges)
 
 
 def key_of(relations: Relations, table: InventoryTable) -> Constraint | None:

@@ -202,6 +202,13 @@ class Translator:
         whole = self.whole(node)
         return str(whole) if whole is not None else f"CAST(TRUNC({self.number(node)}) AS INT)"
 
+    def ordered(self, sql: str, *nodes: exp.Expr) -> str:
+        """Return the SQL of a value whose order matters; `nodes` are the values that decide its
+        kind. Oracle compares texts by their bytes (NLS_SORT=BINARY). PostgreSQL would use the
+        collation of the target database.
+        """
+        return in_byte_order(sql) if all(map(self.is_text, nodes)) else sql
+
     def moment(self, node: exp.Expr) -> str:
         """Return SQL for the value as a timestamp without time zone.
 
@@ -338,6 +345,30 @@ _RAISE: Final = ErrorLevel.RAISE
 def is_numeral(text: str) -> bool:
     """Return whether Oracle takes a text for a number, whatever the session's settings are."""
     return bool(_NUMERAL.fullmatch(text))
+
+
+_WORD: Final = re.compile(r"""["\w.]+|'[^']*'|\w+\([^()]*\)""")
+BYTE_ORDER: Final = 'COLLATE "C"'
+_DEFAULT: Final = ' COLLATE "default")'
+
+
+def in_byte_order(sql: str) -> str:
+    """Return a text in SQL with the collation that compares bytes."""
+    return f"({sql if _WORD.fullmatch(sql) else f'({sql})'} {BYTE_ORDER})"
+
+
+def in_own_order(sql: str) -> str:
+    """Return a text that was chosen by byte order, with the collation of the database: functions
+    such as UPPER would otherwise convert only ASCII letters.
+    """
+    return f"({sql}{_DEFAULT}"
+
+
+def over_window(sql: str, over: str) -> str:
+    """Return the call of an aggregate, which `in_own_order` may enclose, as a window function."""
+    if sql.endswith(_DEFAULT):
+        return in_own_order(f"{sql[1 : -len(_DEFAULT)]} OVER ({over})")
+    return f"{sql} OVER ({over})"
 
 
 def constant(sql: str, fact: Fact) -> CallRule:

@@ -180,10 +180,11 @@ def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
     if not isinstance(tree, exp.Query):
         raise UntranslatableError("it is not a query")
     translator = translator_of(relations, owner, Scope())
+    holder = exp.Paren(this=tree)
     refuse_unknown(tree)
     translate_frame(translator, tree)
-    check_kept(tree)
-    return translator.sql(tree), translator.read
+    check_kept(holder.this)
+    return translator.sql(holder.this), translator.read
 
 
 def refuse_unknown(tree: exp.Expr) -> None:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _PARTITIONED: Final = """
 SELECT p.partstrat, p.partnatts = 1 AND a.attname IS NOT NULL,
-    format_type(a.atttypid, a.atttypmod), p.partdefid <> 0,
+    format_type(a.atttypid, a.atttypmod) || coalesce((
+        SELECT format(' COLLATE %%I.%%I', n.nspname, c.collname) FROM pg_collation c
+            JOIN pg_namespace n ON n.oid = c.collnamespace WHERE c.oid = p.partcollation[0]), ''),
+    p.partdefid <> 0,
     to_regclass(format('%%I.%%I', %(schema)s::text, %(name)s::text)) IS NOT NULL
 FROM pg_partitioned_table p
     LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.translating import Function, UntranslatableError
+from olr_pg.schema.translating import (
+    Function,
+    UntranslatableError,
+    in_byte_order,
+    in_own_order,
+    over_window,
+)
 from olr_pg.schema.value_kinds import (
     BOOLEAN,
     FLOAT,
@@ -83,7 +89,9 @@ def _spread(name: str) -> CallRule:
 def _extreme(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         _, value = _bare(arguments[0])
-        return f"{name}({t.sql(value)})", t.fact(value)._replace(filled=False)
+        call = f"{name}({t.ordered(t.sql(value), value)})"
+        found = in_own_order(call) if t.is_text(value) else call
+        return found, t.fact(value)._replace(filled=False)
 
     return translate
 
@@ -234,7 +242,7 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
         return f"(CASE WHEN {one} THEN 0 ELSE {name}({value}) OVER ({over}) END)", fact
     if sql.startswith("CAST("):
         raise UntranslatableError(f"{name} with OVER has no translation")
-    return f"{sql} OVER ({over})", fact
+    return over_window(sql, over), fact
 
 
 def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Expr]) -> Translated:
@@ -264,7 +272,9 @@ def _share_of_partition(
         return _between(t, key, down, share, partition), NUMBER
     sorted_values, count = _sorted_values(t, t.sql(key), down, partition)
     place = f"CAST(GREATEST(CEIL({share} * {count}), 1) AS INT)"
-    return f"({sorted_values})[{place}]", t.fact(key)._replace(filled=False)
+    found = f"({sorted_values})[{place}]"
+    found = in_own_order(found) if t.is_text(key) else found
+    return found, t.fact(key)._replace(filled=False)
 
 
 def _between(
@@ -389,7 +399,8 @@ def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
         raise UntranslatableError(f"{name or 'a function'} with KEEP: rewrite it with a subquery")
     value = call.expressions[0]
     keys = [_key(t, one, turned=not is_first) for one in order.expressions]
-    return value, [*keys, f"{t.sql(value)}{' DESC' if name == 'MAX' else ''} NULLS LAST"]
+    own = t.ordered(t.sql(value), value)
+    return value, [*keys, f"{own}{' DESC' if name == 'MAX' else ''} NULLS LAST"]
 
 
 def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
@@ -455,7 +466,7 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
     found = f"{name}({share}) WITHIN GROUP ({t.sql(order)})"
     if name == "PERCENTILE_CONT":
         return f"CAST({found} AS NUMERIC)", NUMBER
-    return found, fact._replace(filled=False)
+    return in_own_order(found) if t.is_text(key) else found, fact._replace(filled=False)
 
 
 def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
@@ -477,7 +488,12 @@ def _listed(t: Translator, node: exp.Expr) -> Translated:
     listed, order, between = _list_parts(t, node)
     distinct, value = _bare(listed)
     order = f" {order}" if order else ""
-    return t.nonempty(f"STRING_AGG({distinct}{t.text(value)}, {between}{order})")
+    if distinct:  # PostgreSQL sorts distinct values only by the value itself
+        shown = in_byte_order(f"CAST({t.text(value)} AS TEXT)")
+        order = order.replace(in_byte_order(t.sql(value)), shown)
+        found, fact = t.nonempty(f"STRING_AGG(DISTINCT {shown}, {between}{order})")
+        return in_own_order(found), fact
+    return t.nonempty(f"STRING_AGG({t.text(value)}, {between}{order})")
 
 
 def _list_parts(t: Translator, node: exp.Expr) -> tuple[exp.Expr, str, str]:
@@ -489,6 +505,14 @@ def _list_parts(t: Translator, node: exp.Expr) -> tuple[exp.Expr, str, str]:
     separator = node.args.get("separator")
     between = "''" if separator is None or t.is_null(separator) else t.text(separator)
     return this, order, between
+
+
+def sort_key(t: Translator, node: exp.Ordered) -> None:
+    """Let texts be sorted by their bytes, as with NLS_SORT=BINARY, not by the collation of the
+    target database.
+    """
+    if t.is_text(node.this):
+        node.set("this", t.raw(in_byte_order(t.sql(node.this)), t.fact(node.this)))
 
 
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {

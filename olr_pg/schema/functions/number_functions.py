@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.functions.number_formats import number_text, number_value
-from olr_pg.schema.translating import Function, UntranslatableError, of_numbers
+from olr_pg.schema.translating import (
+    Function,
+    UntranslatableError,
+    in_byte_order,
+    in_own_order,
+    of_numbers,
+)
 from olr_pg.schema.value_kinds import FLOAT, INTEGER, NUMBER, TEXTS, Fact, ValueKind
 
 if TYPE_CHECKING:
@@ -75,7 +81,10 @@ def _extreme(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         """Translate GREATEST or LEAST. The result is NULL if any argument is NULL."""
         texts, fact = t.unified(arguments)
-        call = f"{name}({', '.join(texts)})"
+        is_text = fact.kind in TEXTS
+        ordered = map(in_byte_order, texts) if is_text else texts
+        call = f"{name}({', '.join(ordered)})"
+        call = in_own_order(call) if is_text else call
         empty = [text for text, one in zip(texts, arguments, strict=True) if not t.fact(one).filled]
         if not empty:
             return call, fact

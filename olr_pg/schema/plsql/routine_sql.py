@@ -117,12 +117,12 @@ class RoutineSql:
             tree = parse_oracle(text)
             if not isinstance(tree, exp.Query):
                 raise UntranslatableError("it is not a query")
-            t = self._translator()
+            t, holder = self._translator(), exp.Paren(this=tree)
             refuse_unknown(tree)
             outputs = translate_frame(t, tree)
-            check_kept(tree)
+            check_kept(holder.this)
             self.is_pure = self.is_pure and not t.read
-            return t.sql(tree), outputs
+            return t.sql(holder.this), outputs
 
         sql, outputs = guarded(translate)
         return self._seen(sql), outputs
