@@ -1836,6 +1836,21 @@ class Code(IntEnum):
         " or load the tables again, then start over with an empty `context.data`. If you do not"
         " load the tables again, also correct the ledger (docs/operations.md, “RESETLOGS”)",
     )
+    PDB_SET_BACK = _Entry(
+        7021,
+        "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
+        " point-in-time recovery), and the redo still contains what it has lost",
+        "load the tables of the PDB again (`olr-pg initial-load --anew`), or undo the target's"
+        " changes from after that SCN. Then start with an empty `context.data` (docs/operations.md,"
+        " “RESETLOGS”)",
+    )
+    PDB_INCARNATION_UNKNOWN = _Entry(
+        7022,
+        "the source cannot be checked for a PDB that was set back to an earlier SCN",
+        "run the grants of sql/oracle/grants.sql, which include V_$PDB_INCARNATION. Until then,"
+        " load the tables again after FLASHBACK PLUGGABLE DATABASE or a point-in-time recovery of"
+        " the PDB",
+    )
     VAULT_UNUSABLE = _Entry(
         7030,
         "the log vault cannot be used",
@@ -1904,6 +1919,13 @@ class Code(IntEnum):
         " the redo that is read after the load",
         "wait until Oracle's process RECO or the transaction manager has ended it, or end it on the"
         " source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'. Then load again",
+    )
+    POLICY_HIDES_DATA = _Entry(
+        7047,
+        "a security policy may hide rows of the table from olr_pg, or replace their values",
+        "as a DBA: GRANT EXEMPT ACCESS POLICY (Virtual Private Database, Label Security) or EXEMPT"
+        " REDACTION POLICY (Data Redaction) TO the user of `source`, or disable the policy."
+        " Replication does not need this, because redo contains all rows",
     )
     UNLOGGED_WORK = _Entry(
         7050,

@@ -103,6 +103,7 @@ STANDBY: Final = (
 LOAD: Final = (
     Check("oracle.standby", "open transactions can be seen", _ORACLE),
     Check("oracle.in-doubt", "no distributed transaction is in doubt", _ORACLE),
+    Check("oracle.policies", "no security policy hides rows or values from a load", _ORACLE),
     Check("oracle.load-privileges", "the user has the optional privileges for a load", _ORACLE),
     Check(
         "oracle.text-bytes",

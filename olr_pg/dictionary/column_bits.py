@@ -62,6 +62,11 @@ def is_hidden(name: str, properties: int) -> bool:
     return bool(properties & _INTERNAL) or name == _ROW_ARCHIVAL or _has_internal_name(name)
 
 
+def is_row_archival(name: str, *, hidden: bool) -> bool:
+    """Return whether the column says which rows are archived in the database (ROW ARCHIVAL)."""
+    return hidden and name == _ROW_ARCHIVAL
+
+
 def _has_internal_name(name: str) -> bool:
     return name.startswith(_BLOCKCHAIN_PREFIX) or (name.startswith("SYS_") and name.endswith("$"))
 

@@ -158,6 +158,13 @@ def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
     return tuple(line)
 
 
+def is_in_pdb(connection: Connection) -> bool:
+    """Return whether the connection is in a container of a CDB."""
+    if (connection.dialect.server_version_info or ()) < FIRST_CDB:
+        return False
+    return str(connection.execute(select(DATABASE.c.CDB)).scalar_one()) == "YES"
+
+
 def read_container(connection: Connection) -> tuple[int, str]:
     """Read the number and the name of the container (in a CDB) that the connection is in."""
 

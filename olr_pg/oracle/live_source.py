@@ -23,6 +23,7 @@ from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
+from olr_pg.oracle.pdb_incarnations import PdbWatch
 from olr_pg.oracle.redo_source import RedoSource, expected_logs
 from olr_pg.oracle.source_containers import ContainerDatabases
 
@@ -138,6 +139,7 @@ class LiveDatabase:
         self._vault_scn: int | None = None
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
+        self._pdbs = [PdbWatch(one) for one in databases]
         self._newest: frozenset[tuple[int, int, int]] | None = None
         self._listing: _Listing | None = None
         try:
@@ -417,6 +419,7 @@ class LiveDatabase:
             if error.code not in PASSING:
                 raise
             return LogScan(self._found(), (), (error,), source_answers=False)
+        self._check_pdbs(scn, listing)
         if self._newest != listing.archived.keys():
             self._newest = frozenset(listing.archived)
             for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
@@ -433,6 +436,18 @@ class LiveDatabase:
             listing.opened or None,
             absent=self._absent(listing, problems),
         )
+
+    def _check_pdbs(self, scn: int, listing: _Listing) -> None:
+        """Check that none of the PDBs was set back to an earlier SCN within the redo that is read.
+
+        Raises:
+            OlrPgError: 7021; 7001 to 7009.
+        """
+        if not self._facts.database.con_id:
+            return
+        oldest = min((first for first, _ in listing.archived.values()), default=0)
+        for watch in self._pdbs:
+            watch.check(max(scn, oldest))
 
     def _chosen(self) -> list[tuple[Table, ...]]:
         """Return the tables that all targets have selected, for each container, with the names that

@@ -9,6 +9,7 @@ value that stays unavailable, are each logged once per column.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.driver.driver_failures import PASSING
 from olr_pg.oracle.table_query import quoted
 from olr_pg.oracle.text_bytes import read_clob_bytes
@@ -39,6 +41,9 @@ MOST_BYTES: Final = 1 << 30
 """Maximum bytes of a value that is read. PostgreSQL's own limit is lower."""
 
 PIECE_BYTES: Final = 1 << 20
+POLICY_SECONDS: Final = 60.0
+"""How long a table counts as free of policies that hide rows or replace values."""
+
 _AS_LONG: Final = {
     oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG,
     oracledb.DB_TYPE_NCLOB: oracledb.DB_TYPE_LONG_NVARCHAR,
@@ -60,6 +65,7 @@ class LobFetcher:
     def __init__(self, database_of: Callable[[Table], OracleDatabase]) -> None:
         self._database_of = database_of
         self._said: set[tuple[int, str, str]] = set()
+        self._checked: dict[str, float] = {}
 
     def fetch(
         self, table: Table, column: Column, rowid: str, scn: int, allocate: Allocate
@@ -89,10 +95,11 @@ class LobFetcher:
         """Read the value as of `scn`; if it is None, read the current value.
 
         Raises:
-            OlrPgError: 7001 to 7009.
+            OlrPgError: 7001 to 7009; 7047, a policy may hide the row or replace the value.
         """
 
         def read(connection: Connection) -> FetchedLob | None:
+            self._check_policies(connection, table)
             return _read_value(connection, unqualified(table), column, rowid, scn, allocate)
 
         found = self._database_of(table).read(f"reading a LOB of {table.full_name}", read)
@@ -100,6 +107,18 @@ class LobFetcher:
             reason = f"there is no row {rowid}, or its value is too large"
             self._say(Code.LOB_UNREADABLE_IN_SOURCE, table, column, reason)
         return found
+
+    def _check_policies(self, connection: Connection, table: Table) -> None:
+        """Check that no policy hides the row or replaces the value, now and then for each table.
+
+        Raises:
+            OlrPgError: 7047.
+        """
+        now = time.monotonic()
+        if now < self._checked.get(table.full_name, now):
+            return
+        check_access_policies(connection.connection, unqualified(table))
+        self._checked[table.full_name] = now + POLICY_SECONDS
 
     def _say(self, code: int, table: Table, column: Column, reason: str) -> None:
         key = (code, table.full_name, column.name)

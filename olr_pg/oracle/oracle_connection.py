@@ -47,6 +47,15 @@ _SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINA
 defaults of a database can differ (Globalization Support Guide).
 """
 
+_ALL_ROWS: Final = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
+"""Without this, queries of a table with ROW ARCHIVAL do not return the rows that are archived
+(VLDB and Partitioning Guide, “Using In-Database Archiving”). Redo contains them.
+"""
+
+_FIRST_WITH_ARCHIVAL: Final = 12
+_ARCHIVAL_UNKNOWN: Final = "ORA-00406"
+"""COMPATIBLE is below 12.0, so no table can have ROW ARCHIVAL."""
+
 _Result = TypeVar("_Result")
 
 _log = structlog.get_logger(__name__)
@@ -68,6 +77,7 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
     connection = calls.connect(seconds)
     calls.closed(connection)  # do not watch this connection
     _prepare(connection, source, next(iter(source.containers), None), seconds)
+    _show_archived_rows(connection)
     return connection
 
 
@@ -90,6 +100,18 @@ def _enter(connection: Any, container: str) -> None:
     with connection.cursor() as cursor:
         name = container.upper().replace('"', "")
         cursor.execute(f'ALTER SESSION SET CONTAINER = "{name}"')
+
+
+def _show_archived_rows(connection: Any) -> None:
+    """Let queries also return rows that are archived in the database."""
+    if int(str(connection.version).partition(".")[0]) < _FIRST_WITH_ARCHIVAL:
+        return
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_ALL_ROWS)
+    except oracledb.DatabaseError as error:
+        if _ARCHIVAL_UNKNOWN not in str(error):
+            raise
 
 
 def _connect_arguments(login: OracleSource | Standby) -> dict[str, Any]:
@@ -129,7 +151,9 @@ class OracleDatabase:
         self._calls = BoundedCalls(_connect_arguments(standby or source))
         container = container or next(iter(source.containers), None)
         # A mounted CDB has no open PDB. The fixed views in its root show the logs.
-        self._engine = _make_engine(source, None if standby else container, self._calls)
+        self._engine = _make_engine(
+            source, None if standby else container, self._calls, reads_rows=standby is None
+        )
         self._is_told = False
 
     def close(self) -> None:
@@ -198,7 +222,9 @@ class OracleDatabase:
             )
 
 
-def _make_engine(source: OracleSource, container: str | None, calls: BoundedCalls) -> Engine:
+def _make_engine(
+    source: OracleSource, container: str | None, calls: BoundedCalls, *, reads_rows: bool
+) -> Engine:
     options: dict[str, Any] = {}
     if source.thick_mode:
         library = source.client_library
@@ -219,6 +245,8 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
         try:
             with calls.giving_up_silence(connection):
                 _prepare(connection, source, container)
+                if reads_rows:
+                    _show_archived_rows(connection)
         except BaseException:
             # The connection is not in a pool yet, so no event will report that it was closed.
             calls.closed(connection)

@@ -11,16 +11,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
+from olr_pg.dictionary.column_bits import is_row_archival
 from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
 from olr_pg.dictionary.selection import like_it
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, Severity, coded, error, warning
 from olr_pg.oracle import tables
+from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import read_facts, receives_redo
+from olr_pg.oracle.facts import is_in_pdb, read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
@@ -160,6 +162,10 @@ def check_oracle(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),
         )
+        found += oracle.read(
+            "looking for security policies",
+            lambda connection: list(_policies(connection, chosen)),
+        )
         found += check_text_bytes(oracle, chosen, facts.database, source.character_sets)
     return Diagnosis(found, facts, chosen, snapshot)
 
@@ -206,6 +212,13 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
             " noticed"
         )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
+    if is_in_pdb(connection):
+        for view in unreadable(connection, (tables.PDB_INCARNATION,)):
+            what = (
+                f"{user} may not read {view.name}, so a PDB that is set back to an earlier SCN"
+                " (FLASHBACK PLUGGABLE DATABASE) is not noticed"
+            )
+            found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     read = (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES)
     sources = {f"SYS.{table.name}": table for table in read}
@@ -235,6 +248,15 @@ def _load_privileges(
         what = f"{user} may not read {view.name}: {tables.LOAD_VIEWS[view]}"
         found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
+
+
+def _policies(connection: Connection, chosen: Iterable[SourceTable]) -> Iterator[Finding]:
+    """Report policies that hide rows of the tables from a load, or replace values."""
+    for table in chosen:
+        try:
+            check_access_policies(connection.connection, table)
+        except OlrPgError as problem:
+            yield coded("oracle.policies", problem)
 
 
 def _grant(view: Table, user: str) -> str:
@@ -557,6 +579,16 @@ def _tables(
                 )
                 for column in table.left_out
             )
+            if any(is_row_archival(column.name, hidden=column.hidden) for column in table.columns):
+                found.append(
+                    warning(
+                        "oracle.columns",
+                        f"{table.full_name} has ROW ARCHIVAL: archived rows are ordinary rows in"
+                        " the target, because the column ORA_ARCHIVE_STATE is not replicated",
+                        "to keep archived rows out of results in PostgreSQL, replicate a column of"
+                        " your own that says which rows are archived",
+                    )
+                )
     found += storage.findings(chosen)
     for table, level in unlogged_tables(connection, snapshot, chosen):
         found.append(error("oracle.supplemental", *without_key_words(table, level)))

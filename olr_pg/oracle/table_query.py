@@ -19,6 +19,7 @@ import pyarrow as pa
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.key_cuts import KeyCut
 from olr_pg.oracle.lob_row_reading import ROWS, QueryField, read_lob_rows, selected
 from olr_pg.oracle.text_bytes import clob_pieces, text_pieces
@@ -226,8 +227,10 @@ def read_rows(
 
     Raises:
         oracledb.Error: any error of Oracle.
-        OlrPgError: 5146, a LOB contains invalid text.
+        OlrPgError: 5146, a LOB contains invalid text; 7047, a policy may hide rows or replace
+            values.
     """
+    check_access_policies(connection, table)
     statement, binds = rows_statement(table, scn, part, connection.version)
     schema, fields = query_schema(table), query_fields(table)
     if _is_read_row_by_row(table):

@@ -111,6 +111,11 @@ INCARNATION: Final = _table(
     "INCARNATION# RESETLOGS_CHANGE# RESETLOGS_ID PRIOR_INCARNATION#",
     "STATUS",
 )
+PDB_INCARNATION: Final = _table(
+    "V$PDB_INCARNATION",
+    "CON_ID INCARNATION_SCN BEGIN_RESETLOGS_SCN END_RESETLOGS_SCN",
+    "STATUS",
+)
 PLATFORM: Final = _table("V$TRANSPORTABLE_PLATFORM", "PLATFORM_ID", "ENDIAN_FORMAT")
 ARCHIVED_LOG: Final = _table(
     "V$ARCHIVED_LOG",
@@ -127,6 +132,9 @@ STANDBY_LOG: Final = _table("V$STANDBY_LOG", "GROUP#", "STATUS")
 THREAD: Final = _table("V$THREAD", "THREAD# DISABLE_CHANGE#", "STATUS ENABLED")
 TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN")
 PENDING: Final = _table("DBA_2PC_PENDING", "", "LOCAL_TRAN_ID STATE")
+REDACTION_POLICIES: Final = _table(
+    "REDACTION_POLICIES", "", "OBJECT_OWNER OBJECT_NAME POLICY_NAME ENABLE"
+)
 EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
@@ -205,5 +213,6 @@ LOAD_VIEWS: Final = {
     PARAMETER: "a load cannot report whether undo is kept long enough",
     UNDOSTAT: "a load cannot report whether undo is kept long enough",
     PENDING: "a load and a cut-over do not notice distributed transactions that are in doubt",
+    REDACTION_POLICIES: "a load and a comparison do not notice that Data Redaction replaces values",
 }
 """Views that a load reads if it can, and the consequence if it cannot."""

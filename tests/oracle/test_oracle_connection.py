@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.oracle_connection import ATTEMPTS, open_connection
+from olr_pg.simulator.oracle_net.faults import Fault
 
 if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
@@ -100,9 +101,22 @@ def test_a_session_changes_nothing_and_answers_as_every_other(
     oracle.read("testing", lambda one: one.execute(text("SELECT 'x' FROM DUAL")).all())
     heard = [sql.strip() for sql, _ in stand_in.heard]
     assert heard[0] == "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+    assert heard[1] == "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
     # Nothing that begins a transaction but the one that is read-only.
-    others = [sql for sql in heard[1:] if not sql.upper().startswith("SELECT")]
+    others = [sql for sql in heard[2:] if not sql.upper().startswith("SELECT")]
     assert others == ["SET TRANSACTION READ ONLY"]
     stand_in.heard.clear()
     with open_connection(source):
-        assert [sql for sql, _ in stand_in.heard] == heard[:1]
+        assert [sql for sql, _ in stand_in.heard] == heard[:2]
+
+
+@pytest.mark.parametrize("version", ["11.2.0.4.0", "12.1.0.2.0"])
+def test_archived_rows_are_shown_since_the_release_that_has_them(
+    source: OracleSource, stand_in: StandIn, version: str
+) -> None:
+    stand_in.state.version = version
+    stand_in.faults.add(Fault("execute", "ROW ARCHIVAL", error=(406, "COMPATIBLE is too low")))
+    with open_connection(source):
+        pass
+    asked = any("ROW ARCHIVAL" in sql for sql, _ in stand_in.heard)
+    assert asked == version.startswith("12")

@@ -596,3 +596,26 @@ def test_what_conditions_on_rows_need_is_said_ahead(patient: Patient) -> None:
         refused = patient.only()
         assert (refused.check, refused.severity) == ("filter.rows", Severity.ERROR)
         assert f"OLR-0{code}" in refused.what
+
+
+def test_policies_that_hide_rows_from_a_load_are_named(patient: Patient) -> None:
+    catalogue = patient.live.state.catalogue
+    policy = {"OBJECT_OWNER": "SHOP", "OBJECT_NAME": "ORDERS", "POLICY_NAME": "OWN_ORDERS"}
+    catalogue.insert("ALL_POLICIES", [{**policy, "SEL": "YES", "ENABLE": "YES"}])
+    assert patient.findings() == []  # replication reads no rows
+    finding = next(one for one in patient.findings(for_load=True) if one.check == "oracle.policies")
+    assert "OLR-07047" in finding.what
+    assert "OWN_ORDERS" in finding.what
+    assert "GRANT EXEMPT ACCESS POLICY" in finding.mend[0]
+
+
+def test_archived_rows_are_told_to_be_ordinary_in_the_target(patient: Patient) -> None:
+    orders = next(table for table in patient.live.summary.tables if table.name == "ORDERS")
+    patient.live.state.catalogue.update(
+        'UPDATE SYS."COL$" SET "NAME" = ?, "PROPERTY" = 32, "COL#" = 0'
+        ' WHERE "OBJ#" = ? AND "INTCOL#" = 3',
+        *("ORA_ARCHIVE_STATE", orders.obj),
+    )
+    finding = patient.only()
+    assert finding.severity is Severity.WARNING
+    assert "ROW ARCHIVAL" in finding.what

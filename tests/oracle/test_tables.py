@@ -11,6 +11,7 @@ from olr_pg.oracle.tables import (
     LOAD_VIEWS,
     LOGGING_VIEWS,
     ONLINE_VIEWS,
+    PDB_INCARNATION,
     SEGMENT_TABLES,
     STRUCTURE_TABLES,
     SUPPLEMENTAL,
@@ -26,7 +27,8 @@ def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
     read = (*SYS_TABLES, *BESIDE_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
-    granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, SUPPLEMENTAL, ENCRYPTED_TABLESPACES)
+    others = (SUPPLEMENTAL, ENCRYPTED_TABLESPACES, PDB_INCARNATION)
+    granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, *others)
     views = {table.name.replace("V$", "V_$") for table in granted}
     assert set(re.findall(r"'([^']+)'", second)) == views
 

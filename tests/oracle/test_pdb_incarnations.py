@@ -1,0 +1,101 @@
+"""A PDB that is set back to an earlier SCN while its CDB's redo goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.capture.lineage import Lineage
+from olr_pg.config.source_section import OracleSource
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.live_source import LiveDatabase
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
+from tests.oracle.conftest import ORDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PDB, SCN = 3, 5_000
+FIRST = {"CON_ID": PDB, "STATUS": "PARENT", "INCARNATION_SCN": 1, "BEGIN_RESETLOGS_SCN": 1}
+
+
+def row(scn: int, begin: int, status: str = "CURRENT", con_id: int = PDB) -> dict[str, Any]:
+    return {
+        "CON_ID": con_id,
+        "STATUS": status,
+        "INCARNATION_SCN": scn,
+        "BEGIN_RESETLOGS_SCN": begin,
+        "END_RESETLOGS_SCN": begin + 10,
+    }
+
+
+# What V$PDB_INCARNATION shows, the SCN from which redo is read, and the SCN in the error.
+CASES: dict[str, tuple[list[dict[str, Any]], int, int | None]] = {
+    "never": ([FIRST], 100, None),
+    "within the redo": ([FIRST, row(700, 900)], 100, 700),
+    "begins behind the SCN": ([FIRST, row(700, 900)], 800, 700),
+    "before the redo": ([FIRST, row(700, 900)], 900, None),
+    "twice, the first before": ([row(400, 500, "PARENT"), row(700, 900)], 600, 700),
+    "twice, further back": ([row(700, 900, "ORPHAN"), row(300, 1_000)], 950, 300),
+    "orphaned by the CDB": ([row(700, 900, "ORPHAN")], 100, None),
+    "with the CDB": ([row(1, 2_000)], 100, None),
+    "another PDB": ([row(700, 900, con_id=4)], 100, None),
+}
+
+
+@pytest.fixture
+def state() -> OracleState:
+    database = Database("LIVE", con_id=PDB, con_name="PDB1", activation=1, resetlogs=(1,))
+    state = OracleState(Snapshot(SCN, database, (ORDERS,)), dbid=1)
+    # The CDB itself was opened with RESETLOGS once.
+    state.catalogue.update('UPDATE SYS."V$DATABASE_INCARNATION" SET "RESETLOGS_CHANGE#" = 2000')
+    return state
+
+
+@pytest.fixture
+def live(state: OracleState, tmp_path: Path) -> Iterator[LiveDatabase]:
+    with StandIn(state) as server:
+        login = {"user": "olr", "password": "olr", "server": server.connect_string}
+        database = LiveDatabase(OracleSource.model_validate(login), Lineage(tmp_path / "lineage"))
+        yield database
+        database.close()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_redo_with_what_a_pdb_has_lost_is_not_read_on(
+    live: LiveDatabase, state: OracleState, case: str
+) -> None:
+    rows, scn, refused = CASES[case]
+    state.catalogue.insert("V$PDB_INCARNATION", rows)
+    if refused is None:
+        live.scan(scn, 0)
+        return
+    with pytest.raises(OlrPgError) as caught:
+        live.scan(scn, 0)
+    assert caught.value.code == Code.PDB_SET_BACK
+    assert f"PDB1 was set back to SCN {refused} " in caught.value.detail
+
+
+def test_it_is_noticed_although_the_redo_behind_it_was_read(
+    live: LiveDatabase, state: OracleState
+) -> None:
+    live.scan(100, 0)
+    state.catalogue.insert("V$PDB_INCARNATION", [row(700, 900)])
+    with pytest.raises(OlrPgError, match="set back"):
+        live.scan(5_000, 0)
+
+
+def test_an_account_that_may_not_see_it_is_told_so_once(
+    live: LiveDatabase, state: OracleState
+) -> None:
+    state.catalogue.denied.add("V$PDB_INCARNATION")
+    with capture_logs() as logs:
+        live.scan(100, 0)
+        live.scan(100, 0)
+    codes = [entry["code"] for entry in logs if entry.get("code") == "OLR-07022"]
+    assert codes == ["OLR-07022"]
