@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.translating import NLS_TEXT, UntranslatableError, in_byte_order
-from olr_pg.schema.value_kinds import BOOLEAN, MOMENTS, NUMBERS, TEXTS, ValueKind
+from olr_pg.schema.value_kinds import BOOLEAN, MOMENTS, NUMBERS, TEXTS, ValueKind, float_type
 
 if TYPE_CHECKING:
     from olr_pg.schema.translating import NodeRule, Translated, Translator
@@ -52,6 +52,9 @@ def comparable(
     if kinds <= TEXTS:
         texts = _texts(t, left, right)
         return texts if operator in _EQUALITY else tuple(map(in_byte_order, texts))  # type: ignore[return-value]
+    if kinds <= NUMBERS | TEXTS and ValueKind.FLOAT in kinds:
+        name = float_type([t.fact(left), t.fact(right)])
+        return t.binary(left, name), t.binary(right, name)
     if kinds <= NUMBERS | TEXTS:
         return (
             t.number(left) if t.is_text(left) else one,

@@ -180,7 +180,8 @@ class _Hierarchy:
             t.translate(holder.this)
         finally:
             t.scope = before
-        return holder.this
+        found: exp.Expr = holder.this
+        return found
 
     def _is_count(self, name: str) -> bool:
         return name == "ROWNUM" and self._is_dual

@@ -130,6 +130,11 @@ class _Parser(OracleParser):
 
 class _Tokenizer(Oracle.Tokenizer):
     NUMERIC_LITERALS = {"D": "DOUBLE", "F": "FLOAT"}  # noqa: RUF012 - as in the base class
+    # In Oracle these are decimal numbers; only BINARY_FLOAT and BINARY_DOUBLE are binary ones.
+    KEYWORDS = {  # noqa: RUF012 - as in the base class
+        **Oracle.Tokenizer.KEYWORDS,
+        **dict.fromkeys(("FLOAT", "REAL", "DOUBLE PRECISION"), TokenType.DECFLOAT),
+    }
 
 
 class _Dialect(Oracle):

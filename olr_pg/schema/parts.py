@@ -246,13 +246,34 @@ def _found(t: Translator, node: exp.Column, known: RelationColumn, alias: str) -
 
 
 def _sequence(t: Translator, node: exp.Column, function: str) -> Translated:
-    owner, name = node.args.get("db"), t.plain(node.args["table"])
+    table = node.args["table"]
+    owner, name = node.args.get("db"), t.plain(table)
     schema = t.plain(owner) if owner else t.owner
     found = t.relations.sequence(schema, name)
     if found is None:
         raise UntranslatableError(f"the sequence {schema}.{name} does not exist")
+    _check_order(t, (schema, name), function, table.meta.get("start", 0))
     text = ".".join(map(quoted, found)).replace("'", "''")
     return f"{function}('{text}')", Fact(ValueKind.INTEGER, filled=True)
+
+
+def _check_order(t: Translator, sequence: tuple[str, str], function: str, place: int) -> None:
+    """Raise an error if a statement uses a sequence so that PostgreSQL would return other values.
+    In Oracle, all uses of a sequence in a row of a statement return the same value (SQL Language
+    Reference, “Sequence Pseudocolumns”).
+    """
+    before = t.sequences.setdefault(sequence, {})
+    if function in before and function == "NEXTVAL":
+        raise UntranslatableError(
+            f"several NEXTVAL of the sequence {'.'.join(sequence)}: in Oracle they have the same"
+            " value; use CURRVAL after the first"
+        )
+    before[function] = min(place, before.get(function, place))
+    if "NEXTVAL" in before and before.get("CURRVAL", place) < before["NEXTVAL"]:
+        raise UntranslatableError(
+            f"CURRVAL before NEXTVAL of the sequence {'.'.join(sequence)}: in Oracle they have the"
+            " same value; use NEXTVAL first"
+        )
 
 
 _PSEUDO: Final = {

@@ -66,6 +66,7 @@ class Translator:
 
     Attributes:
         read: the tables and views that the SQL reads, as ``OWNER.NAME``.
+        sequences: for each sequence that the SQL uses, where NEXTVAL and CURRVAL are in the text.
         call_own: translates a call of a function of the source; None if such calls are not allowed
             here.
         translate_frame, translate: the functions that translate a query, and a part of a query.
@@ -76,6 +77,7 @@ class Translator:
         self.owner = owner
         self.scope = scope
         self.read = set[str]()
+        self.sequences = dict[tuple[str, str], dict[str, int]]()
         self.translate_frame: Callable[[exp.Expr], object] = lambda _node: None
         self.translate: Callable[[exp.Expr], None] = lambda _node: None
         self.call_own: OwnCall = lambda _name, _arguments: None
@@ -190,10 +192,26 @@ class Translator:
             text = self.literal(node)
             if text is not None and not is_numeral(text):
                 raise UntranslatableError(f"the text {text!r} where a number is expected")
-            return f"CAST({self.text(node)} AS NUMERIC)"
+            given = self.text(node)
+            if text is None and not given.startswith("TO_CHAR("):
+                # PostgreSQL also reads NaN, Infinity, 0x1F and 1_000; Oracle reports an error.
+                given = f"TRANSLATE({given}, 'NnIiXxOoBb_', '???????????')"
+            return f"CAST({given} AS NUMERIC)"
+        if kind is ValueKind.FLOAT:
+            # Through its text, because a direct cast keeps only 15 digits (6 of a real).
+            return f"CAST(CAST({sql} AS TEXT) AS NUMERIC)"
         if kind in NUMBERS or kind is ValueKind.NOTHING:
             return f"CAST({sql} AS NUMERIC)"
         raise UntranslatableError(f"a {kind.value} where a number is expected")
+
+    def binary(self, node: exp.Expr, type_name: str) -> str:
+        """Return SQL for the value as a floating-point number of a type.
+
+        Raises:
+            UntranslatableError: as `number`.
+        """
+        is_float = self.kind(node) is ValueKind.FLOAT
+        return f"CAST({self.sql(node) if is_float else self.number(node)} AS {type_name})"
 
     def integer(self, node: exp.Expr) -> str:
         """Return SQL for the value as an integer. A fraction is truncated, as Oracle does with
@@ -369,6 +387,11 @@ def over_window(sql: str, over: str) -> str:
     if sql.endswith(_DEFAULT):
         return in_own_order(f"{sql[1 : -len(_DEFAULT)]} OVER ({over})")
     return f"{sql} OVER ({over})"
+
+
+def failing(code: str, text: str) -> str:
+    """Return an expression of type text that fails with an error of Oracle and a text in SQL."""
+    return f"CAST(CAST('{code}: ' || {text} AS NUMERIC) AS TEXT)"
 
 
 def constant(sql: str, fact: Fact) -> CallRule:

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from olr_pg.dictionary.inventory import InventoryColumn
 
 
@@ -41,7 +43,7 @@ class Fact(NamedTuple):
 
     Attributes:
         length: for a CHAR, its number of characters; for a TIMESTAMP, its number of fractional
-            digits.
+            digits; for a BINARY_FLOAT, 4.
         filled: whether the value is never NULL and never an empty text.
         exact: for a CHAR, whether its text in PostgreSQL includes all its blanks; for a TIMESTAMP
             WITH TIME ZONE, whether its zone is the session's time zone.
@@ -63,6 +65,7 @@ NOTHING: Final = Fact(ValueKind.NOTHING)
 INTEGER: Final = Fact(ValueKind.INTEGER)
 NUMBER: Final = Fact(ValueKind.NUMBER)
 FLOAT: Final = Fact(ValueKind.FLOAT)
+SINGLE: Final = Fact(ValueKind.FLOAT, 4)
 TEXT: Final = Fact(ValueKind.TEXT)
 DATE: Final = Fact(ValueKind.DATE)
 TIMESTAMP: Final = Fact(ValueKind.TIMESTAMP, 6)
@@ -111,6 +114,15 @@ def column_fact(column: InventoryColumn) -> Fact:
         return Fact(kind, filled=filled)
     length = column.char_length or column.length
     return Fact(_BY_TYPE.get(name, ValueKind.UNKNOWN), length, filled)
+
+
+def float_type(facts: Iterable[Fact]) -> str:
+    """Return the type of PostgreSQL in which Oracle calculates with these numbers, of which one is
+    a floating-point number: the others become such numbers (SQL Language Reference, “Numeric
+    Precedence”).
+    """
+    floats = [fact for fact in facts if fact.kind is ValueKind.FLOAT]
+    return "REAL" if all(fact.length == SINGLE.length for fact in floats) else "DOUBLE PRECISION"
 
 
 def literal_fact(text: str) -> Fact:

@@ -105,8 +105,7 @@ def _of_pairs(name: str) -> CallRule:
 
 
 def _median(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    value = t.number(arguments[0])
-    return f"CAST(PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {value}) AS NUMERIC)", NUMBER
+    return _interpolated(t, arguments[0], "", "0.5")
 
 
 def _mode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -277,13 +276,28 @@ def _share_of_partition(
     return found, t.fact(key)._replace(filled=False)
 
 
+def _interpolated(t: Translator, value: exp.Expr, down: str, share: str) -> Translated:
+    """Translate PERCENTILE_CONT of a group. PostgreSQL's function calculates with double precision,
+    which keeps only 15 digits of a NUMBER.
+    """
+    if t.kind(value) is ValueKind.FLOAT:
+        place = f"CAST({share} AS DOUBLE PRECISION)"
+        return f"PERCENTILE_CONT({place}) WITHIN GROUP (ORDER BY {t.sql(value)}{down})", FLOAT
+    number = t.number(value)
+    values = f"ARRAY_AGG({number} ORDER BY {number}{down}) FILTER (WHERE {number} IS NOT NULL)"
+    return _at_share(values, f"COUNT({number})", share), NUMBER
+
+
 def _between(
     t: Translator, value: exp.Expr, down: str, share: str, partition: Sequence[exp.Expr]
 ) -> str:
     """Return SQL for PERCENTILE_CONT over a partition: the percentile, interpolated between two
     values if needed.
     """
-    sorted_values, count = _sorted_values(t, t.number(value), down, partition)
+    return _at_share(*_sorted_values(t, t.number(value), down, partition), share)
+
+
+def _at_share(sorted_values: str, count: str, share: str) -> str:
     place = f"({share} * ({count} - 1))"
     below = f"({sorted_values})[CAST(FLOOR({place}) AS INT) + 1]"
     above = f"({sorted_values})[CAST(CEIL({place}) AS INT) + 1]"
@@ -462,10 +476,11 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
         return _hypothetical(t, name, call.expressions, order)
     name, argument, key = _share(t, node)
     fact = t.fact(key)
+    if name == "PERCENTILE_CONT":
+        down = " DESC" if order.expressions[0].args.get("desc") else ""
+        return _interpolated(t, key, down, t.number(argument))
     share = f"CAST({t.number(argument)} AS DOUBLE PRECISION)"
     found = f"{name}({share}) WITHIN GROUP ({t.sql(order)})"
-    if name == "PERCENTILE_CONT":
-        return f"CAST({found} AS NUMERIC)", NUMBER
     return in_own_order(found) if t.is_text(key) else found, fact._replace(filled=False)
 
 

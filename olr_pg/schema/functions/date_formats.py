@@ -8,9 +8,12 @@ applies to one element.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.schema.translating import UntranslatableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NUMBERS: Final = frozenset(
     {
@@ -94,7 +97,9 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
     if not one.word:
         return f'"{one.text}"' if one.quoted else one.text
     if one.word in _NAMES | _HALVES:
-        if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
+        is_name = one.word in _NAMES and one.word != "RM"
+        forms = (one.word, one.word.lower(), *([one.word.capitalize()] if is_name else []))
+        if one.text not in forms:
             raise UntranslatableError(f"{one.text} in the format {form!r}")
         return fill + one.text
     # PostgreSQL does not pad SSSSS with zeros. So SSSSS can be translated only after FM, with which
@@ -107,7 +112,9 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if wanted == 0:
             raise UntranslatableError(f"{one.text} in the format {form!r}, for whole seconds")
         word = f"FF{min(wanted, 6)}" + "0" * max(wanted - 6, 0)
-    return fill + word + one.ordinal
+    # In Oracle the element decides whether the ordinal is in capitals, in PostgreSQL the suffix.
+    ordinal = one.ordinal and ("TH" if one.text.isupper() else "th")
+    return fill + word + ordinal
 
 
 class ReadFormat(NamedTuple):
@@ -120,6 +127,10 @@ class ReadFormat(NamedTuple):
         has_time: whether the format has a time of day.
         has_zone: whether the format has a time zone.
         century: the element for a two-digit year; empty if years have four digits.
+        pattern: a regular expression, for Python and PostgreSQL, that matches the texts that Oracle
+            accepts. PostgreSQL ignores what follows a date, and takes missing parts for 1.
+        long_form: the format for a text in which the element `century` has four digits; empty if
+            its digits touch others.
     """
 
     form: str
@@ -127,6 +138,8 @@ class ReadFormat(NamedTuple):
     has_time: bool
     has_zone: bool
     century: str
+    pattern: str
+    long_form: str
 
 
 def read_format(form: str) -> ReadFormat:
@@ -146,18 +159,81 @@ def read_format(form: str) -> ReadFormat:
     missing += "" if words & {"MM", "MON", "MONTH"} or has_day_of_year else "MM-"
     has_fraction = any(word.startswith("FF") for word in words)
     century = next((word for word in ("RRRR", "RR", "YY") if word in words), "")
-    out = [
-        f'"{one.text}"' if one.quoted else _RENAMED.get(one.word, one.word) or one.text
-        for one in found
-        if one.word != "FM"
-    ]
+    found = [one for one in found if one.word != "FM"]
+    is_alone = century != "RRRR" and century != "" and _is_alone(found, century)
     return ReadFormat(
-        "".join("FF6" if text == "FF" else text for text in out),
-        missing,
-        bool(words & _TIMES) or has_fraction or "TZH" in words,
-        "TZH" in words,
-        century,
+        form=_read_form(found),
+        missing=missing,
+        has_time=bool(words & _TIMES) or has_fraction or "TZH" in words,
+        has_zone="TZH" in words,
+        century=century,
+        pattern=_pattern(found, "four" if is_alone else ""),
+        long_form=_read_form(found, century) if is_alone else "",
     )
+
+
+def _read_form(found: Sequence[Element], century: str = "") -> str:
+    """Return the format for PostgreSQL, in which the element `century` becomes a year of four
+    digits.
+    """
+    renamed = {**_RENAMED, "FF": "FF6", **({century: "YYYY"} if century else {})}
+    return "".join(
+        f'"{one.text}"' if one.quoted else renamed.get(one.word, one.word) or one.text
+        for one in found
+    )
+
+
+def _is_alone(found: Sequence[Element], word: str) -> bool:
+    """Return whether no other digits can touch those of an element."""
+    at = next(at for at, one in enumerate(found) if one.word == word)
+    beside = [found[other].word for other in (at - 1, at + 1) if 0 <= other < len(found)]
+    return all(one in {"", *_NAMES, *_HALVES} for one in beside)
+
+
+_DIGITS: Final = {
+    **dict.fromkeys(("YYYY", "SYYYY", "RRRR"), r"-?\d{1,4}"),
+    **dict.fromkeys(("YY", "RR", "MM", "DD", "HH24", "HH12", "HH", "MI", "SS", "TZM"), r"\d{1,2}"),
+    "DDD": r"\d{1,3}",
+    "J": r"\d{1,7}",
+    "SSSSS": r"\d{1,5}",
+    "TZH": r"[-+ ]?\d{1,2}",
+    "MON": "[A-Za-z]{3}",
+    "MONTH": "[A-Za-z]{3,9} *",
+    "Y,YYY": r"\d{1,3},\d{3}",
+    **dict.fromkeys(("AM", "PM"), "[AaPp][Mm]"),
+    **dict.fromkeys(("A.M.", "P.M."), r"[AaPp]\.[Mm]\."),
+    **dict.fromkeys(("AD", "BC"), "[A-Za-z]{2}"),
+}
+_WORDS_READ: Final = frozenset({"", *_NAMES, *_HALVES})
+
+
+def _pattern(found: Sequence[Element], years: str) -> str:
+    """Return the regular expression for texts in a format. Any sign stands for another, and the
+    time of day may be missing from its end (Oracle SQL Language Reference, “String-to-Date
+    Conversion Rules”). Between digits a sign is required: without one, Oracle accepts only digits
+    of full width, and PostgreSQL takes them all for the first element.
+    """
+    parts = list[tuple[str, bool]]()
+    for at, one in enumerate(found):
+        if one.quoted:
+            parts.append((re.escape(one.text), True))
+        elif not one.word:
+            beside = {found[other].word for other in (at - 1, at + 1) if 0 <= other < len(found)}
+            parts.append((f"[^A-Za-z0-9]{'*' if beside & _WORDS_READ else '+'}", True))
+        elif one.word.startswith("FF"):
+            parts.append((r"\d{1,9}", True))
+        else:
+            digits = _DIGITS[one.word]
+            if years and one.word in ("YY", "RR"):
+                digits = r"(?:\d{1,2}|\d{4})"
+            parts.append((digits, one.word in _TIMES))
+    last = max((at for at, (_, is_late) in enumerate(parts) if not is_late), default=-1)
+    if last < 0:
+        return "".join(part for part, _ in parts)
+    tail = ""
+    for part, _ in reversed(parts[last + 1 :]):
+        tail = f"(?:{part}{tail})?"
+    return "".join(part for part, _ in parts[: last + 1]) + tail
 
 
 _PLAIN: Final = {

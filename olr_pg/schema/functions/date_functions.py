@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.functions.date_formats import plain_moment, read_format, shown_format
+from olr_pg.schema.functions.date_formats import (
+    ReadFormat,
+    plain_moment,
+    read_format,
+    shown_format,
+)
 from olr_pg.schema.functions.number_functions import (
     calculated,
     format_number,
@@ -87,6 +92,7 @@ _NOW_ZONED: Final = TIMESTAMPTZ._replace(filled=True, exact=True)
 _LOCAL: Final = "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)"
 _OFFSET: Final = re.compile(r"[+-]?\d{1,2}:\d\d")
 _ENGLISH: Final = re.compile(r"\s*NLS_DATE_LANGUAGE\s*=\s*'?(AMERICAN|ENGLISH)'?\s*", re.IGNORECASE)
+_WHOLE_INTERVAL: Final = re.compile(r"\(?-?INTERVAL '[^.']*' [A-Z ]+\)?")
 _ZONE: Final = re.compile(r"(?<=\d)\s*([+-]\d\d?:\d\d|\s[A-Za-z_/]+)$")
 
 
@@ -134,12 +140,25 @@ def _from_moment(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> T
             return f"(EXTRACT(EPOCH FROM {sql} - {t.sql(right)}) / 86400)", NUMBER
         return f"({sql} - {t.sql(right)})", INTERVAL
     if other is ValueKind.INTERVAL:
-        return f"({sql} {sign} {t.sql(right)})", t.fact(left)._replace(filled=False)
+        return _plus_interval(t, left, sign, right), t.fact(left)._replace(filled=False)
     if other is ValueKind.MONTHS:
         return _plus_months(t, left, sign, right), t.fact(left)._replace(filled=False)
     if other is ValueKind.NOTHING:
         return "CAST(NULL AS TIMESTAMP)", DATE
     raise UntranslatableError(f"a {one.value} {sign} a {other.value}")
+
+
+def _plus_interval(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> str:
+    """Return SQL that adds an interval of days and seconds. Oracle calculates in UTC with times
+    that have a time zone, so a day has 24 hours; with a DATE, it drops fractions of seconds
+    (Oracle SQL Language Reference, “Datetime/Interval Arithmetic”).
+    """
+    sql, span = t.sql(left), t.sql(right)
+    if t.kind(left) is ValueKind.TIMESTAMPTZ:
+        return f"(({sql} AT TIME ZONE 'UTC' {sign} {span}) AT TIME ZONE 'UTC')"
+    if t.kind(left) is ValueKind.DATE and not _WHOLE_INTERVAL.fullmatch(span):
+        span = f"DATE_TRUNC('second', {span})"
+    return f"({sql} {sign} {span})"
 
 
 def _plus_months(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> str:
@@ -308,16 +327,45 @@ def _read(name: str, fact: Fact) -> CallRule:
         moment = plain_moment(text, given) if text is not None else None
         if moment is not None and fact.kind is not ValueKind.TIMESTAMPTZ:
             return f"CAST('{moment}' AS TIMESTAMP)", fact._replace(filled=True)
-        return _read_text(t, t.text(arguments[0]), given, fact), fact
+        return _read_checked(t, arguments[0], given, fact), fact
 
     return translate
+
+
+def _read_checked(t: Translator, value: exp.Expr, given: str, fact: Fact) -> str:
+    """Return SQL that reads a date, and fails if Oracle would. PostgreSQL ignores what follows the
+    date, and takes missing parts for 1.
+    """
+    read, text, literal = read_format(given), t.text(value), t.literal(value)
+    pattern = rf"\s*{read.pattern}\s*"
+    if literal is not None and not re.fullmatch(pattern, literal):
+        raise UntranslatableError(f"the text {literal!r} in the format {given!r}")
+    found = _read_text(text, read, given, fact)
+    if read.long_form:
+        long = read._replace(form=read.long_form, century="")
+        with_long = _read_text(text, long, given, fact)
+        if literal is not None:
+            found = with_long if _LONG.search(literal) else found
+        else:
+            is_long = f"{text} ~ '{_LONG.pattern}'"
+            found = f"(CASE WHEN {is_long} THEN {with_long} ELSE {found} END)"
+    if literal is not None or text.startswith("TO_CHAR("):
+        return found
+    escaped = pattern.replace("'", "''")
+    name = "TIMESTAMPTZ" if fact.kind is ValueKind.TIMESTAMPTZ else "TIMESTAMP"
+    fails = f"CAST('ORA-01861: ' || {text} AS {name})"
+    return (
+        f"(CASE WHEN {text} ~ '^{escaped}$' THEN {found} WHEN {text} IS NOT NULL THEN {fails} END)"
+    )
+
+
+_LONG: Final = re.compile(r"(?:^|\D)\d{4}(?:\D|$)")
 
 
 _DEPENDS: Final = "depends on NLS_DATE_FORMAT"
 
 
-def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
-    read = read_format(given)
+def _read_text(text: str, read: ReadFormat, given: str, fact: Fact) -> str:
     form = read.form.replace("'", "''")
     if read.missing:
         text = f"TO_CHAR(STATEMENT_TIMESTAMP(), '{read.missing}') || {text}"
@@ -353,12 +401,19 @@ def _interval(t: Translator, node: exp.Expr) -> Translated:
     is_months = name.split()[0] in ("YEAR", "MONTH")
     if value is not None:
         fact = (MONTHS if is_months else INTERVAL)._replace(filled=True)
-        return f"INTERVAL '{value}' {name}", fact
+        return _signed(value, name), fact
     if t.kind(node.this) is ValueKind.INTERVAL and not is_months:
         return t.sql(node.this), INTERVAL
     if t.is_number(node.this) and not is_months:
         return f"({t.sql(node.this)} * INTERVAL '1 day')", INTERVAL
     raise UntranslatableError("an interval that is not a literal")
+
+
+def _signed(value: str, name: str) -> str:
+    """Return an interval. In Oracle a sign applies to all its parts; in PostgreSQL, to one part."""
+    text = value.strip()
+    positive = f"INTERVAL '{text.lstrip('+-')}' {name}"
+    return f"(-{positive})" if text.startswith("-") else positive
 
 
 def _interval_unit(unit: exp.Expr | None) -> str:
@@ -388,7 +443,7 @@ def _text_to_interval(unit: str, fact: Fact) -> CallRule:
         text = string_literal(t, arguments[0], "an interval with a text")
         if not re.fullmatch(r"[-+]?[\d :.-]+", text.strip()):
             raise UntranslatableError(f"an interval in the form {text!r}")
-        return f"INTERVAL '{text.strip()}' {unit}", fact._replace(filled=True)
+        return _signed(text, unit), fact._replace(filled=True)
 
     return translate
 

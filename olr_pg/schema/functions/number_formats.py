@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.translating import UntranslatableError, string_literal
+from olr_pg.schema.translating import UntranslatableError, failing, string_literal
 from olr_pg.schema.value_kinds import NUMBER, TEXT
 
 if TYPE_CHECKING:
@@ -118,5 +118,22 @@ def number_value(t: Translator, value: exp.Expr, form: exp.Expr) -> str:
     if not _VALUE.fullmatch(given) or "L" in given:
         raise UntranslatableError("TO_NUMBER with a format that PostgreSQL does not have")
     target = given.replace("G", ",").replace("D", ".").replace("$", "")
-    text = f"REPLACE({t.text(value)}, '$', '')" if "$" in given else t.text(value)
+    text = _checked(t, value, given)
+    text = f"REPLACE({text}, '$', '')" if "$" in given else text
     return f"TO_NUMBER({text}, '{target}')"
+
+
+def _checked(t: Translator, value: exp.Expr, form: str) -> str:
+    """Return the text for TO_NUMBER, or an expression that fails if the text has other characters
+    than its format or more digits: PostgreSQL would ignore them.
+    """
+    whole, _, part = re.split("MI|PR", form)[0].replace("D", ".").partition(".")
+    before, behind = (sum(letter in "09" for letter in piece) for piece in (whole, part))
+    digits = rf"(?:\d,?){{0,{before}}}(?:\.\d{{0,{behind}}})?"
+    pattern = rf"[\s<]*[-+]?\$?{digits}[-+>\s]*"
+    literal, text = t.literal(value), t.text(value)
+    if literal is not None:
+        if not re.fullmatch(pattern, literal):
+            raise UntranslatableError(f"the text {literal!r} in the format {form!r}")
+        return text
+    return f"(CASE WHEN {text} !~ '^{pattern}$' THEN {failing('ORA-01722', text)} ELSE {text} END)"

@@ -16,7 +16,16 @@ from olr_pg.schema.translating import (
     in_own_order,
     of_numbers,
 )
-from olr_pg.schema.value_kinds import FLOAT, INTEGER, NUMBER, TEXTS, Fact, ValueKind
+from olr_pg.schema.value_kinds import (
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    SINGLE,
+    TEXTS,
+    Fact,
+    ValueKind,
+    float_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,13 +34,14 @@ if TYPE_CHECKING:
 
 
 def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
-    """Translate an arithmetic operation on two numbers. The result is numeric, or double precision
-    if one of the numbers is a floating-point number.
+    """Translate an arithmetic operation on two numbers. The result is numeric, or a floating-point
+    number if one of the numbers is one.
     """
     kinds = {t.kind(left), t.kind(right)}
     if ValueKind.FLOAT in kinds:
-        one, other = (f"CAST({t.number(node)} AS DOUBLE PRECISION)" for node in (left, right))
-        return f"({one} {operator} {other})", FLOAT
+        name = float_type([t.fact(left), t.fact(right)])
+        one, other = (t.binary(node, name) for node in (left, right))
+        return f"({one} {operator} {other})", SINGLE if name == "REAL" else FLOAT
     # Calculate with numeric, because products and sums of smallint and integer values could
     # overflow.
     whole = kinds == {ValueKind.INTEGER} and operator != "/"
@@ -154,15 +164,14 @@ def _nanvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 _SPECIAL: Final = {"NAN": "NaN", "INF": "Infinity", "-INF": "-Infinity", "+INF": "Infinity"}
 
 
-def _to_float(name: str) -> CallRule:
+def _to_float(name: str, fact: Fact) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE. The text may stand for NaN or infinity."""
         (value,) = arguments
         special = _SPECIAL.get((t.literal(value) or "").strip().upper())
         if special is not None:
-            return f"CAST('{special}' AS {name})", FLOAT._replace(filled=True)
-        sql = t.sql(value) if t.kind(value) is ValueKind.FLOAT else t.number(value)
-        return f"CAST({sql} AS {name})", FLOAT
+            return f"CAST('{special}' AS {name})", fact._replace(filled=True)
+        return t.binary(value, name), fact
 
     return translate
 
@@ -227,8 +236,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SQRT": Function(of_numbers("SQRT({})", NUMBER)),
     "TAN": Function(of_numbers("CAST(TAN({}) AS NUMERIC)", NUMBER)),
     "TANH": Function(of_numbers("CAST(TANH({}) AS NUMERIC)", NUMBER)),
-    "TO_BINARY_DOUBLE": Function(_to_float("DOUBLE PRECISION")),
-    "TO_BINARY_FLOAT": Function(_to_float("REAL")),
+    "TO_BINARY_DOUBLE": Function(_to_float("DOUBLE PRECISION", FLOAT)),
+    "TO_BINARY_FLOAT": Function(_to_float("REAL", SINGLE)),
     "TO_NUMBER": Function(_to_number, 1, 2),
     "VALIDATE_CONVERSION": Function(_is_convertible),
     "WIDTH_BUCKET": Function(_bucket, 4, 4),

@@ -15,9 +15,11 @@ from sqlglot import exp
 from olr_pg.schema.comparisons import equal
 from olr_pg.schema.functions.number_functions import NUMERAL
 from olr_pg.schema.translating import (
+    NLS_TEXT,
     Function,
     UntranslatableError,
     constant,
+    failing,
     is_numeral,
     of_numbers,
     of_text,
@@ -32,6 +34,7 @@ from olr_pg.schema.value_kinds import (
     NUMBER,
     NUMBERS,
     RAW,
+    SINGLE,
     TEXT,
     TIMESTAMP,
     Fact,
@@ -191,7 +194,13 @@ def _character(t: Translator, node: exp.Expr) -> Translated:
         return _of_bytes(number)
     if number == 0:
         raise UntranslatableError("CHR(0): PostgreSQL cannot store this character in a text")
-    return f"CHR({t.integer(code)})", Fact(ValueKind.TEXT, filled=t.fact(code).filled)
+    fact = Fact(ValueKind.TEXT, filled=t.fact(code).filled)
+    if number is not None:
+        return f"CHR({number})", fact
+    # Above 127, Oracle takes the number for the bytes of the character, PostgreSQL for its code
+    # point: CHR(-1) is an error.
+    given = t.integer(code)
+    return f"CHR(CASE WHEN {given} > {_ASCII} THEN -1 ELSE {given} END)", fact
 
 
 _ASCII: Final = 127
@@ -208,6 +217,15 @@ def _of_bytes(number: int) -> Translated:
             f"CHR({number}) depends on the character set of the source: write the character itself"
         ) from None
     return f"'{found}'", Fact(ValueKind.TEXT, filled=True)
+
+
+def _code(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate ASCII. Of a character that is not ASCII, Oracle returns the bytes as a number, here
+    those in UTF-8; PostgreSQL returns the code point.
+    """
+    text = t.text(arguments[0])
+    first = f"LPAD(ENCODE(CONVERT_TO(LEFT({text}, 1), 'UTF8'), 'hex'), 8, '0')"
+    return f"CAST(CAST('x' || {first} AS BIT(32)) AS BIGINT)", INTEGER
 
 
 _SOUNDS: Final = "TRANSLATE({}, 'AEIOUYHWBFPVCGJKQSXZDTLMNR', '00000000111122222222334556')"
@@ -273,13 +291,18 @@ def _nullif(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _decode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate DECODE. A NULL value matches a NULL search value."""
+    """Translate DECODE. A NULL value matches a NULL search value. The first search value decides
+    how the values are compared, and the first result decides the type of the results: if it is
+    NULL, they become texts (Oracle SQL Language Reference, “DECODE”).
+    """
     value, *rest = arguments
     results = [rest[at] for at in range(1, len(rest), 2)]
     if len(rest) % 2:
         results.append(rest[-1])
-    texts, fact = t.unified(results)
-    tests = [_same(t, value, rest[at]) for at in range(0, len(rest) - 1, 2)]
+    texts, fact = _texts_if_null_first(t, results)
+    searched = [rest[at] for at in range(0, len(rest) - 1, 2)]
+    first = next((one for one in searched if not t.is_null(one)), value)
+    tests = [_same(t, value, one, first) for one in searched]
     branches = " ".join(
         f"WHEN {test} THEN {text}" for test, text in zip(tests, texts, strict=False)
     )
@@ -288,10 +311,33 @@ def _decode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return f"(CASE {branches} ELSE {default} END)", fact._replace(filled=filled)
 
 
-def _same(t: Translator, value: exp.Expr, wanted: exp.Expr) -> str:
+def _texts_if_null_first(t: Translator, results: Sequence[exp.Expr]) -> tuple[list[str], Fact]:
+    if not t.is_null(results[0]) or all(map(t.is_null, results)):
+        return t.unified(results)
+    other = next(one for one in results if not t.is_null(one))
+    if not t.is_text(other) and not t.is_number(other):
+        raise UntranslatableError(
+            f"DECODE whose first result is NULL converts a {t.kind(other).value} to a text, which"
+            f" {NLS_TEXT}: use CASE, or CAST(NULL AS …)"
+        )
+    texts = ["NULL" if t.is_null(one) else t.text(one) for one in results]
+    return texts, TEXT
+
+
+def _same(t: Translator, value: exp.Expr, wanted: exp.Expr, first: exp.Expr) -> str:
+    """Return the condition under which DECODE finds a search value. Both become texts if the first
+    search value is a text (CHAR keeps its blanks), and numbers if it is a number.
+    """
     if t.is_null(wanted):
         return f"{t.sql(value)} IS NULL"
-    test = equal(t, value, wanted)
+    if t.is_null(value):
+        return f"{t.sql(wanted)} IS NULL"
+    if t.is_text(first):
+        test = f"{t.text(value)} = {t.text(wanted)}"
+    elif t.is_number(first) and t.is_text(value) and t.is_text(wanted):
+        test = f"{t.number(value)} = {t.number(wanted)}"
+    else:
+        test = equal(t, value, wanted)
     if t.fact(wanted).filled or t.fact(value).filled:
         return test
     return f"({test} OR {t.sql(value)} IS NULL AND {t.sql(wanted)} IS NULL)"
@@ -343,8 +389,12 @@ def _cast(t: Translator, node: exp.Expr) -> Translated:
             f"CAST({t.moment(value)} AS TIMESTAMP({min(digits, 6)}))",
             TIMESTAMP._replace(length=digits),
         )
-    if name in ("FLOAT", "DOUBLE"):
-        return f"CAST({t.number(value)} AS DOUBLE PRECISION)", FLOAT
+    if name == "DOUBLE":
+        return t.binary(value, "DOUBLE PRECISION"), FLOAT
+    if name == "FLOAT":
+        return t.binary(value, "REAL"), SINGLE
+    if name == "DECFLOAT" and not sizes:
+        return t.number(value), NUMBER
     if name in ("INT", "SMALLINT", "BIGINT"):
         return f"CAST({t.number(value)} AS NUMERIC(38, 0))", INTEGER
     if name == "DECIMAL":
@@ -353,13 +403,25 @@ def _cast(t: Translator, node: exp.Expr) -> Translated:
         typed = f"NUMERIC({listed})" if sizes else "NUMERIC"
         return f"CAST({t.number(value)} AS {typed})", INTEGER if whole else NUMBER
     if name in ("VARCHAR", "NVARCHAR") and sizes:
-        return f"CAST({t.text(value)} AS VARCHAR({sizes[0]}))", TEXT
+        return f"CAST({_fitting(t, value, sizes[0])} AS VARCHAR({sizes[0]}))", TEXT
     if name in ("CHAR", "NCHAR"):
         length = (sizes or [1])[0] or 1
-        return f"CAST({t.text(value)} AS CHAR({length}))", Fact(ValueKind.CHAR, length)
+        return f"CAST({_fitting(t, value, length)} AS CHAR({length}))", Fact(ValueKind.CHAR, length)
     if name == "TEXT":
         return f"CAST({t.text(value)} AS TEXT)", TEXT
     raise UntranslatableError(f"CAST to {to.sql(dialect='oracle')}")
+
+
+def _fitting(t: Translator, value: exp.Expr, length: int | None) -> str:
+    """Return the text of a value for CAST. CAST truncates a text; if the text of another value is
+    too long, Oracle reports an error (ORA-25137), but PostgreSQL would truncate it too.
+    """
+    text = t.text(value)
+    if t.is_text(value) or t.is_null(value):
+        return text
+    return (
+        f"(CASE WHEN LENGTH({text}) > {length} THEN {failing('ORA-25137', text)} ELSE {text} END)"
+    )
 
 
 def _to_char_of_text(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -438,7 +500,7 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     exp.Cast: _cast,
 }
 FUNCTIONS: Final[dict[str, Function]] = {
-    "ASCII": Function(of_text("ASCII({})", INTEGER)),
+    "ASCII": Function(_code),
     "COALESCE": Function(_nvl, 1, _MOST),
     "COMPOSE": Function(of_text("NORMALIZE({}, NFC)", TEXT)),
     "CONCAT": Function(concatenated, 2, _MOST),

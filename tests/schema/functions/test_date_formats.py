@@ -17,7 +17,10 @@ from olr_pg.schema.translating import UntranslatableError
         ("fmMonth DD, YYYY", "FMMonth FMDD, FMYYYY"),
         ("FMDD.FMMM", "FMDD.MM"),
         ('YYYY"-Q"Q', 'YYYY"-Q"Q'),
-        ("DDth", "DDth"),
+        ("DDth", "DDTH"),
+        ("ddTH", "DDth"),
+        ("Ddth", "DDth"),
+        ("hh am", "HH12 am"),
         ("HH:MI AM", "HH12:MI AM"),
     ],
 )
@@ -25,7 +28,9 @@ def test_formats_that_are_shown(form: str, wanted: str) -> None:
     assert shown_format(form, 3) == wanted
 
 
-@pytest.mark.parametrize("form", ["DL", "DD ~ MM", "YEAR", "DDSP", "mONTH", "TZR", "FX", "SSSSS"])
+@pytest.mark.parametrize(
+    "form", ["DL", "DD ~ MM", "YEAR", "DDSP", "mONTH", "TZR", "FX", "SSSSS", "Am", "Ad", "Rm"]
+)
 def test_formats_that_are_refused(form: str) -> None:
     with pytest.raises(UntranslatableError):
         shown_format(form)

@@ -1,0 +1,206 @@
+"""Values for which PostgreSQL's functions of the same name differ from Oracle's.
+
+The expected results are those of Oracle's SQL Language Reference (the heading is beside them), not
+those of the translation. What has no equal is refused, or fails as in Oracle.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.dictionary.inventory import Inventory, UnitSource
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translation import translate_expression
+from olr_pg.schema.trial import run_statements
+from tests.schema.shop_relations import MAKE, RELATION, SETTINGS, relations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAME: list[tuple[str, Any]] = [
+    # “DECODE”: the first search value decides how values are compared, blanks matter
+    ("DECODE(i, '07', 'yes', 'no')", "no"),
+    ("DECODE(i, '7', 'yes', 'no')", "yes"),
+    ("DECODE('7', 1, 'a', '07', 'b')", "b"),
+    ("DECODE(c, 'ab', 'yes', 'no')", "no"),
+    ("DECODE(c, 'ab ', 'yes', 'no')", "yes"),
+    ("DECODE(NULL, c, 1, 2)", 2),
+    ("DECODE(SUBSTR(a, 20), NULL, 'none', 'x')", "none"),
+    # “DECODE”: if the first result is NULL, the result is a VARCHAR2
+    ("CASE WHEN DECODE(i, 1, NULL, 7, 10, 9) > '9' THEN 1 ELSE 0 END", 0),
+    ("CASE WHEN DECODE(i, 1, 0, 7, 10, 9) > 9 THEN 1 ELSE 0 END", 1),
+    ("DECODE(i, 1, NULL, 7, 10, 9) * 2", 20),
+    # “Data Types”: FLOAT, REAL and DOUBLE PRECISION are decimal, BINARY_… are binary
+    ("CAST(0.1 AS FLOAT) * 3", "0.3"),
+    ("CAST(0.1 AS DOUBLE PRECISION) * 3", "0.3"),
+    ("CAST(0.1 AS BINARY_DOUBLE) * 3", "0.30000000000000004"),
+    # “Numeric Precedence”: the other operand becomes a BINARY_FLOAT or BINARY_DOUBLE
+    ("CAST(16777216 AS BINARY_FLOAT) + 1", "1.6777216e+07"),
+    ("TO_BINARY_FLOAT(16777216) + TO_BINARY_DOUBLE(1)", 16777217),
+    ("CASE WHEN TO_BINARY_FLOAT(0.1) = 0.1 THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN TO_BINARY_FLOAT(0.1) = TO_BINARY_DOUBLE(0.1) THEN 1 ELSE 0 END", 0),
+    ("TO_NUMBER(TO_BINARY_DOUBLE('0.12345678901234568'))", "0.12345678901234568"),
+    # “Interval Literals”: the sign is that of the whole interval
+    ("INTERVAL '-1 2:03:04' DAY TO SECOND", "-1 days -02:03:04"),
+    ("INTERVAL '+1 2:03' DAY TO MINUTE", "1 day 02:03:00"),
+    ("INTERVAL '-3-4' YEAR TO MONTH", "-3 years -4 mons"),
+    ("TO_DSINTERVAL('-1 02:03:04')", "-1 days -02:03:04"),
+    ("d - INTERVAL '-1 2' DAY TO HOUR", "2026-02-01 15:30:00"),
+    # “Datetime/Interval Arithmetic”: a DATE loses fractions of seconds
+    ("DATE '1970-01-01' + NUMTODSINTERVAL(1.6, 'SECOND')", "1970-01-01 00:00:01"),
+    ("DATE '1970-01-01' - NUMTODSINTERVAL(1.6, 'SECOND')", "1969-12-31 23:59:59"),
+    ("TIMESTAMP '1970-01-01 00:00:00' + NUMTODSINTERVAL(1.6, 'SECOND')", "1970-01-01 00:00:01.6"),
+    # “ASCII”: the bytes of the character
+    ("ASCII('A')", 65),
+    ("ASCII('Ä')", 50052),
+    ("ASCII('€')", 14844588),
+    ("ASCII(SUBSTR(a, 30))", None),
+    ("CHR(i + 58)", "A"),
+    # “Datetime Format Element Suffixes”: the element decides on capitals
+    ("TO_CHAR(d, 'DDth')", "31ST"),
+    ("TO_CHAR(d, 'ddTH')", "31st"),
+    # “Sequence Pseudocolumns”
+    ("s.NEXTVAL - s.CURRVAL", 0),
+    # “String-to-Date Conversion Rules”
+    ("TO_DATE(b || '2026-01-15', '\"x\"YYYY-MM-DD HH24:MI:SS')", "2026-01-15 00:00:00"),
+    ("TO_DATE(SUBSTR('2026/1/5 10', 1), 'YYYY-MM-DD HH24:MI')", "2026-01-05 10:00:00"),
+    ("TO_DATE(SUBSTR('15JAN2026', 1), 'DD-MON-YYYY')", "2026-01-15 00:00:00"),
+    ("TO_DATE(SUBSTR('31-DEC-9999', 1), 'DD-MON-RR')", "9999-12-31 00:00:00"),
+    ("TO_DATE('31-DEC-9999', 'DD-MON-RR')", "9999-12-31 00:00:00"),
+    ("TO_DATE(SUBSTR('31-DEC-50', 1), 'DD-MON-RR')", "1950-12-31 00:00:00"),
+    ("TO_DATE(SUBSTR('311249', 1), 'DDMMRR')", "2049-12-31 00:00:00"),
+    ("TO_DATE(SUBSTR(a, 30), 'YYYY-MM-DD')", None),
+    # “TO_NUMBER”
+    ("TO_NUMBER(SUBSTR(' 1.5e3 ', 1))", 1500),
+    ("TO_NUMBER(SUBSTR('-12', 1), '99999')", -12),
+    ("TO_NUMBER(SUBSTR('12-', 1), '999MI')", -12),
+    ("TO_NUMBER(SUBSTR('$1,234.5', 1), '$9,999.9')", "1234.5"),
+    ("TO_NUMBER(SUBSTR(a, 30), '99')", None),
+    # “CAST”: a text is truncated
+    ("CAST('abcdef' AS VARCHAR2(3))", "abc"),
+    ("CAST(i AS VARCHAR2(3))", "7"),
+]  # fmt: skip
+
+FAILS = [
+    *("CAST(i + 1230 AS VARCHAR2(3))", "CAST(i + 1230 AS CHAR(2))"),
+    *("TO_NUMBER(SUBSTR('NaN', 1))", "TO_NUMBER(SUBSTR('-Infinity', 1))"),
+    *("TO_NUMBER(SUBSTR('0x10', 1))", "TO_NUMBER(SUBSTR('1_000', 1))"),
+    *("TO_NUMBER(SUBSTR('12abc', 1), '99999')", "TO_NUMBER(SUBSTR('123456', 1), '999')"),
+    *("TO_NUMBER(SUBSTR('12.345', 1), '99.9')", "CHR(i + 193)"),
+    *("TO_DATE(SUBSTR('2026', 1), 'YYYY-MM-DD')", "TO_DATE(a, 'YYYY-MM-DD')"),
+    *("TO_DATE(SUBSTR('2026-01-15x', 1), 'YYYY-MM-DD')",),
+    *("TO_DATE(SUBSTR('2026-02-30', 1), 'YYYY-MM-DD')",),
+]
+
+REFUSED = {
+    "DECODE(i, 1, NULL, d)": "first result is NULL converts a date to a text",
+    "CAST(i AS FLOAT(10))": "CAST to",
+    "TO_CHAR(d, 'HH:MI Am')": "Am in the format",
+    "TO_CHAR(d, 'Rm')": "Rm in the format",
+    "s.NEXTVAL + s.NEXTVAL": "several NEXTVAL of the sequence SHOP.S",
+    "s.CURRVAL + s.NEXTVAL": "CURRVAL before NEXTVAL",
+    "TO_DATE('2026-01-15 garbage', 'YYYY-MM-DD')": "the text '2026-01-15 garbage' in the format",
+    "TO_NUMBER('abc', '999')": "the text 'abc' in the format",
+}
+
+IDIOMS = [
+    ("FUNCTION is_date(p VARCHAR2) RETURN NUMBER IS d DATE; BEGIN d := TO_DATE(p, 'YYYY-MM-DD');"
+     " RETURN 1; EXCEPTION WHEN OTHERS THEN RETURN 0; END;"),
+    ("FUNCTION is_number(p VARCHAR2) RETURN NUMBER IS n NUMBER; BEGIN n := TO_NUMBER(p); RETURN 1;"
+     " EXCEPTION WHEN VALUE_ERROR THEN RETURN 0; END;"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres) as connection:
+        connection.execute(MAKE.encode())
+        yield connection
+        connection.rollback()
+
+
+def _found(target: psycopg.Connection[Any], text: str) -> str | None:
+    shown, _ = translate_expression(text, relations(), "SHOP", RELATION)
+    with target.transaction(force_rollback=True):
+        query = f"SELECT ({shown})::text FROM shop.t WHERE i = 7"
+        ((found,),) = target.execute(query.encode()).fetchall()
+    return found  # type: ignore[no-any-return]
+
+
+def _same(found: str | None, expected: Any) -> bool:
+    if found is None or expected is None or found == str(expected):
+        return found == (expected if expected is None else str(expected))
+    try:
+        return Decimal(found) == Decimal(str(expected))
+    except InvalidOperation:
+        return False
+
+
+@pytest.mark.parametrize(("text", "expected"), SAME, ids=[text for text, _ in SAME])
+def test_the_result_is_oracles(target: psycopg.Connection[Any], text: str, expected: Any) -> None:
+    found = _found(target, text)
+    assert _same(found, expected), found
+
+
+@pytest.mark.parametrize("text", FAILS)
+def test_it_fails_as_in_oracle(target: psycopg.Connection[Any], text: str) -> None:
+    with pytest.raises(psycopg.DataError):
+        _found(target, text)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_it_is_refused(text: str) -> None:
+    with pytest.raises(UntranslatableError) as caught:
+        translate_expression(text, relations(), "SHOP", RELATION)
+    assert REFUSED[text] in str(caught.value)
+
+
+def test_a_day_of_a_time_with_a_zone_has_24_hours(target: psycopg.Connection[Any]) -> None:
+    """On 29 March 2026, a day has 23 hours in Berlin; Oracle calculates in UTC."""
+    text = "TIMESTAMP '2026-03-28 12:00:00 +01:00' + INTERVAL '1' DAY"
+    shown, _ = translate_expression(text, relations(), "SHOP", RELATION)
+    with target.transaction(force_rollback=True):
+        target.execute("SET LOCAL TimeZone = 'Europe/Berlin'")
+        query = f"SELECT (({shown}) AT TIME ZONE 'UTC')::text"
+        assert target.execute(query.encode()).fetchone() == ("2026-03-29 11:00:00",)
+
+
+def test_a_median_keeps_all_digits(target: psycopg.Connection[Any]) -> None:
+    value = Decimal("12345678901234567.89")
+    query, _ = translate_expression("MEDIAN(n)", relations(), "SHOP", RELATION)
+    with target.transaction(force_rollback=True):
+        target.execute("UPDATE shop.t SET n = %s", (value,))
+        assert target.execute(f"SELECT {query} FROM shop.t".encode()).fetchone() == (value,)
+        target.execute("UPDATE shop.t SET n = n + 1 WHERE i = 7")
+        mixed, _ = translate_expression(
+            "PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY n)", relations(), "SHOP", RELATION
+        )
+        found = target.execute(f"SELECT {mixed} FROM shop.t".encode()).fetchone()
+    assert found == (value + Decimal("0.5"),)
+
+
+def test_routines_recognise_dates_and_numbers_as_in_oracle(postgres_database: str) -> None:
+    """Their handlers catch what Oracle rejects."""
+    sources = tuple(
+        UnitSource(
+            owner="K", name=text.split()[1].split("(")[0].upper(), kind="FUNCTION", text=text
+        )
+        for text in IDIOMS
+    )
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA k")
+        run_statements(connection, convert(Inventory(owners=("K",), sources=sources), SETTINGS))
+
+        def taken(function: str, *texts: str) -> list[str]:
+            query = f"SELECT x FROM unnest(%s::text[]) x WHERE k.{function}(x) = 1"
+            return [row[0] for row in connection.execute(query.encode(), (list(texts),)).fetchall()]
+
+        dates = ("2026-01-15", "2026-1-5", "2026-01-15x", "2026", "2026-13-01", "x")
+        assert taken("is_date", *dates) == ["2026-01-15", "2026-1-5"]
+        numbers = ("1.5", " 7 ", "-1e3", "NaN", "inf", "0x1F", "1_000", "1,5", "x")
+        assert taken("is_number", *numbers) == ["1.5", " 7 ", "-1e3"]
