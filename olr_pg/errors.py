@@ -1851,6 +1851,13 @@ class Code(IntEnum):
         " load the tables again after FLASHBACK PLUGGABLE DATABASE or a point-in-time recovery of"
         " the PDB",
     )
+    PDB_REPLACED = _Entry(
+        7023,
+        "a PDB of the source is another container than when its dictionary was read",
+        "if the PDB was unplugged and plugged in again, start with an empty `context.data` and with"
+        " `apply.start-scn` at the SCN at which it was opened again. If it is another PDB, also"
+        " load its tables again (`olr-pg initial-load --anew`)",
+    )
     VAULT_UNUSABLE = _Entry(
         7030,
         "the log vault cannot be used",

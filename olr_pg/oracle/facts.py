@@ -158,6 +158,11 @@ def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
     return tuple(line)
 
 
+def read_container_dbid(connection: Connection) -> int:
+    """Read the DBID of the container (in a CDB) that the connection is in."""
+    return int(connection.execute(select(DATABASE.c.CON_DBID)).scalar_one())
+
+
 def is_in_pdb(connection: Connection) -> bool:
     """Return whether the connection is in a container of a CDB."""
     if (connection.dialect.server_version_info or ()) < FIRST_CDB:

@@ -438,16 +438,18 @@ class LiveDatabase:
         )
 
     def _check_pdbs(self, scn: int, listing: _Listing) -> None:
-        """Check that none of the PDBs was set back to an earlier SCN within the redo that is read.
+        """Check that none of the PDBs was replaced, or was set back to an earlier SCN within the
+        redo that is read.
 
         Raises:
-            OlrPgError: 7021; 7001 to 7009.
+            OlrPgError: 7021, 7023; 7001 to 7009.
         """
         if not self._facts.database.con_id:
             return
         oldest = min((first for first, _ in listing.archived.values()), default=0)
-        for watch in self._pdbs:
-            watch.check(max(scn, oldest))
+        known = [None] * len(self._pdbs) if self._snapshot is None else self._snapshot.containers
+        for watch, one in zip(self._pdbs, known, strict=True):
+            watch.check(max(scn, oldest), None if one is None else one.database)
 
     def _chosen(self) -> list[tuple[Table, ...]]:
         """Return the tables that all targets have selected, for each container, with the names that

@@ -1,4 +1,4 @@
-"""Notices that a PDB was set back to an earlier SCN while the rest of its CDB was not.
+"""Notices that a PDB was set back to an earlier SCN while the rest of its CDB was not, or replaced.
 
 After FLASHBACK PLUGGABLE DATABASE, or after a point-in-time recovery of a PDB, the PDB is opened
 with RESETLOGS. The CDB keeps its incarnation, and its redo continues. So the redo first contains
@@ -7,6 +7,10 @@ ones. Each change would be replicated, and the target would differ from the sour
 Only V$PDB_INCARNATION shows this: “Oracle creates a new PDB incarnation whenever a PDB is opened
 with the RESETLOGS option” (Oracle Database Reference). How the redo shows it is not known, so an
 offline source does not notice it.
+
+A PDB that is unplugged and plugged in again can get another container number. Redo is selected by
+the number, so all further changes would be missing without an error. A PDB that was dropped can
+leave its number to another PDB, whose redo would be decoded with the wrong dictionary.
 """
 
 from __future__ import annotations
@@ -18,12 +22,13 @@ from sqlalchemy import select
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
-from olr_pg.oracle.facts import read_container
+from olr_pg.oracle.facts import read_container, read_container_dbid
 from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from olr_pg.dictionary.model import Database
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _ORPHAN: Final = "ORPHAN"
@@ -62,31 +67,32 @@ def read_set_backs(connection: Connection, con_id: int) -> list[SetBack]:
 
 
 class PdbWatch:
-    """Checks, while the redo of a PDB is read, that it was not set back within this redo."""
+    """Checks, while the redo of a PDB is read, that it was not set back within this redo, and that
+    it is still the one whose dictionary is used.
+    """
 
     def __init__(self, oracle: OracleDatabase) -> None:
         self._oracle = oracle
         self._since: int | None = None
         self._is_allowed = True
 
-    def check(self, scn: int) -> None:
+    def check(self, scn: int, known: Database | None) -> None:
         """Query the source.
 
         Args:
             scn: redo is read from this SCN on. The lowest one counts, so that a change is also
                 noticed after the redo beyond it was read.
+            known: the container of the dictionary; None before the dictionary is known.
 
         Raises:
-            OlrPgError: 7021, the PDB was set back; 7001 to 7009, errors that waiting does not
-                resolve.
+            OlrPgError: 7021, the PDB was set back; 7023, it is another container; 7001 to 7009,
+                errors that waiting does not resolve.
         """
         since = self._since = scn if self._since is None else min(self._since, scn)
-        if not self._is_allowed:
-            return
         try:
             self._oracle.read(
                 "reading the incarnations of the PDB",
-                lambda connection: self._ask(connection, since),
+                lambda connection: self._ask(connection, since, known),
             )
         except OlrPgError as error:
             if error.code == PRIVILEGE:
@@ -98,8 +104,12 @@ class PdbWatch:
             elif error.code not in PASSING:
                 raise
 
-    def _ask(self, connection: Connection, since: int) -> None:
+    def _ask(self, connection: Connection, since: int, known: Database | None) -> None:
         con_id, name = read_container(connection)
+        if known is not None:
+            _check_same(known, con_id, name, read_container_dbid(connection))
+        if not self._is_allowed:
+            return
         found = read_set_backs(connection, con_id)
         if found and found[0].begin_scn > since:
             last = found[0]
@@ -109,3 +119,18 @@ class PdbWatch:
                 f" {last.begin_scn} to {last.end_scn}, but its redo is read from SCN {since} on",
                 scn=last.scn,
             )
+
+
+def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
+    """Check that the container is that of the dictionary.
+
+    Raises:
+        OlrPgError: 7023.
+    """
+    if con_id == known.con_id and dbid == (known.dbid or dbid):
+        return
+    raise OlrPgError(
+        Code.PDB_REPLACED,
+        f"{name} is container {con_id} with DBID {dbid} now, but its dictionary is of container"
+        f" {known.con_id} with DBID {known.dbid}",
+    )

@@ -66,6 +66,25 @@ def live(state: OracleState, tmp_path: Path) -> Iterator[LiveDatabase]:
         database.close()
 
 
+@pytest.mark.parametrize("kind", ["number", "identity"])
+def test_a_pdb_that_is_another_container_is_not_read_on(
+    live: LiveDatabase, state: OracleState, kind: str
+) -> None:
+    live.resolve("SELECT owner, table_name FROM all_tables")
+    live.scan(100, 0)
+    # What it shows needs no further privilege.
+    state.catalogue.denied.add("V$PDB_INCARNATION")
+    live.scan(100, 0)
+    if kind == "number":
+        state.catalogue.context["CON_ID"] = "5"
+    else:
+        state.catalogue.update('UPDATE SYS."V$DATABASE" SET "CON_DBID" = 4711')
+    with pytest.raises(OlrPgError) as caught:
+        live.scan(100, 0)
+    assert caught.value.code == Code.PDB_REPLACED
+    assert ("container 5 " if kind == "number" else "DBID 4711") in caught.value.detail
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_redo_with_what_a_pdb_has_lost_is_not_read_on(
     live: LiveDatabase, state: OracleState, case: str
