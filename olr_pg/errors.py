@@ -2282,12 +2282,6 @@ class Code(IntEnum):
         "check `metrics.otlp`: its endpoint must answer OTLP over HTTP (usually port 4318) and"
         " accept the headers. Replication continues meanwhile",
     )
-    DECODING_PROCESS_ENDED = _Entry(
-        9210,
-        "a decoding process has ended early",
-        "find out from the system's log what killed it. If the kernel killed it because memory was"
-        " full, use fewer processes (--jobs)",
-    )
 
 
 Place = str | int

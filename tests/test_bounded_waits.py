@@ -85,7 +85,6 @@ ALLOWED: Final = {
         "join",
         "_compile_in_two_processes",
     ): "compiling: it waits for nothing",
-    ("replicator/process_decoding.py", "result", "release"): "it is done",
     ("replicator/run_control.py", "join", "leave"): OVER,
     ("server/listener.py", "join", "stop"): "its socket was shut, which ends what it waits for",
     ("server/listener.py", "accept", "_accept"): READY,

@@ -9,6 +9,7 @@ from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 _KEPT: Final = 1 << 30
 """Bytes of freed memory that may be kept. It is more than the tables for a split of a bulk load
 need (over 256 MiB). The memory of a worker has other limits.
@@ -26,6 +27,16 @@ def keep_freed_memory() -> None:
     """
     mallopt(_M_MMAP_THRESHOLD, _KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
+
+
+def share_one_heap() -> None:
+    """Let all threads of this process allocate memory from one heap. This has no effect without
+    glibc.
+
+    By default, each thread has a heap of its own, whose blocks are at most 64 MiB. glibc maps a
+    larger block separately, and the kernel clears its pages at each use (`keep_freed_memory`).
+    """
+    mallopt(_M_ARENA_MAX, 1)
 
 
 def give_back_large_memory() -> None:

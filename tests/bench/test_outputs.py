@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-import pytest
 
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.outputs import outputs
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.filterwarnings("ignore:This process.* is multi-threaded:DeprecationWarning")
 def test_each_form_is_measured_beside_its_anchor(tmp_path: Path) -> None:
     found = {}
     for one in outputs(Options(300_000, tmp_path, tmp_path, runs=1)):
@@ -35,6 +33,6 @@ def test_each_form_is_measured_beside_its_anchor(tmp_path: Path) -> None:
             for workload in ("orders", "bulk", "lobs")
             for form, anchor in (("JSON Lines", "messages"), ("Parquet files", "JSON Lines"))
         },
-        "decode orders to JSON Lines, two processes": "one core",
-        "decode orders to Parquet files, two processes": "one core",
+        "decode orders to JSON Lines, two threads": "one core",
+        "decode orders to Parquet files, two threads": "one core",
     }

@@ -19,7 +19,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import LogDecoding
-from olr_pg.replicator.process_decoding import ProcessDecoding
+from olr_pg.replicator.thread_decoding import ThreadDecoding
 from olr_pg.wire.room_filling import Form
 from tests.simulator.sql.databases import Recorded
 
@@ -114,7 +114,7 @@ def decoded(
     *,
     split_bytes: int = SPLIT_BYTES,
     storage: Storage | None = None,
-    processes: ProcessDecoding | None = None,
+    threads: ThreadDecoding | None = None,
 ) -> tuple[list[dict[str, Any]], Accounting]:
     """The changes that are delivered, and the account."""
     accounts = list[Any]()
@@ -123,7 +123,7 @@ def decoded(
     split = partial(thread_splits, split_bytes=split_bytes)
     with patch("olr_pg.replicator.decode_once.thread_splits", split):
         decoding = LogDecoding(redo.snapshot, [redo.logs], filters=filters, packed=True)
-        decode = None if processes is None else processes.decode
+        decode = None if threads is None else threads.decode
         for run in decoding.runs(account=accounts.append, storage=storage, decode=decode):
             is_text = run.batch.form is Form.LINES
             found = [run.blob] if is_text else lines.pieces(run.blob, decoding.tables)
@@ -155,10 +155,10 @@ def test_large_ones_that_are_finished_in_parts_are_left_out(redo: Redo, tmp_path
     check(redo, *decoded(redo, Filters(ledger=redo.ledger), split_bytes=20_000, storage=storage))
 
 
-def test_processes_leave_them_out(redo: Redo) -> None:
-    with ProcessDecoding(2, lines_of=redo.snapshot.database) as processes:
+def test_threads_leave_them_out(redo: Redo) -> None:
+    with ThreadDecoding(2, lines_of=redo.snapshot.database) as threads:
         filters = Filters(ledger=redo.ledger)
-        check(redo, *decoded(redo, filters, split_bytes=20_000, processes=processes))
+        check(redo, *decoded(redo, filters, split_bytes=20_000, threads=threads))
 
 
 def test_its_tables_are_no_new_ones_to_replicate(redo: Redo) -> None:

@@ -70,7 +70,6 @@ ASKED_FOR: Final = {
     "cli/migration/assess.py": "a report",
     "load/verification/differences.py": "rows that differ, into the file of --details",
     "rendering/row_groups.py": "rows, into the directory that somebody named",
-    "replicator/process_decoding.py": "results of `olr-pg decode`, on their way to where it prints",
 }
 """By a command that prints or writes rows or reports for whom asks for them; no `context.data`."""
 

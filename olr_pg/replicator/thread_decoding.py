@@ -1,0 +1,119 @@
+"""Decodes splits in threads of this process: ``olr-pg decode --jobs``.
+
+The kernels release Python's lock (``nogil``), and so does NumPy for large arrays. So several
+threads decode at the same time, and their results need no copying. If text lines are requested, the
+threads also render the transactions that are complete within a split, so that the caller's thread
+has little left to do. A transaction that cannot be rendered stays packed, so that its error is
+raised at its position.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.decoding.heap import share_one_heap
+from olr_pg.decoding.split import decode_whole
+from olr_pg.errors import OlrPgError
+from olr_pg.ordered_window import in_order
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
+from olr_pg.wire.room_filling import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from concurrent.futures import Future
+
+    import numpy.typing as npt
+
+    from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription
+    from olr_pg.dictionary.model import Database
+    from olr_pg.wire.frames import Buffer
+
+_AHEAD: Final = 1
+"""Number of splits whose results may wait, besides those that are being decoded. With one, a thread
+need not wait for its next split while the caller's thread uses a result.
+"""
+
+
+class ThreadDecoding:
+    """Decodes splits in several threads. It is a context manager, which ends the threads.
+
+    Args:
+        jobs: the number of threads.
+        lines_of: the database whose changes are rendered as text lines; None to return packed
+            transactions instead.
+        with_names: as for `decode_split`.
+    """
+
+    def __init__(
+        self, jobs: int, *, lines_of: Database | None = None, with_names: bool = False
+    ) -> None:
+        is_lines = lines_of is not None
+        if not is_compiled(lines=is_lines):
+            # Only one thread can compile at a time. This compiles in two processes.
+            warm_kernels(lines=is_lines)
+        share_one_heap()
+        self._jobs = jobs
+        self._lines_of = lines_of
+        self._with_names = with_names
+        self._of_thread = threading.local()
+        self._pool = ThreadPoolExecutor(jobs, "decoding")
+
+    def __enter__(self) -> ThreadDecoding:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the threads after their current splits."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def decode(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
+        """Yield the results of the splits, in order. To cancel pending splits, close the generator.
+
+        Raises:
+            OlrPgError: 2002 to 2008 errors of the log.
+        """
+
+        def submit(split: Split) -> Future[SplitResult]:
+            return self._pool.submit(self._decode, subscription, split)
+
+        with closing(in_order(splits, submit, self._jobs + _AHEAD)) as decoded:
+            for _, result in decoded:
+                yield result
+
+    def _decode(self, subscription: Subscription, split: Split) -> SplitResult:
+        result = decode_whole(subscription, split, with_names=self._with_names)
+        if self._lines_of is None:
+            return result
+        written = partial(_written, subscription, self._lines(self._lines_of))
+        return result._replace(encoded=tuple(map(written, result.encoded)))
+
+    def _lines(self, database: Database) -> PackedLines:
+        """Return the renderer of the current thread; it cannot be used by several threads."""
+        lines: PackedLines | None = getattr(self._of_thread, "lines", None)
+        if lines is None:
+            lines = self._of_thread.lines = PackedLines(database)
+        return lines
+
+
+def _written(subscription: Subscription, lines: PackedLines, part: Encoded) -> Encoded:
+    """Return transactions as text lines, or packed if one of them cannot be rendered."""
+    messages = part.messages
+    pieces: list[npt.NDArray[np.uint8]] = []
+
+    def keep(text: Buffer) -> None:
+        pieces.append(np.frombuffer(text, np.uint8).copy())
+
+    try:
+        first = lines.write_transactions(messages.blob.data, subscription.tables, keep)
+    except OlrPgError:
+        return part
+    blob = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    return part._replace(messages=messages._replace(blob=blob, first=first, form=Form.LINES))
