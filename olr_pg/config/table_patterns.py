@@ -40,10 +40,11 @@ can be recognised in Oracle's redo.
 """
 
 _OWN: Final = (
-    *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%", "AQ$%", "ET$%"),
+    *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%", "DR#%$_", "AQ$%", "ET$%"),
     *("SYS\\_EXPORT\\_%\\___", "SYS\\_IMPORT\\_%\\___", "SYS\\_SQL\\_FILE\\_%\\___"),
     *(
         "SYS\\_JOURNAL\\_%",
+        "SYS\\_RESERVJRNL\\_%",
         "SYS\\_FBA\\_%",
         "SYS\\_MFBA\\_%",
         "CMP_$%",
@@ -56,10 +57,10 @@ _OWN: Final = (
 which the way back keeps its position.
 
 In this order: recycle bin, logs of materialised views, overflow segments of index-organised tables,
-text indexes, queues, external tables of Data Pump; tables of Data Pump's jobs; journals of indexes
-that are built online, flashback archives; estimates of compression; spatial indexes, mining models,
-analytic workspaces, vector indexes. (Oracle GoldenGate, Excluded Objects, and the manuals of these
-features.)
+text indexes (DR# if partitioned), queues, external tables of Data Pump; tables of Data Pump's jobs;
+journals of indexes that are built online and of RESERVABLE columns, flashback archives; estimates
+of compression; spatial indexes, mining models, analytic workspaces, vector indexes. (Oracle
+GoldenGate, Excluded Objects, and the manuals of these features.)
 """
 
 
