@@ -255,7 +255,7 @@ class _Assessor:
     def _others(self) -> Iterator[Item]:
         named = set[str]()
         for one in self._statements:
-            if one.kind == "grant":
+            if one.kind == "grant" and not one.what:  # not those of USAGE, which Oracle lacks
                 item = _by_statement("GRANT", one.name, [one])
                 # A role must be created only once, so the minutes count only for its first grant.
                 yield item._replace(minutes=0) if one.role in named else item

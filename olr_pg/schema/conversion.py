@@ -26,7 +26,9 @@ from olr_pg.schema.presence import (
     has_privilege,
     has_relation,
     has_schema,
+    has_sequence_privilege,
     literal,
+    may_use_schema,
 )
 from olr_pg.schema.relation_columns import reference_obstacle
 from olr_pg.schema.relations import Relations
@@ -48,11 +50,12 @@ from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import translate_expression, translate_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.inventory import (
         Constraint,
+        Grant,
         IndexPart,
         Inventory,
         InventoryColumn,
@@ -72,6 +75,9 @@ _INDEX_KINDS: Final = ("NORMAL", "FUNCTION-BASED NORMAL", "BITMAP", "NORMAL/REV"
 _PARTLY_NULL: Final = (
     "if {0} is NULL, Oracle refuses rows with equal values in the other key columns; PostgreSQL"
     " accepts them"
+)
+_PUBLIC: Final = (
+    "PostgreSQL also lets PUBLIC execute it: REVOKE EXECUTE … FROM PUBLIC if others must not"
 )
 _REMARKS: Final = {
     "BITMAP": "the bitmap index becomes a B-tree, which PostgreSQL can combine with other indexes",
@@ -123,8 +129,10 @@ class _Converter:
         for index in own:
             if (index.table_owner, index.table) in self._materialized:
                 yield from self._safe_index(index)
-        yield from self._code()
-        yield from self._grants()
+        code = list(self._code())
+        yield from code
+        is_code = ("function", "procedure", "schema")
+        yield from self._grants({one.name: one for one in code if one.kind in is_code})
         yield from self._by_hand()
 
     def _safe_index(self, index: InventoryIndex) -> Iterator[Statement]:
@@ -334,11 +342,22 @@ class _Converter:
         if not any(part.expression or part.descending for part in one.parts):
             columns = _columns(relation, tuple(part.text for part in one.parts))
             present = has_index(_quoted(relation), columns, unique=one.unique)
-        remark = _REMARKS.get(one.kind, "")
+        remark = _REMARKS.get(one.kind, "") or self._null_remark(one)
         kind = made.kind
         if (one.table_owner, one.table) in self._materialized:
             kind, remark = "materialized view", "an index on a materialized view"
         return made._replace(kind=kind, sql=text, present=present, what="", remark=remark)
+
+    def _null_remark(self, one: InventoryIndex) -> str:
+        """Return the remark about NULL in a part of a unique index; empty if no part can be NULL,
+        or if there is only one part.
+        """
+        table = self._relations.table(one.table_owner, one.table)
+        if not one.unique or len(one.parts) < 2 or table is None:
+            return ""
+        filled = {column.name for column in table.columns if not column.nullable}
+        parts = [part.text for part in one.parts if part.expression or part.text not in filled]
+        return _PARTLY_NULL.format(parts[0]) if parts else ""
 
     def _indexed(self, one: InventoryIndex) -> Relation | None:
         """Return the table or materialized view to which an index belongs; None if the conversion
@@ -451,33 +470,75 @@ class _Converter:
     def _trigger(self, trigger: Trigger) -> list[Statement]:
         return [trigger_statement(trigger, self._relations, self._signatures)]
 
-    def _grants(self) -> Iterator[Statement]:
+    def _grants(self, made: Mapping[str, Statement]) -> Iterator[Statement]:
+        """Yield the grants, each role's USAGE of a schema before its first privilege there: without
+        it, PostgreSQL lets the role use no object of the schema.
+
+        Args:
+            made: the statements that create the routines and packages, by their names.
+        """
+        used = set[tuple[str, str]]()
         for one in self._inventory.grants:
-            relation = self._relations.find(one.owner, one.name)
-            role = fold_identifier(one.grantee)
-            option = " WITH GRANT OPTION" if one.grantable else ""
-            made = Statement(
-                "grant",
-                f"{one.owner}.{one.name}.{one.privilege}.{one.grantee}",
-                "",
-                source=f"GRANT {one.privilege} ON {one.full_name} TO {one.grantee}{option}",
-            )
-            if relation is None or one.privilege not in _PRIVILEGES:
-                reason = (
-                    f"PostgreSQL has no privilege {one.privilege}"
-                    if relation is not None
-                    else f"{one.full_name} is not created"
+            role = "" if one.grantee == "PUBLIC" else fold_identifier(one.grantee)
+            statement = self._grant(one, role, made)
+            schema = self._schema_of(one)
+            if statement.runs and (schema, role) not in used:
+                used.add((schema, role))
+                yield Statement(
+                    "grant",
+                    f"{one.owner}.USAGE.{one.grantee}",
+                    f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {_to(role)}",
+                    present=may_use_schema(role, schema),
+                    what="schema",
+                    role=role,
                 )
-                yield made.refused(reason)
-                continue
+            yield statement
+
+    def _schema_of(self, one: Grant) -> str:
+        """Return the schema in the target of the object on which a privilege is granted."""
+        relation = self._relations.find(one.owner, one.name)
+        if relation is not None:
+            return relation.schema
+        sequence = self._relations.sequence(one.owner, one.name)
+        if sequence is not None:
+            return sequence[0]
+        if (one.owner, one.name, "PACKAGE") in self._texts:
+            return self._relations.name(one.name)
+        return self._relations.code_name(one.owner, one.name)[0]
+
+    def _grant(self, one: Grant, role: str, made: Mapping[str, Statement]) -> Statement:
+        option = " WITH GRANT OPTION" if one.grantable else ""
+        found = Statement(
+            "grant",
+            f"{one.owner}.{one.name}.{one.privilege}.{one.grantee}",
+            "",
+            source=f"GRANT {one.privilege} ON {one.full_name} TO {one.grantee}{option}",
+            role=role,
+        )
+        relation = self._relations.find(one.owner, one.name)
+        sequence = self._relations.sequence(one.owner, one.name)
+        routine = made.get(one.full_name)
+        privilege = "SELECT" if one.privilege == "READ" else one.privilege
+        if relation is not None and privilege in _PRIVILEGES:
             target = _quoted(relation)
-            role = "" if one.grantee == "PUBLIC" else role
-            yield made._replace(
-                sql=f"GRANT {one.privilege} ON {target} TO {quoted(role) if role else 'PUBLIC'}"
-                f"{option}",
-                present=has_privilege(role, target, one.privilege),
-                role=role,
-            )
+            what, present = target, has_privilege(role, target, privilege)
+        elif sequence is not None and privilege == "SELECT":
+            target = ".".join(map(quoted, sequence))
+            privilege, what = "USAGE", f"SEQUENCE {target}"
+            present = has_sequence_privilege(role, target)
+        elif routine is not None and privilege == "EXECUTE":
+            schema, name = self._relations.code_name(one.owner, one.name)
+            what = f"ROUTINE {quoted(schema)}.{quoted(name)}"
+            if routine.what == "package":
+                what = f"ALL ROUTINES IN SCHEMA {quoted(self._relations.name(one.name))}"
+            present, found = "", found._replace(remark=_PUBLIC)
+        elif relation is not None or sequence is not None or routine is not None:
+            return found.refused(f"PostgreSQL has no privilege {one.privilege}")
+        else:
+            return found.refused(f"{one.full_name} is not created")
+        return found._replace(
+            sql=f"GRANT {privilege} ON {what} TO {_to(role)}{option}", present=present
+        )
 
     def _by_hand(self) -> Iterator[Statement]:
         found = self._inventory
@@ -504,6 +565,10 @@ class _Converter:
                 f"CREATE DATABASE LINK {link.name} CONNECT TO {link.user} USING '{link.host}'",
                 what="database link",
             )
+
+
+def _to(role: str) -> str:
+    return quoted(role) if role else "PUBLIC"
 
 
 def _quoted(relation: Relation) -> str:

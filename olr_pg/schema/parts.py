@@ -277,7 +277,7 @@ def _check_order(t: Translator, sequence: tuple[str, str], function: str, place:
 
 
 _PSEUDO: Final = {
-    "USER": ("UPPER(CAST(CURRENT_USER AS TEXT))", Fact(ValueKind.TEXT, filled=True)),
+    "USER": ("UPPER(CAST(SESSION_USER AS TEXT))", Fact(ValueKind.TEXT, filled=True)),
     "SESSIONTIMEZONE": ("CURRENT_SETTING('TimeZone')", TEXT),
     "ROWNUM": ("ROW_NUMBER() OVER ()", Fact(ValueKind.INTEGER, filled=True)),
     "SYSTIMESTAMP": ("STATEMENT_TIMESTAMP()", TIMESTAMPTZ._replace(filled=True, exact=True)),

@@ -139,10 +139,25 @@ def has_privilege(role: str, target: str, privilege: str) -> str:
     Args:
         role: the name of the role; empty for PUBLIC.
     """
-    who = f"to_regrole({literal(_quoted(role))})" if role else "0::oid"
     return (
-        f"SELECT has_table_privilege({who}, to_regclass({literal(target)}), {literal(privilege)})"
+        f"SELECT has_table_privilege({_who(role)}, to_regclass({literal(target)}),"
+        f" {literal(privilege)})"
     )
+
+
+def has_sequence_privilege(role: str, target: str) -> str:
+    """Return the query that checks whether a role may use a sequence, as `has_privilege`."""
+    return f"SELECT has_sequence_privilege({_who(role)}, to_regclass({literal(target)}), 'USAGE')"
+
+
+def may_use_schema(role: str, schema: str) -> str:
+    """Return the query that checks whether a role may use a schema, as `has_privilege`."""
+    name = f"to_regnamespace({literal(_quoted(schema))})"
+    return f"SELECT has_schema_privilege({_who(role)}, {name}, 'USAGE')"
+
+
+def _who(role: str) -> str:
+    return f"to_regrole({literal(_quoted(role))})" if role else "0::oid"
 
 
 def _names(table: str, numbers: str) -> str:

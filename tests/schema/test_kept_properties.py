@@ -11,6 +11,7 @@ import pytest
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.dictionary.inventory import (
     Constraint,
+    Grant,
     IndexPart,
     Inventory,
     InventoryIndex,
@@ -20,7 +21,9 @@ from olr_pg.dictionary.inventory import (
     Partition,
     Partitioning,
     Trigger,
+    UnitSource,
 )
+from olr_pg.dictionary.structure import Sequence
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.files import file_texts
 from olr_pg.schema.trial import CREATED, PRESENT, run_statements, tried
@@ -153,6 +156,22 @@ def test_keys_that_may_be_null_in_part_are_named() -> None:
     (one,) = _by_name(found, "K.T.T_UK")
     assert "if OTHER is NULL" in one.remark
     assert one.remark in "".join(file_texts([one]).values())
+
+
+def test_unique_indexes_that_may_be_null_in_part_are_named() -> None:
+    def remark(*parts: IndexPart, unique: bool = True) -> str:
+        index = InventoryIndex(
+            owner="K", name="IX", table_owner="K", table="T", unique=unique, parts=parts,
+            kind="FUNCTION-BASED NORMAL",
+        )  # fmt: skip
+        (one,) = _by_name(Inventory(owners=("K",), tables=(_table("T"),), indexes=(index,)), "K.IX")
+        return one.remark
+
+    key, other = IndexPart(text="ID"), IndexPart(text="OTHER")
+    upper = IndexPart(text="UPPER(WORD)", expression=True)
+    assert "if OTHER is NULL" in remark(key, other)
+    assert "if UPPER(WORD) is NULL" in remark(key, upper)
+    assert {remark(key), remark(other), remark(upper), remark(key, other, unique=False)} == {""}
 
 
 def test_defaults_have_the_type_of_their_column(target: psycopg.Connection[Any]) -> None:
@@ -289,3 +308,55 @@ def test_own_contexts_become_settings(target: psycopg.Connection[Any]) -> None:
     assert target.execute("SELECT * FROM k.w").fetchone() == (None,)
     target.execute("SET bank.user_id = '7'")
     assert target.execute("SELECT * FROM k.w").fetchone() == ("7",)
+
+
+def test_grants_let_roles_use_tables_sequences_and_routines(
+    target: psycopg.Connection[Any],
+) -> None:
+    """A privilege in PostgreSQL needs USAGE of the schema, which Oracle does not have."""
+    body = "FUNCTION f RETURN NUMBER IS BEGIN RETURN 7; END;"
+    units = (
+        UnitSource(owner="K", name="F", kind="FUNCTION", text=body),
+        UnitSource(owner="K", name="P", kind="PACKAGE", text=f"PACKAGE p IS {body[:24]}; END;"),
+        UnitSource(owner="K", name="P", kind="PACKAGE BODY", text=f"PACKAGE BODY p IS {body} END;"),
+        UnitSource(owner="K", name="U", kind="PROCEDURE", text="PROCEDURE u IS BEGIN COMMIT; END;"),
+    )
+    given = [
+        *(
+            ("T", "READ", "R1"),
+            ("T", "SELECT", "R2"),
+            ("S", "SELECT", "R1"),
+            ("F", "EXECUTE", "R1"),
+        ),
+        *(("P", "EXECUTE", "R1"), ("T", "FLASHBACK", "R1"), ("S", "ALTER", "R1")),
+        *(("U", "EXECUTE", "R1"), ("T", "SELECT", "PUBLIC")),
+    ]
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("T"),),
+        sequences=(Sequence(owner="K", name="S", next=5),),
+        sources=units,
+        grants=tuple(
+            Grant(owner="K", name=name, privilege=privilege, grantee=role)
+            for name, privilege, role in given
+        ),
+    )
+    with target.transaction(force_rollback=True):
+        target.execute("CREATE ROLE r1; CREATE ROLE r2")
+        statements = tried(target, convert(found, SETTINGS))
+        outcomes = run_statements(target, statements)
+        again = run_statements(target, statements)
+        assert {one.state for one in outcomes if one.statement.runs} == {CREATED}
+        assert {one.state for one in again if one.statement.runs} <= {CREATED, PRESENT}
+        target.execute("SET LOCAL ROLE r1")
+        row = target.execute("SELECT count(*), nextval('k.s'), k.f(), p.f() FROM k.t").fetchone()
+        assert row == (0, 5, 7, 7)
+        target.execute("SET LOCAL ROLE r2")
+        assert target.execute("SELECT count(*) FROM k.t").fetchone() == (0,)
+    reasons = {one.name: one.reason for one in statements if one.kind == "grant" and one.reason}
+    assert reasons == {
+        "K.T.FLASHBACK.R1": "PostgreSQL has no privilege FLASHBACK",
+        "K.S.ALTER.R1": "PostgreSQL has no privilege ALTER",
+        "K.U.EXECUTE.R1": "K.U is not created",
+    }
+    assert sum("USAGE ON SCHEMA" in one.sql for one in statements) == 4

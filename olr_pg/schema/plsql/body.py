@@ -62,6 +62,10 @@ _COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
 _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_CHECK: Final = "-- check keys"
+"""Marks the place behind a change, until it is known whether a handler catches its errors."""
+
+_CHECKED: Final = "SET CONSTRAINTS ALL IMMEDIATE;"
 _REFUSED: Final = {
     "COMMIT": "COMMIT: allowed only in procedures that are called outside a transaction",
     "ROLLBACK": "ROLLBACK: allowed only in procedures that are called outside a transaction",
@@ -140,11 +144,29 @@ class Body:
             cursor.name()
         cursor.take(";")
         self._sql.types, self._sql.records = known, records
+        if any("unique_violation" in line or "OTHERS" in line for (line, *_), _ in handlers):
+            body = self._checked_at_once(body)
         lines = ["DECLARE", *map(_in, declared)] if declared else []
         lines += ["BEGIN", *map(_in, (*first, *body, *last))]
         if handlers:
             lines += ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
+        lines = [line for line in lines if line.strip() != _CHECK] if is_outermost else lines
         return [*lines, "END;"]
+
+    def _checked_at_once(self, body: list[str]) -> list[str]:
+        """Let the keys be checked behind each change of a block whose handlers catch violations of
+        keys. Without this, PostgreSQL checks deferrable unique keys only at the end of the
+        transaction, where no handler catches the error.
+        """
+        relations = self._sql.relations
+        if not relations.has_constraint("unique") or not any(_CHECK in line for line in body):
+            return body
+        if relations.has_constraint("foreign key", deferred=True):
+            raise UntranslatableError(
+                "a handler of violations of unique keys, in a schema with foreign keys that are"
+                " INITIALLY DEFERRED: PostgreSQL would check both at once"
+            )
+        return [line.replace(_CHECK, _CHECKED) for line in body]
 
     def _declarations(self) -> list[str]:
         cursor, found = self._cursor, list[str]()
@@ -299,7 +321,8 @@ class Body:
             return writers[word]()
         if word in ("EXIT", "CONTINUE"):
             return self._leave_loop(word)
-        return [self._simple(word)]
+        line = self._simple(word)
+        return [line, _CHECK] if line.startswith("CALL ") else [line]
 
     def _simple(self, word: str) -> str:
         cursor, sql = self._cursor, self._sql
@@ -627,7 +650,7 @@ class Body:
         self._cursor.expect(";")
         self._changes += 1
         counted = f"GET DIAGNOSTICS {variable(_SQL_COUNT)} = ROW_COUNT;"
-        return [f"{sql};", *([counted] if self._counts else [])]
+        return [f"{sql};", *([counted] if self._counts else []), _CHECK]
 
     def _merge(self) -> Merge:
         cursor = self._cursor

@@ -168,6 +168,11 @@ class Cursor:
                 continue
             pieces.append("" if gap else " ")
             word = self.text[token.start : token.end + 1]
+            if word.upper() in _EVENTS and after == "(":
+                raise UntranslatableError(
+                    f"{word.upper()} of a column: PostgreSQL does not say which columns an UPDATE"
+                    " names; compare :OLD and :NEW, or use a trigger with UPDATE OF"
+                )
             pieces.append(_EVENTS.get(word.upper(), word))
             before = token.end
         return "".join(pieces).strip()

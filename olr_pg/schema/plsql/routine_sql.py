@@ -59,6 +59,7 @@ class RoutineSql:
         remarks: texts that say what differs in the target.
         is_pure: whether the SQL so far reads no rows, time or sequence, and calls no routine.
         reads_only: whether the SQL so far changes no rows and no sequence, and calls no routine.
+        needs_privileges: whether the SQL so far uses a table, sequence or routine.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class RoutineSql:
         self.remarks: list[str] = []
         self.is_pure = True
         self.reads_only = True
+        self.needs_privileges = False
 
     def value(self, text: str, wanted: Fact | None = None) -> str:
         """Translate an expression, and convert its value to the kind `wanted`, if given.
@@ -122,6 +124,7 @@ class RoutineSql:
             outputs = translate_frame(t, tree)
             check_kept(holder.this)
             self.is_pure = self.is_pure and not t.read
+            self.needs_privileges = self.needs_privileges or bool(t.read)
             return t.sql(holder.this), outputs
 
         sql, outputs = guarded(translate)
@@ -217,6 +220,7 @@ class RoutineSql:
 
     def note_call(self, signature: Signature) -> None:
         """Record that the routine calls another routine, which may read and change rows."""
+        self.needs_privileges = True
         self.calls.add(signature.full_name)
         self.called += 1
         self.is_pure = self.reads_only = False
@@ -243,7 +247,9 @@ class RoutineSql:
         the SQL, in which the current time replaces the time of the statement.
         """
         self.is_pure = self.is_pure and not any(
-            word in sql for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_")
+            word in sql
+            for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_", "SESSION_USER")
         )
         self.reads_only = self.reads_only and "NEXTVAL" not in sql
+        self.needs_privileges = self.needs_privileges or "NEXTVAL" in sql or not self.reads_only
         return sql.replace("STATEMENT_TIMESTAMP()", "CLOCK_TIMESTAMP()")

@@ -36,6 +36,7 @@ _CONFLICT: Final = "#variable_conflict use_column"
 _DEFINER: Final = (
     "Oracle runs it with its owner's privileges: add SECURITY DEFINER if callers need these"
 )
+_OWNED: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _OF_INVOKER: Final = re.compile(r"\bAUTHID\s+CURRENT_USER\b", re.IGNORECASE)
 _OF_COLUMNS: Final = re.compile(r"\bUPDATE\s+OF\s+(.+?)\s+(?:OR|ON)\s", re.IGNORECASE | re.DOTALL)
 _NAMED_OTHERWISE: Final = re.compile(
@@ -266,9 +267,14 @@ def _trigger(
     name = relations.name(trigger.name)
     function = f"{quoted(relation.schema)}.{quoted(f'{name}_fn'[:63])}"
     text = "\n".join([_CONFLICT, *body])
+    # Oracle runs a trigger with its owner's privileges. Users who may change the table need none on
+    # the other tables and sequences that the trigger uses, and none may use its function elsewhere.
+    owned = sql.needs_privileges
+    rights = f" {_OWNED}" if owned else ""
+    only_here = f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC;\n" if owned else ""
     return (
-        f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS {_TAG}\n{text}\n"
-        f"{_TAG};\n"
+        f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql{rights} AS {_TAG}\n{text}\n"
+        f"{_TAG};\n{only_here}"
         f"CREATE TRIGGER {quoted(name)} {when[trigger.kind]} {events}"
         f" ON {quoted(relation.schema)}.{quoted(relation.name)}"
         f" FOR EACH ROW EXECUTE FUNCTION {function}()"

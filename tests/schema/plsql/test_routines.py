@@ -406,3 +406,56 @@ def test_a_function_is_executed_in_the_trial(postgres_database: str) -> None:
         reasons = {one.name: one.reason for one in tried(target, broken)}
     assert reasons["BANK.GOOD"] == ""
     assert "nothing(integer) does not exist" in reasons["BANK.BAD"]
+
+
+def test_a_handler_catches_violations_of_keys_that_are_checked_later(target: Target) -> None:
+    """Unique keys of the target are deferrable; in Oracle the statement that breaks one fails."""
+    key = Constraint(owner="BANK", name="H_UK", table="HISTORY", kind="unique", columns=("ID",))
+    put = (
+        "PROCEDURE put(p NUMBER) IS BEGIN INSERT INTO history (id, what) VALUES (p, 'new');"
+        " EXCEPTION WHEN DUP_VAL_ON_INDEX THEN UPDATE history SET what = 'old' WHERE id = p; END;"
+    )
+    plain = "PROCEDURE plain(p NUMBER) IS BEGIN INSERT INTO history (id) VALUES (p); END;"
+    calls = (
+        "PROCEDURE calls(p NUMBER) IS BEGIN plain(p); EXCEPTION WHEN OTHERS THEN"
+        " RAISE_APPLICATION_ERROR(-20001, 'twice'); END;"
+    )
+    inventory = _inventory(sources=(_unit(put), _unit(plain), _unit(calls)))
+    inventory = inventory.model_copy(update={"constraints": (KEY, key)})
+    run_statements(target, convert(inventory, SETTINGS))
+    target.execute("CALL bank.put(1)")
+    target.execute("CALL bank.put(1)")
+    assert _rows(target, "SELECT id, what FROM bank.history") == [(1, "old")]
+    with pytest.raises(psycopg.errors.RaiseException, match="twice"), target.transaction():
+        target.execute("CALL bank.calls(1)")
+    deferred = Constraint(
+        owner="BANK", name="H_FK", table="HISTORY", kind="foreign key", columns=("ID",),
+        parent_owner="BANK", parent_table="ACCOUNTS", parent_columns=("ID",), deferrable=True,
+        deferred=True,
+    )  # fmt: skip
+    others = inventory.model_copy(update={"constraints": (KEY, key, deferred)})
+    (found,) = (one for one in convert(others, SETTINGS) if one.name == "BANK.PUT")
+    assert "INITIALLY DEFERRED" in found.reason
+
+
+def test_a_trigger_has_its_owners_privileges(target: Target) -> None:
+    """Who may insert rows needs no privilege on the sequence and the history."""
+    filling = "BEGIN :NEW.id := ids.NEXTVAL; INSERT INTO history (id, what) VALUES (1, USER); END;"
+    made = _made(target, "trigger", triggers=(_trigger(filling),))
+    assert made.sql.count("REVOKE ALL ON FUNCTION") == 1
+    target.execute("CREATE ROLE clerk; GRANT USAGE ON SCHEMA bank TO clerk")
+    target.execute("GRANT INSERT ON bank.accounts TO clerk; SET LOCAL ROLE clerk")
+    target.execute("INSERT INTO bank.accounts (name) VALUES ('a')")
+    target.execute("RESET ROLE")
+    assert _rows(target, "SELECT id FROM bank.accounts") == [(100,)]
+    assert _rows(target, "SELECT what = upper(session_user) FROM bank.history") == [(True,)]
+    plain = _trigger("BEGIN :NEW.name := UPPER(:NEW.name); END;")
+    (one,) = (s for s in convert(_inventory(triggers=(plain,)), SETTINGS) if s.kind == "trigger")
+    assert "SECURITY DEFINER" not in one.sql
+
+
+def test_a_trigger_that_asks_for_the_columns_of_an_update_is_refused() -> None:
+    body = "BEGIN IF UPDATING('NAME') THEN :NEW.name := 'x'; END IF; END;"
+    found = convert(_inventory(triggers=(_trigger(body, event="UPDATE"),)), SETTINGS)
+    (one,) = (s for s in found if s.name == "BANK.TRG")
+    assert "UPDATING of a column" in one.reason
