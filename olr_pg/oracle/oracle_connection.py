@@ -42,9 +42,12 @@ _STANDBY_ACTION: Final = (
     " standby (docs/mounted-standby.md). olr_pg connects again by itself"
 )
 
-_SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+_SESSION: Final = (
+    "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY' QUERY_REWRITE_ENABLED = FALSE"
+)
 """TO_CHAR of dates then uses the Gregorian calendar, and names are compared byte by byte. The
-defaults of a database can differ (Globalization Support Guide).
+defaults of a database can differ (Globalization Support Guide). Rows are read from the table, not
+from a materialized view, which may be stale if QUERY_REWRITE_INTEGRITY is STALE_TOLERATED.
 """
 
 _ALL_ROWS: Final = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"

@@ -100,7 +100,10 @@ def test_a_session_changes_nothing_and_answers_as_every_other(
 ) -> None:
     oracle.read("testing", lambda one: one.execute(text("SELECT 'x' FROM DUAL")).all())
     heard = [sql.strip() for sql, _ in stand_in.heard]
-    assert heard[0] == "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+    assert heard[0] == (
+        "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+        " QUERY_REWRITE_ENABLED = FALSE"
+    )
     assert heard[1] == "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
     # Nothing that begins a transaction but the one that is read-only.
     others = [sql for sql in heard[2:] if not sql.upper().startswith("SELECT")]
