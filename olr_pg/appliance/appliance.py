@@ -170,8 +170,9 @@ def run_appliance(
         for part in parts:
             directory = target_directory(part)
             checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
-        # Before a target with a low checkpoint starts and follows a RESETLOGS, note the highest
-        # one, because a restart there would skip what the new incarnation began before it.
+        # Record the highest checkpoint before a target with a lower one starts and follows a
+        # RESETLOGS. Otherwise a restart at the highest checkpoint would skip transactions that the
+        # new incarnation began before this checkpoint.
         source.delivering(max((one.saved or 0 for one in checkpoints), default=0))
         orders = {ByteOrder(part.port.byte_order) for part in parts if apply and part.apply}
         stack.enter_context(kernels_ahead(orders, interpret=interpret))

@@ -96,7 +96,8 @@ class CreatedTables:
             # No transaction that commits after the statement was delivered to a target yet.
             start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
             if not 0 < start_scn <= begin.scn:
-                # The redo of its begin was read before: its rows are in redo that is read again.
+                # The targets are already past the table's creation, so the redo since then must be
+                # read again.
                 start_scn = 0
                 try:
                     self.check_logs(begin.scn)
@@ -188,9 +189,9 @@ class GrownDatabase:
         """Return tables with the definitions with which a target must create them.
 
         The history of a recorded table may begin with a later table of its name, because the first
-        one was dropped before it could be recorded. To decode, `resolve` returns the first one. A
-        target with its columns would be wrong: the applier skips the statement that created the
-        later table, because this statement is the begin of the history.
+        table was dropped before it could be recorded. For decoding, `resolve` returns the first
+        table. The target must be created with the columns of the later table: the history begins
+        with the statement that created the later table, so the applier skips this statement.
 
         Args:
             tables: tables that `resolve` has returned.

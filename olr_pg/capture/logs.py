@@ -65,8 +65,8 @@ class LogScan:
     Attributes:
         logs: complete logs in the order of their positions, one per position.
         skipped: files in directories and globs that are no redo logs.
-        unusable: the errors of redo logs that cannot be used, and of places that cannot be listed,
-            at least not now; a file that is still being copied has error 2004 or 2008.
+        unusable: the errors of redo logs that cannot be used now, and of places that cannot be
+            listed now; a file that is still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
         source_answers: False if the source database could not be queried. Then `unusable` has the
             reason, and `logs` contains the logs that were known before.

@@ -408,12 +408,11 @@ class OnlineLogs:
         return is_new or closed or grown
 
     def _is_outdated(self, group: _Group) -> bool:
-        """Return whether to look in the other members of a group for a later log than the one in
-        its current member, which is not needed.
-
-        This member is outdated if its log is archived and seems to be written, because Oracle
-        closes a log before it is archived. Otherwise it may be outdated if no log of a thread seems
-        to be written.
+        """Return whether to look for a later log in the other members of a group, because the log
+        in the current member is not needed. The current member is outdated if its log is archived
+        but its header says that Oracle is still writing it: Oracle closes a log before it archives
+        it. Otherwise the current member may be outdated if the log that Oracle writes is unknown
+        for some thread.
         """
         now = self._clock()
         if len(group.members) == 1 or now < group.compare_at:
@@ -482,8 +481,9 @@ class OnlineLogs:
         return [*problems, *self._broken_headers()]
 
     def _broken_headers(self) -> Iterator[OlrPgError]:
-        """Yield an error for each group whose header was damaged for too long to be just written,
-        unless the log that Oracle writes is known for every thread.
+        """Yield an error for each group whose header has been damaged for `COMPARE_SECONDS`, which
+        is longer than Oracle needs to write it, unless the log that Oracle writes is known for
+        every thread.
         """
         before = self._clock() - COMPARE_SECONDS
         has_headers = any(group.header is not None for group in self._groups)

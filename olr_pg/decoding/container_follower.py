@@ -85,7 +85,7 @@ class _Places(NamedTuple):
 
 
 class _Swap(NamedTuple):
-    """What a table becomes that exchanges its name with another table.
+    """The new name of a table that exchanges its name with another table.
 
     Attributes:
         root: the number of its new name.
@@ -125,8 +125,8 @@ class ContainerFollower:
         versions: the versions of changed tables, by OBJ#.
         done: the commit position of the last processed transaction.
         late: transactions with DDL of a table that committed before `done` but were not processed.
-            They are recorded, but not in effect: a follower that begins with all recorded
-            transactions processes them in their place.
+            They are recorded, but have no effect yet: the next follower begins with all recorded
+            transactions, and processes them in commit order.
     """
 
     def __init__(

@@ -374,8 +374,8 @@ class DictionaryFollower:
 
         Raises:
             OlrPgError: 3070 or 3005 if rows of SYS tables are invalid; 3076, a transaction commits
-                before one that was processed earlier. It is recorded, so that a follower that
-                begins with the recorded transactions processes it in its place.
+                before one that was processed earlier. It is recorded, so that the next follower,
+                which begins with all recorded transactions, processes it in commit order.
         """
         changed = None
         for number, transaction in enumerate(transactions):

@@ -184,8 +184,8 @@ class NewTables:
             self._dropped.setdefault((named.owner, named.name), named)
 
     def see_leaving(self, obj: int) -> None:
-        """Record that the table `obj` gets another name. If it is dropped later, this ends the
-        history of its new name: the history of its old name is still needed, because it contains
+        """Record that the table `obj` gets another name. A later DROP of the table ends only the
+        history of its new name. The history of its old name is still needed, because it contains
         the rows that the table had when it was renamed.
         """
         named = self._found.pop(obj, None)

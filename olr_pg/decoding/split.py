@@ -620,8 +620,8 @@ def watermark_at(log: Log, block: int) -> int:
     """Return the lowest SCN of all records that begin at `block` or later. An LWN group must begin
     at this block. Return 0 if the block is damaged.
 
-    The block after a window or a split is not checked otherwise before its SCN is used. A wrong SCN
-    would become the position from which a restart reads, and hide all redo before it.
+    This is the only check of the block after a window or a split before its SCN is used. With a
+    wrong SCN, a restart would begin to read too late and lose the redo before it.
     """
     if block < blocks_in_use(log):
         if not is_sound(log, block):

@@ -169,10 +169,10 @@ class Step(NamedTuple):
     Attributes:
         before: the column before the change; None if it did not exist.
         after: the column after the change; None if it does not exist any more.
-        partition: the name of the partition of the step; empty if unknown, and for a REGROUP of
-            which no partition's rows are known any more.
-        sources: for REGROUP, the names before the change of the partitions whose rows belong to
-            `partition` now; empty if nothing has this name any more.
+        partition: the name of the partition of the step; empty if unknown. For REGROUP, empty means
+            that it is unknown for all partitions where their rows are.
+        sources: for REGROUP, the former names of the partitions whose rows belong to `partition`
+            now; empty if no partition has the name `partition` any more.
         others: for TRUNCATE_PARTITION, DROP_PARTITION and EXCHANGE_PARTITION, the names of the
             table's other partitions, which keep their rows; an empty name if one is unknown. If a
             statement has several such steps, only the first has them. For ADD_PARTITION, the names
@@ -437,10 +437,11 @@ def _structure_again(
     before: BesideColumns, after: BesideColumns, kept: Set[str], *, is_whole: bool
 ) -> tuple[list[Step], list[Step]]:
     """Return the steps that remove the indexes and constraints of a dropped table, and those that
-    add the ones of the new table. An object of both stays.
+    add those of the new table. An index or constraint that both tables have stays.
 
-    Numbers do not show which objects are the same, nor do names that Oracle has made. CREATE_AGAIN
-    replaces the primary key, which replication needs at once.
+    The definitions decide whether an object is the same, because its number has changed, and its
+    name too if Oracle has generated it. CREATE_AGAIN replaces the primary key, which replication
+    needs at once.
 
     Args:
         kept: the columns that the copy keeps.
@@ -484,7 +485,9 @@ def _stays(
     *,
     is_whole: bool,
 ) -> bool:
-    """Return whether the copy keeps an object of a dropped table as that of the new one."""
+    """Return whether the copy keeps an object of a dropped table, because the new table has the
+    same.
+    """
     if isinstance(was, Constraint):
         used = set(was.columns)
     else:
@@ -506,8 +509,8 @@ def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
 
 
 def swapped(before: Table, *, is_first: bool) -> Evolution:
-    """Return what it means for a copy that a table gets its name, because two tables exchange their
-    names in one transaction, as at the end of DBMS_REDEFINITION.
+    """Return the step for a copy whose source table exchanges its name with another table in one
+    transaction, as at the end of DBMS_REDEFINITION.
 
     Args:
         before: the table with the name that it had; now the other table has this name.

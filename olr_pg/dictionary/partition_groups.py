@@ -3,10 +3,10 @@
 A copy can have partitions of its own, which are found by the names of the source's partitions.
 After SPLIT, MERGE, RENAME or DROP of a partition in the source, a name no longer stands for the
 same rows as in the copy: if P was split into P and Q, the copy's P still holds the rows of both,
-and a later TRUNCATE PARTITION P must not empty it. So each change of the partitions says, for each
-partition whose rows are not those that its name had before, the former partitions among whose rows
-they are (`Step.sources`). Two partitions that share a former partition hold a part of its rows
-each; which rows is unknown.
+and a later TRUNCATE PARTITION P must not empty it. So a step describes each partition that now has
+other rows than the partition of this name had before: it lists the former partitions from which
+these rows come (`Step.sources`). If two partitions share a former partition, each has a part of its
+rows; which rows is unknown.
 
 =================================  ================================================================
 DDL                                partitions whose rows have another name now
@@ -82,7 +82,8 @@ def regroup(
     unnamed: Collection[int],
     statements: Sequence[Statement],
 ) -> list[Step]:
-    """Return a step for each partition whose rows are not those that its name had before.
+    """Return a step for each partition that has other rows than the partition of this name had
+    before.
 
     Args:
         before, after: the partitions by OBJ#.
@@ -114,8 +115,8 @@ def regroup(
 def _holders(
     before: Mapping[int, Part], after: Mapping[int, Part], text: str
 ) -> dict[int, tuple[int, ...]] | None:
-    """Return, for each partition whose rows are in other former partitions, these partitions. None
-    if that is unknown.
+    """Return, for each partition whose rows were in other partitions before, these former
+    partitions. None if they are unknown.
     """
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
     is_split, is_merge = bool(_SPLIT.search(text)), bool(_MERGE.search(text))

@@ -8,9 +8,9 @@ the set from the column, and so does a definition that DDL changes later.
 
 If the declared set has several bytes per character, this is possible only for VARCHAR2 and CHAR
 that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when they are written, so
-that bytes of another set are already damaged. It cuts long text, which must be read in pieces,
-between characters of the declared set. And it pads a CHAR(n CHAR) by counting characters of the
-declared set in bytes that are none.
+that bytes of another set are already damaged. Longer text must be read in pieces, and Oracle cuts
+it between characters of the declared set. Oracle also pads a CHAR(n CHAR) by counting characters of
+the declared set, although the bytes contain none.
 """
 
 from __future__ import annotations

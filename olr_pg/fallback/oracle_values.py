@@ -591,7 +591,8 @@ def _as_bytes(plan: _Plan, table: str, column: Column) -> _Plan:
             column=column.name,
         )
     found = charset(column.charset_id or 0)
-    # Oracle pads a CHAR before it compares, but not the text that the bytes become.
+    # Pad a CHAR here: Oracle pads a value of type CHAR before a comparison, but the text that it
+    # makes of the bytes is a VARCHAR2.
     width = column.length if column.type_code == OracleType.CHAR else 0
 
     def convert(raw: bytes, judge: _Judge) -> object:
@@ -620,8 +621,8 @@ class _TextFit:
             AL16UTF16); 0 for no limit.
         padded: whether the column is a CHAR, in which trailing blanks have no meaning. An empty
             text is stored as one blank.
-        keeps_empty: whether the column is a LOB, which can be empty without being NULL. A limit is
-            then that of `oracle.text_bytes`.
+        keeps_empty: whether the column is a LOB, which can be empty without being NULL. Its length
+            is limited only if `oracle.text_bytes` writes it.
     """
 
     charset: Charset
@@ -632,7 +633,7 @@ class _TextFit:
 
     @property
     def limited_by(self) -> str:
-        """What sets the limit, and its verb."""
+        """The beginning of a clause that names what limits the length, for an error."""
         return "olr_pg can write" if self.keeps_empty else "the column accepts"
 
     def __call__(self, text: str, judge: _Judge) -> object:

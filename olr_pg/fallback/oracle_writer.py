@@ -180,10 +180,10 @@ class OracleWriter:
 def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table]) -> None:
     """If a column has a configured character set, check that Oracle stores all bytes unchanged.
 
-    The manuals do not say it in so many words: a VARCHAR2 made of RAW has the same bytes, and in a
-    database with one byte per character, a CLOB has the character set of a VARCHAR2. So no step of
-    `oracle.text_bytes` has anything to convert. Long text is tried only if there are columns for
-    it: in a database with several bytes per character there are none.
+    This should be so, but the manuals do not say it explicitly: a VARCHAR2 that is made of a RAW
+    has the same bytes, and in a database with one byte per character, a CLOB has the character set
+    of a VARCHAR2. So `oracle.text_bytes` needs no conversion. Long text is checked only if a column
+    can have it; in a database with several bytes per character, no such column does.
 
     Raises:
         OlrPgError: 7351, Oracle changes bytes.

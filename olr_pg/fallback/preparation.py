@@ -97,7 +97,9 @@ class Prepared(NamedTuple):
 
 
 def begun_record(begun: Sequence[Prepared]) -> dict[str, Any]:
-    """Return the positions at which fallbacks begin as JSON, by PDB if there are several."""
+    """Return as a JSON object the slot, publication and LSN at which a fallback begins. If there
+    are several PDBs, the object contains them for each PDB.
+    """
     records = {
         one.container: {"slot": one.slot, "publication": one.publication, "lsn": lsn_text(one.lsn)}
         for one in begun

@@ -118,8 +118,8 @@ class PartitionWatch:
     def emptied(self) -> Iterator[EmptiedPartition]:
         """Yield the partitions that were emptied or removed since the last call.
 
-        TRUNCATE gives the partition another file, of which the number of rows is unknown. VACUUM
-        FULL and CLUSTER count the rows.
+        TRUNCATE gives the partition a new file whose number of rows is unknown to PostgreSQL.
+        VACUUM FULL and CLUSTER also give it a new file, but count its rows.
 
         Raises:
             psycopg.Error: the catalogue cannot be read.

@@ -368,7 +368,9 @@ class SealedReader:
 
 
 SEALING: Final = ".sealing"
-"""The name of an unfinished encrypted form is that of its file after a dot and before this."""
+"""While a file is being encrypted, the name of the new file is a dot, the file's name, and this
+ending.
+"""
 
 
 def seal_file(path: Path) -> None:

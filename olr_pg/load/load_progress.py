@@ -143,13 +143,14 @@ class TableLoadProgress(NamedTuple):
         The deleted records are held changes, and records of loaded partitions. The latter can exist
         if someone has deleted the record of an earlier load; they would count as partitions of this
         load, although their rows are missing. Changes after `scn` are delivered again, and none of
-        them is skipped: whoever has skipped one before knew other rows.
+        them is skipped: if an operator has skipped one before, the decision was about rows that the
+        load replaces.
         """
         self._drop_held(connection, scn)
         self.forget(connection)
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts, resetlogs_id))
-        # The transaction may also truncate the table. A change of `load_part` shows a way back that
-        # this comes from Oracle; otherwise it would empty Oracle's table.
+        # The transaction may also truncate the table. Because it also changes `load_part`, a way
+        # back recognises that the TRUNCATE comes from Oracle, and does not empty Oracle's table.
         connection.execute(_MARK, self[:2])
         connection.execute(_UNMARK, self[:2])
 

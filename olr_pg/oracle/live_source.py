@@ -334,8 +334,8 @@ class LiveDatabase:
         """Return the SCN from which on there are archived logs of all redo threads; 0 if there are
         none.
 
-        A thread that was enabled after its incarnation began, and whose first log is there, lacks
-        none.
+        A thread that was enabled after its incarnation began does not count if its first log
+        exists: no redo of it is missing.
         """
         listed = self._redo.read(
             "listing the archived logs",
@@ -375,9 +375,9 @@ class LiveDatabase:
     def _with_opened_threads(self, found: LogScan, scn: int) -> LogScan:
         """Return the scan with the threads that were opened since the archived logs were listed.
 
-        An instance that has just started writes online redo. If its thread counted as closed, later
-        transactions of other threads could be delivered before its own. So a log of such a thread
-        makes Oracle be asked again, once for each log.
+        An instance that has just started writes online redo. If olr_pg took its thread for closed,
+        it could deliver later transactions of other threads before those of this thread. So if an
+        online log of such a thread is found, Oracle is queried again, once for each log.
         """
         opened = found.open_threads
         if opened is None:

@@ -42,7 +42,7 @@ MOST_BYTES: Final = 1 << 30
 
 PIECE_BYTES: Final = 1 << 20
 POLICY_SECONDS: Final = 60.0
-"""How long a table counts as free of policies that hide rows or replace values."""
+"""Seconds after which a table is checked again for policies that hide rows or replace values."""
 
 _AS_LONG: Final = {
     oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG,
@@ -109,7 +109,8 @@ class LobFetcher:
         return found
 
     def _check_policies(self, connection: Connection, table: Table) -> None:
-        """Check that no policy hides the row or replaces the value, now and then for each table.
+        """Check that no policy hides the row or replaces the value, unless the table was checked
+        less than `POLICY_SECONDS` ago.
 
         Raises:
             OlrPgError: 7047.

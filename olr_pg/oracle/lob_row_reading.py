@@ -151,12 +151,14 @@ def _array(values: list[Any], kind: pa.DataType) -> Any:
 
 
 class _Place(NamedTuple):
-    """The places of a column in a fetched row.
+    """The indexes at which a fetched row has the parts of a column.
 
     Attributes:
-        value: of its value, or of the first piece of its bytes; also its place in the schema.
-        pieces: of the further pieces.
-        length: of a LOB's length, which its locator follows; None for other columns.
+        value: the index of its value, or of the first piece of its bytes; also its index in the
+            schema.
+        pieces: the indexes of the further pieces.
+        length: the index of a LOB's length, after which its locator follows; None for other
+            columns.
     """
 
     value: int

@@ -80,8 +80,8 @@ class PdbWatch:
         """Query the source.
 
         Args:
-            scn: redo is read from this SCN on. The lowest one counts, so that a change is also
-                noticed after the redo beyond it was read.
+            scn: redo is read from this SCN on. The check uses the lowest SCN of all calls, so that
+                it also notices a change whose redo was already read.
             known: the container of the dictionary; None before the dictionary is known.
 
         Raises:

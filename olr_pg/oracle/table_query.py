@@ -112,8 +112,9 @@ def _field(column: Column, row_by_row: bool, has_sparse: bool) -> QueryField:
     if code in _ADDRESSES:
         return QueryField(column.name, f"CAST({name} AS VARCHAR2(4000))", text)
     if code is OracleType.JSON:
-        # Name the clause: without it, Oracle 21c returns NULL for a document that it cannot print,
-        # while 19c and 23ai raise an error (SQL Language Reference of each, JSON_SERIALIZE).
+        # ERROR ON ERROR must be written: without it, Oracle 21c returns NULL for a document that it
+        # cannot print, while 19c and 23ai raise an error (SQL Language Reference of each,
+        # JSON_SERIALIZE).
         printed = f"JSON_SERIALIZE({name} RETURNING CLOB ERROR ON ERROR)"
         return QueryField(column.name, printed, large_text)
     if code is OracleType.VECTOR:

@@ -2,10 +2,10 @@
 that `source.character-sets` names (`dictionary.true_charsets`).
 
 Nothing in the database says which set the bytes really have. Two facts show that a set is wrong.
-Some bytes are no character of the set, or a control character that no application writes: in
-Windows' sets, the same bytes are letters. Or every value beyond ASCII is valid UTF-8, which text of
-other sets practically never is: then a client wrote UTF-8, although all of its bytes may be letters
-of the set.
+First, some bytes are no character of the set, or are a control character (80 to 9F) that
+applications do not write; in the character sets of Windows, the same bytes are printable
+characters. Second, every value that is not ASCII is valid UTF-8, which text of other sets
+practically never is. Then a client wrote UTF-8, even if each of its bytes is a letter of the set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _SHORT: Final = (OracleType.VARCHAR2, OracleType.CHAR)
 _FORMS: Final = (DATABASE_FORM, EXPLICIT_FORM)
 _CONTROLS: Final = range(0x80, 0xA0)
 _CUT_MAX: Final = 3
-"""Maximum bytes of a character that the end of a cut value has without its last byte."""
+"""A value can be cut within its last character. This is the maximum number of bytes that remain of
+such a character.
+"""
 
 
 class _Doubt(NamedTuple):
@@ -171,8 +173,8 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _ends(value: bytes) -> Iterator[bytes]:
-    """Yield the value. If it is the first piece of a longer one, then also yield it without the
-    bytes that may be a part of a character.
+    """Yield the value. If it may be the first piece of a longer value, also yield it without its
+    last 1, 2 and 3 bytes, which may be an incomplete character.
     """
     yield value
     if len(value) >= RAW_MAX:

@@ -4,8 +4,8 @@ differs from the declared one (`dictionary.true_charsets`).
 Between the server and the driver, text is converted from and to the declared set. Bytes that are no
 character of this set arrive as a replacement character. RAW is never converted (PL/SQL Packages
 Reference, UTL_RAW). In SQL a RAW has at most 2,000 bytes, so longer text is read in pieces.
-Columns with longer text are only in databases with one byte per character, where functions of text
-count bytes.
+Only databases with one byte per character have columns with longer text here; in them, SUBSTR
+counts bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ SHORT_PIECES: Final = 4
 
 _PIECES: Final = 64
 _NO_PART_OF_CHARACTERS: Final = 0x30
-"""Only bytes from this value on follow the first byte of a character in sets of several bytes."""
+"""In character sets with several bytes per character, the second and later bytes of a character
+have at least this value.
+"""
 
 _PIECE: Final = f"DBMS_LOB.SUBSTR(:lob, {RAW_MAX}, :first + {RAW_MAX} * (LEVEL - 1))"
 _READ: Final = (
@@ -63,10 +65,9 @@ def clob_pieces(expression: str) -> tuple[str, ...]:
 
 
 def joined_texts(expression: str, count: int) -> str:
-    """Return the SQL expression for a text whose bytes are bound in pieces. `expression` is that of
-    one piece; NULL pieces add nothing.
-
-    The concatenations are nested evenly, because Oracle copies what it has for each of them.
+    """Return the SQL expression for a text whose bytes are bound in pieces. `expression` is the
+    expression for one piece; NULL pieces add nothing. The concatenations form a balanced tree,
+    because Oracle copies both operands at each concatenation.
     """
     if count == 1:
         return expression

@@ -435,8 +435,9 @@ class Merger:
     def _undoable_states(self) -> list[tuple[SavedState, int]]:
         """Return the saved states without those up to whose end the dictionary is known.
 
-        These are only at the front of the list: to return to a state also undoes all splits that
-        were merged after it, in every thread, even if they end at a lower SCN.
+        Only states at the front of the list are left out. A later state stays even if it ends at a
+        lower SCN, because a return to an earlier state undoes all splits that were merged after it,
+        in every thread.
         """
         settled = self.watermark
         return list(dropwhile(lambda saved: saved[1] < settled, self._states))

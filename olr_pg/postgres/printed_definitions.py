@@ -1,8 +1,8 @@
 """Compares definitions of objects of a table, as PostgreSQL prints them.
 
-The text of a statement cannot be compared with what PostgreSQL has made of an earlier one: it adds
-casts and parentheses. So PostgreSQL executes the statement on an empty copy of the table, prints
-what came of it, and rolls it back.
+The text of a statement cannot be compared with the definition that PostgreSQL prints for an
+existing object, because PostgreSQL adds casts and parentheses. So PostgreSQL executes the statement
+on an empty copy of the table and prints the new definition; then the transaction is rolled back.
 """
 
 from __future__ import annotations

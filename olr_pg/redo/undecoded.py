@@ -88,8 +88,8 @@ def push_contradiction(
     """Push the UNDECODED events of a change that names two subscribed tables, one for each of them.
 
     Nobody can know which of the tables the change belongs to, so both stop. Like `push_unknown`
-    without a transaction, the change becomes a transaction of its own. `Tally` counts it twice: the
-    caller counts its row vector once.
+    without a transaction, the change becomes a transaction of its own. `Tally` counts two changes
+    and two row vectors for it. The caller counts one of these row vectors.
     """
     xid = _own_xid(walk, vector)
     push_event(walk, _BEGIN, con_id, xid)

@@ -376,14 +376,16 @@ def in_byte_order(sql: str) -> str:
 
 
 def in_own_order(sql: str) -> str:
-    """Return a text that was chosen by byte order, with the collation of the database: functions
-    such as UPPER would otherwise convert only ASCII letters.
+    """Return the SQL of a text that was compared or sorted in byte order, with the collation of the
+    database again: functions such as UPPER would otherwise convert only ASCII letters.
     """
     return f"({sql}{_DEFAULT}"
 
 
 def over_window(sql: str, over: str) -> str:
-    """Return the call of an aggregate, which `in_own_order` may enclose, as a window function."""
+    """Return the call of an aggregate as a window function. If `in_own_order` has made the call,
+    OVER is inserted before its collation.
+    """
     if sql.endswith(_DEFAULT):
         return in_own_order(f"{sql[1 : -len(_DEFAULT)]} OVER ({over})")
     return f"{sql} OVER ({over})"

@@ -117,9 +117,9 @@ def column_fact(column: InventoryColumn) -> Fact:
 
 
 def float_type(facts: Iterable[Fact]) -> str:
-    """Return the type of PostgreSQL in which Oracle calculates with these numbers, of which one is
-    a floating-point number: the others become such numbers (SQL Language Reference, “Numeric
-    Precedence”).
+    """Return PostgreSQL's equivalent of the type in which Oracle calculates with these numbers. At
+    least one is a floating-point number, so Oracle converts all others to floating-point numbers
+    (SQL Language Reference, “Numeric Precedence”).
     """
     floats = [fact for fact in facts if fact.kind is ValueKind.FLOAT]
     return "REAL" if all(fact.length == SINGLE.length for fact in floats) else "DOUBLE PRECISION"

@@ -268,8 +268,8 @@ class PortSession:
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """While the context is active, the client waits for the server, which does not count as
-        silence.
+        """While the context is active, the server works on a request. The time during which the
+        client waits for the answer does not count as silence of the client.
         """
         self.is_served = True
         try:

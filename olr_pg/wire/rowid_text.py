@@ -20,10 +20,11 @@ BDBA: Final = 5
 OBJD: Final = 6
 ROWID: Final = 7
 PLACE_SIZE: Final = 8
-"""The size of the encoder's array `place` (`encoder.fill_room`).
+"""The number of elements of the array `place`, in which the encoder keeps its position between two
+calls of `encoder.fill_room`.
 
-This module uses the last three numbers: the block and the object of the last ROWID, and the offset
-of its text plus 1 (0 if there is none). The encoder uses the other numbers.
+This module uses the last three elements: the block and the object of the last ROWID, and the offset
+of its text plus 1 (0 if there is none). The encoder uses the other elements.
 """
 
 _ROWID_ALPHABET: Final = np.frombuffer(

@@ -138,7 +138,7 @@ class TableApplier:
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
             self._known_scn = max(self._known_scn, event.commit_scn)
             if error is None and self.error is None:
-                self._read(connection)  # if the event has stopped the table before, say so
+                self._read(connection)  # logs the error if the event has already stopped the table
         self._state = None
         if event.lobs:
             return  # missing LOB values do not change the definition

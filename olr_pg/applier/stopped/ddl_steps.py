@@ -269,7 +269,7 @@ class StepWriter:
             )
         if added.is_range:
             known.note_added(step.partition, added.after, step.others)
-            del self._partition_rows  # it has read the partitions
+            del self._partition_rows  # it contains the partitions as they were before
         if added.reason:
             _log.warning(
                 "a new partition of the source could not be added to the target: create it before"

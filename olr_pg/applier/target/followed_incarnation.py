@@ -1,8 +1,9 @@
-"""Records which incarnation of the source the target contains, and notices a RESETLOGS behind it.
+"""Records which incarnation of the source the target contains, and notices a RESETLOGS to an SCN
+that the target has passed.
 
 An OPEN RESETLOGS at an SCN orphans the transactions that committed from this SCN on, and the new
-incarnation uses their SCNs again. If the target has such transactions, nothing else here would
-notice them: the source does not contain them, and the ledger would skip the transactions of the new
+incarnation uses their SCNs again. If the target has orphaned transactions, no other check notices
+them: the source does not contain them, and the ledger would skip the transactions of the new
 incarnation with the same SCNs. `context.data` has its own record (`capture.lineage`), but it can be
 lost, be restored from an older backup, or serve several targets.
 

@@ -33,7 +33,8 @@ ORDER BY commit_scn DESC, source_table LIMIT 1
 
 
 class SourceLogs(NamedTuple):
-    """What the applier asks about the redo of the source. The defaults know nothing.
+    """Answers the applier's questions about the redo of the source. By default, the SCN is unknown
+    and no log is checked.
 
     Attributes:
         current_scn: returns an SCN that the source has reached; None if unknown.

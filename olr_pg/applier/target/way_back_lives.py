@@ -201,7 +201,8 @@ def note_begin(connection: Connection[Any], subscription: str, account: str, scn
 
 
 def is_open(connection: Connection[Any], subscription: str, container: str | None = None) -> bool:
-    """Return whether a ledger has a life that has not ended.
+    """Return whether a way back has begun and not ended: whether a ledger has a life without an
+    end.
 
     Args:
         container: the container of the ledger; None for any.

@@ -397,8 +397,8 @@ def _plan(
 
 
 def _without_undo(error: OlrPgError, where: Mapping[str, Place]) -> OlrPgError:
-    """Return the error of a comparison if `error` says that Oracle lacks the undo for its SCN,
-    because the errors of a load recommend to load again; otherwise return `error`.
+    """If `error` says that Oracle lacks the undo for the SCN, return an error of the comparison in
+    its place, because `error` recommends to load again. Otherwise return `error`.
 
     Args:
         where: ``table`` and ``scn`` of the comparison.

@@ -112,7 +112,8 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if wanted == 0:
             raise UntranslatableError(f"{one.text} in the format {form!r}, for whole seconds")
         word = f"FF{min(wanted, 6)}" + "0" * max(wanted - 6, 0)
-    # In Oracle the element decides whether the ordinal is in capitals, in PostgreSQL the suffix.
+    # In Oracle, the letters of the element decide whether the ordinal is in capitals; in
+    # PostgreSQL, the letters of the suffix TH do.
     ordinal = one.ordinal and ("TH" if one.text.isupper() else "th")
     return fill + word + ordinal
 
@@ -173,7 +174,7 @@ def read_format(form: str) -> ReadFormat:
 
 
 def _read_form(found: Sequence[Element], century: str = "") -> str:
-    """Return the format for PostgreSQL, in which the element `century` becomes a year of four
+    """Return the format for PostgreSQL. The element `century`, if given, becomes a year of four
     digits.
     """
     renamed = {**_RENAMED, "FF": "FF6", **({century: "YYYY"} if century else {})}
@@ -184,7 +185,7 @@ def _read_form(found: Sequence[Element], century: str = "") -> str:
 
 
 def _is_alone(found: Sequence[Element], word: str) -> bool:
-    """Return whether no other digits can touch those of an element."""
+    """Return whether the neighbours of an element contain no digits."""
     at = next(at for at, one in enumerate(found) if one.word == word)
     beside = [found[other].word for other in (at - 1, at + 1) if 0 <= other < len(found)]
     return all(one in {"", *_NAMES, *_HALVES} for one in beside)
@@ -208,10 +209,11 @@ _WORDS_READ: Final = frozenset({"", *_NAMES, *_HALVES})
 
 
 def _pattern(found: Sequence[Element], years: str) -> str:
-    """Return the regular expression for texts in a format. Any sign stands for another, and the
-    time of day may be missing from its end (Oracle SQL Language Reference, “String-to-Date
-    Conversion Rules”). Between digits a sign is required: without one, Oracle accepts only digits
-    of full width, and PostgreSQL takes them all for the first element.
+    """Return the regular expression for texts in a format. A text may have other punctuation
+    characters than the format, and the time of day may be missing from its end (Oracle SQL Language
+    Reference, “String-to-Date Conversion Rules”). Between two numbers a punctuation character is
+    required: without it, Oracle accepts only numbers with all digits, and PostgreSQL takes all
+    digits for the first element.
     """
     parts = list[tuple[str, bool]]()
     for at, one in enumerate(found):

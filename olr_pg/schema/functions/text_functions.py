@@ -197,8 +197,8 @@ def _character(t: Translator, node: exp.Expr) -> Translated:
     fact = Fact(ValueKind.TEXT, filled=t.fact(code).filled)
     if number is not None:
         return f"CHR({number})", fact
-    # Above 127, Oracle takes the number for the bytes of the character, PostgreSQL for its code
-    # point: CHR(-1) is an error.
+    # Above 127, Oracle takes the number for the bytes of the character, but PostgreSQL for its code
+    # point. So the SQL then calls CHR(-1), which is an error.
     given = t.integer(code)
     return f"CHR(CASE WHEN {given} > {_ASCII} THEN -1 ELSE {given} END)", fact
 
@@ -220,8 +220,8 @@ def _of_bytes(number: int) -> Translated:
 
 
 def _code(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate ASCII. Of a character that is not ASCII, Oracle returns the bytes as a number, here
-    those in UTF-8; PostgreSQL returns the code point.
+    """Translate the function ASCII. If the character is not ASCII, Oracle returns its bytes as a
+    number, and PostgreSQL its code point. The translation returns the bytes in UTF-8.
     """
     text = t.text(arguments[0])
     first = f"LPAD(ENCODE(CONVERT_TO(LEFT({text}, 1), 'UTF8'), 'hex'), 8, '0')"
@@ -413,8 +413,9 @@ def _cast(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _fitting(t: Translator, value: exp.Expr, length: int | None) -> str:
-    """Return the text of a value for CAST. CAST truncates a text; if the text of another value is
-    too long, Oracle reports an error (ORA-25137), but PostgreSQL would truncate it too.
+    """Return the value as a text for CAST. Both databases truncate a text that is too long. If a
+    value of another type is too long as a text, Oracle reports an error (ORA-25137), but PostgreSQL
+    would truncate it.
     """
     text = t.text(value)
     if t.is_text(value) or t.is_null(value):

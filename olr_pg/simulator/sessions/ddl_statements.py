@@ -532,9 +532,10 @@ class DdlStatements:
         return True
 
     def rehash(self, table: SimTable, old: SimSegment, name: str = "") -> bool:
-        """ALTER TABLE … ADD PARTITION `name` by hash, which receives rows of `old`; or, without a
-        name, COALESCE PARTITION, which moves the rows of `old`, the last partition. The caller has
-        changed the table's `bounds`; `routes` changes here.
+        """Execute ALTER TABLE … ADD PARTITION `name` for a hash partition, which receives rows of
+        `old`. Without a name, execute COALESCE PARTITION, which moves the rows of `old`, the last
+        partition, to the others. The caller has already changed the table's `bounds`; this method
+        changes `routes`.
         """
         rows = [row for row in table.live if row.block.obj == old.obj]
         may = can_be_loaded(table, self._tx.instance.modes) and not any(row.chain for row in rows)
@@ -653,8 +654,8 @@ class DdlStatements:
     def _regroup(
         self, table: SimTable, old: list[SimSegment], names: Sequence[str], words: str
     ) -> bool:
-        """Load the rows of partitions into new partitions, one for each of `names`, which get their
-        ranges.
+        """Load the rows of partitions into new partitions, one for each of `names`. The
+        ranges of the old partitions are divided among the new ones.
         """
         numbers = [segment.obj for segment in old]
         rows = [row for row in table.live if row.block.obj in numbers]

@@ -125,7 +125,8 @@ def place_table(
     """
     obj, relative = FIRST_OBJECT + 20 * number, _file(number)
     place = 128 + number % TABLES_PER_FILE * 65_536
-    # With the 7, partitions after the third would have numbers of the next table.
+    # The difference of 7 fits only for up to three partitions: the DATAOBJ# of a fourth one would
+    # be a number of the next table.
     dataobj, segment = obj + (7 if number % 2 and spec.partitions <= 3 else 0), place
     parts = spec.partitions if spec.partitions > 1 else 0
     indexed = spec.index_organised and parts > 0

@@ -521,11 +521,11 @@ class SysDictionary:
         self._insert_object(session, obj, 0, name, SEQUENCE)
 
     def rename_partition(self, session: RowStatements, segment: SimSegment) -> None:
-        """Take over the name of a partition."""
+        """Write the partition's current name into its row of OBJ$."""
         self.update(session, "OBJ$", (segment.obj,), subname=segment.name)
 
     def touch_partition(self, session: RowStatements, segment: SimSegment) -> None:
-        """Update the row of a partition, of which the model has no column that changes."""
+        """Update the row of a partition. The model lacks the columns that Oracle changes in it."""
         self.update(session, "TABPART$", (segment.obj,), data_obj=segment.dataobj)
 
     def rename(self, session: RowStatements, obj: int, name: str) -> None:

@@ -157,7 +157,7 @@ class DdlUse(Enum):
 
 
 ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES, DdlUse.STOPPING)
-"""Uses with much DDL, whose changes a replicated copy can follow, or after which it stops."""
+"""Uses with much DDL. A replicated copy follows each statement, or stops at it."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
@@ -243,8 +243,8 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
 
 
 def _is_ambiguous(row: Row) -> bool:
-    """Return whether another row of a table without a key differs from a row only in LOBs, if at
-    all.
+    """Return whether a table without a key has another row with the same values, except perhaps
+    LOBs.
 
     No statement changes such a row: Oracle logs no LOB column supplementally, so redo does not show
     a copy which of the rows is meant, and the copy stops (OLR-05009).

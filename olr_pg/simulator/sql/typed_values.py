@@ -298,9 +298,9 @@ def shifted(moment: Value, months: int, *, exact: bool = False) -> Value:
     """Add months to a moment.
 
     Args:
-        exact: the day must exist in the new month, as for intervals. If not exact, the last day of
-            the new month replaces a missing day, and the last day of a month stays the last day, as
-            in ADD_MONTHS.
+        exact: whether it is an error if the new month lacks the day, as for intervals. If False,
+            the rules of ADD_MONTHS apply: the result is the last day of the new month if this month
+            lacks the day, or if the given day is the last one of its month.
 
     Raises:
         OraError: ORA-01839, the day does not exist.
