@@ -80,19 +80,20 @@ class PdbWatch:
         """Query the source.
 
         Args:
-            scn: redo is read from this SCN on. The check uses the lowest SCN of all calls, so that
-                it also notices a change whose redo was already read.
+            scn: redo is read from this SCN on; 0 if there is no log yet. The check uses the lowest
+                SCN of all calls, so that it also notices a change whose redo was already read.
             known: the container of the dictionary; None before the dictionary is known.
 
         Raises:
             OlrPgError: 7021, the PDB was set back; 7023, it is another container; 7001 to 7009,
                 errors that waiting does not resolve.
         """
-        since = self._since = scn if self._since is None else min(self._since, scn)
+        if scn:
+            self._since = scn if self._since is None else min(self._since, scn)
         try:
             self._oracle.read(
                 "reading the incarnations of the PDB",
-                lambda connection: self._ask(connection, since, known),
+                lambda connection: self._ask(connection, known),
             )
         except OlrPgError as error:
             if error.code == PRIVILEGE:
@@ -104,14 +105,14 @@ class PdbWatch:
             elif error.code not in PASSING:
                 raise
 
-    def _ask(self, connection: Connection, since: int, known: Database | None) -> None:
+    def _ask(self, connection: Connection, known: Database | None) -> None:
         con_id, name = read_container(connection)
         if known is not None:
             _check_same(known, con_id, name, read_container_dbid(connection))
         if not self._is_allowed:
             return
-        found = read_set_backs(connection, con_id)
-        if found and found[0].begin_scn > since:
+        found, since = read_set_backs(connection, con_id), self._since
+        if found and since is not None and found[0].begin_scn > since:
             last = found[0]
             raise OlrPgError(
                 Code.PDB_SET_BACK,

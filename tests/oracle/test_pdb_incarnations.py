@@ -43,6 +43,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], int, int | None]] = {
     "twice, the first before": ([row(400, 500, "PARENT"), row(700, 900)], 600, 700),
     "twice, further back": ([row(700, 900, "ORPHAN"), row(300, 1_000)], 950, 300),
     "orphaned by the CDB": ([row(700, 900, "ORPHAN")], 100, None),
+    "before there is any log": ([FIRST, row(700, 900)], 0, None),
     "with the CDB": ([row(1, 2_000)], 100, None),
     "another PDB": ([row(700, 900, con_id=4)], 100, None),
 }
@@ -98,6 +99,17 @@ def test_redo_with_what_a_pdb_has_lost_is_not_read_on(
         live.scan(scn, 0)
     assert caught.value.code == Code.PDB_SET_BACK
     assert f"PDB1 was set back to SCN {refused} " in caught.value.detail
+
+
+def test_it_is_noticed_if_the_oldest_log_is_older(live: LiveDatabase, state: OracleState) -> None:
+    """A run without a position begins at the oldest log, which may not exist yet."""
+    state.catalogue.insert("V$PDB_INCARNATION", [row(700, 900)])
+    live.scan(0, 0)
+    log = {"RESETLOGS_ID": 1, "THREAD#": 1, "SEQUENCE#": 7, "DEST_ID": 1, "STANDBY_DEST": "NO"}
+    scns = {"FIRST_CHANGE#": 800, "NEXT_CHANGE#": 1_000}
+    state.catalogue.insert("V$ARCHIVED_LOG", [{**log, **scns, "ARCHIVED": "YES"}])
+    with pytest.raises(OlrPgError, match="from SCN 800 on"):
+        live.scan(0, 0)
 
 
 def test_it_is_noticed_although_the_redo_behind_it_was_read(
