@@ -52,6 +52,7 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
     exp.And: frozenset({"this", "expression"}),
     exp.Or: frozenset({"this", "expression"}),
     exp.Not: frozenset({"this"}),
+    exp.Neg: frozenset({"this"}),
     exp.Exists: frozenset({"this"}),
     exp.Any: frozenset({"this"}),
     exp.All: frozenset({"this"}),
@@ -86,5 +87,6 @@ REFUSED_WORDS: Final = {
     "DBTIMEZONE": "DBTIMEZONE has no equivalent in PostgreSQL",
     "CONNECT_BY_ISLEAF": _CONNECT,
     "CONNECT_BY_ISCYCLE": _CONNECT,
+    "SQLCODE": "SQLCODE: PostgreSQL has no numbers of Oracle's errors; use SQLSTATE",
 }
 """Pseudo-columns that PostgreSQL does not have, and the reason that the user reads."""

@@ -97,6 +97,8 @@ def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
         return t.text(node)
     if wanted in NUMBERS and t.is_text(node):
         return t.number(node)
+    if wanted in NUMBERS and wanted is not ValueKind.FLOAT and t.kind(node) is ValueKind.FLOAT:
+        return t.number(node)
     if wanted in MOMENTS and wanted is not ValueKind.TIMESTAMPTZ:
         return t.day(node) if wanted is ValueKind.DATE else t.moment(node)
     if wanted is ValueKind.TIMESTAMPTZ and not t.is_moment(node):

@@ -64,6 +64,21 @@ SAME: list[tuple[str, Any]] = [
     # “Datetime Format Element Suffixes”: the element decides on capitals
     ("TO_CHAR(d, 'DDth')", "31ST"),
     ("TO_CHAR(d, 'ddTH')", "31st"),
+    # “Format Models”: NLS parameters, signs between elements, a number that is rounded to -0
+    ("TO_CHAR(-0.001, '990.00')", "  -0.00"),
+    ("TO_CHAR(-0.4, '999')", "  -0"),
+    ("TO_CHAR(-0.001, 'FM990.99')", "-0."),
+    ("TO_CHAR(-0.001, 'FM990.09')", "-0.0"),
+    ("TO_CHAR(-0.001, '990.00MI')", "  0.00-"),
+    ("TO_CHAR(0, '990.00')", "   0.00"),
+    ("TO_CHAR(1234.5, '9G999D9', 'NLS_NUMERIC_CHARACTERS=,.')", " 1.234,5"),
+    ("TO_NUMBER('1.234,5', '9G999D9', 'NLS_NUMERIC_CHARACTERS=,.')", "1234.5"),
+    ("TO_CHAR(d, 'YYYYMMDD_HH24MISS')", "20260131_133000"),
+    ("TO_CHAR(ts, 'DD-MON-RR HH.MI.SSXFF AM')", "07-MAR-26 01.44.39.500000 AM"),
+    ("TO_TIMESTAMP(SUBSTR('7-MAR-26 1.44.39.5 PM', 1), 'DD-MON-RR HH.MI.SSXFF AM')",
+     "2026-03-07 13:44:39.5"),
+    # “Arithmetic Operators”
+    *(("-1", -1), ("-1.5", "-1.5"), ("-(1)", -1), ("- i", -7)),
     # “Sequence Pseudocolumns”
     ("s.NEXTVAL - s.CURRVAL", 0),
     # “String-to-Date Conversion Rules”
@@ -105,6 +120,8 @@ REFUSED = {
     "s.NEXTVAL + s.NEXTVAL": "several NEXTVAL of the sequence SHOP.S",
     "s.CURRVAL + s.NEXTVAL": "CURRVAL before NEXTVAL",
     "TO_DATE('2026-01-15 garbage', 'YYYY-MM-DD')": "the text '2026-01-15 garbage' in the format",
+    "TO_CHAR(n, '9,999.9', 'NLS_NUMERIC_CHARACTERS=,.')": "use D and G",
+    "TO_CHAR(n, '9G999D9', 'NLS_CURRENCY=E')": "NLS parameters other than",
     "TO_NUMBER('abc', '999')": "the text 'abc' in the format",
 }
 

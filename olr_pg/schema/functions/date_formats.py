@@ -28,7 +28,7 @@ _WORDS: Final = sorted({*_NUMBERS, *_NAMES, *_HALVES, "FM", "SYYYY"}, key=len, r
 _ELEMENT: Final = re.compile(
     r'"(?P<quoted>[^"]*)"|(?P<word>'
     + "|".join(map(re.escape, _WORDS))
-    + r")(?P<th>TH)?|(?P<mark>[-/,.;: ])",
+    + r")(?P<th>TH)?|(?P<mark>[-/,.;:_ ]|X(?=FF))",
     re.IGNORECASE,
 )
 _RENAMED: Final = {"RRRR": "YYYY", "RR": "YY", "HH": "HH12", "SYYYY": "YYYY"}
@@ -67,7 +67,9 @@ def elements(form: str) -> list[Element]:
         if match is None or "\\" in match.group():
             raise UntranslatableError(f"a date with the format {form!r}")
         if match["word"] is None:
-            text = match["quoted"] if match["quoted"] is not None else match["mark"]
+            # X is the sign before fractions of seconds: a point with NLS_TERRITORY=AMERICA.
+            mark = "." if match["mark"] in ("X", "x") else match["mark"]
+            text = match["quoted"] if match["quoted"] is not None else mark
             found.append(Element("", text, quoted=match["quoted"] is not None))
         else:
             found.append(Element(match["word"].upper(), match["word"], match["th"] or ""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.translating import UntranslatableError, failing, string_literal
-from olr_pg.schema.value_kinds import NUMBER, TEXT
+from olr_pg.schema.value_kinds import NUMBER, TEXT, ValueKind
 
 if TYPE_CHECKING:
     from olr_pg.schema.translating import Translated, Translator
@@ -27,6 +27,26 @@ _BLANK: Final = re.compile(r"B([09]*9)")
 _HEXADECIMAL: Final = re.compile(r"(FM)?(0?)(X+)")
 _VALUE: Final = re.compile(r"(FM)?[SL$]?[09,G]*([.D][09]*)?(MI|PR|S)?")
 _ENDS: Final = {"MI": 1, "PR": 2, "S": 1, None: 0}
+
+
+_CHARACTERS: Final = re.compile(
+    r"\s*NLS_NUMERIC_CHARACTERS\s*=\s*'?([^'\s])([^'])'?\s*", re.IGNORECASE
+)
+
+
+def numeric_characters(given: str, form: str) -> str:
+    """Return the decimal character and the group separator that an NLS parameter names.
+
+    Raises:
+        UntranslatableError: it is another parameter, or the format has a point or comma, which
+            stay as they are.
+    """
+    found = _CHARACTERS.fullmatch(given)
+    if found is None:
+        raise UntranslatableError("a number with NLS parameters other than NLS_NUMERIC_CHARACTERS")
+    if set(form) & set(".,") or "L" in form.upper():
+        raise UntranslatableError(f"NLS parameters for the format {form!r}: use D and G")
+    return found[1] + found[2]
 
 
 def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
@@ -68,10 +88,25 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
     wide += _ENDS[match["end"]] + (not has_sign)
     target = text.replace("G", ",").replace("D", ".")
     shown = f"TO_CHAR({sql}, '{target}')"
+    if not match["dollar"] and t.kind(value) is not ValueKind.INTEGER:
+        shown = _with_negative_zero(sql, shown, match, target, decimals)
     if match["dollar"]:
         shown = _with_dollar(sql, target.replace("$", ""), wide, is_filled=bool(match["fill"]))
     limit = f"ABS(ROUND({sql}, {decimals})) >= {10**digits}"
     return f"(CASE WHEN {limit} THEN '{'#' * wide}' ELSE {shown} END)", TEXT
+
+
+def _with_negative_zero(
+    sql: str, shown: str, match: re.Match[str], target: str, decimals: int
+) -> str:
+    """Return the text of a number, with a minus sign also if a negative number is rounded to 0, as
+    in Oracle. PostgreSQL shows -1 in the last place with a sign, so its digit becomes 0.
+    """
+    places = decimals
+    if match["fill"] and match["part"]:
+        places = len(match["part"].rstrip("9"))  # FM drops the zeros behind
+    zero = f"REPLACE(TO_CHAR({'-1' if not places else f'-1e-{places}'}, '{target}'), '1', '0')"
+    return f"(CASE WHEN {sql} < 0 AND ROUND({sql}, {decimals}) = 0 THEN {zero} ELSE {shown} END)"
 
 
 def _scientific(t: Translator, value: exp.Expr, form: str) -> str:

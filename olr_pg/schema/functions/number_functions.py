@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.functions.number_formats import number_text, number_value
+from olr_pg.schema.functions.number_formats import number_text, number_value, numeric_characters
+from olr_pg.schema.presence import literal
 from olr_pg.schema.translating import (
     Function,
     UntranslatableError,
     in_byte_order,
     in_own_order,
     of_numbers,
+    string_literal,
 )
 from olr_pg.schema.value_kinds import (
     FLOAT,
@@ -117,6 +119,12 @@ def _bits_to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if len(arguments) == 1:
         return t.number(arguments[0]), NUMBER
+    if len(arguments) > 2:
+        given = string_literal(t, arguments[2], "TO_NUMBER with NLS parameters")
+        form = string_literal(t, arguments[1], "TO_NUMBER with a format")
+        signs, text = numeric_characters(given, form), t.text(arguments[0])
+        value = t.raw(f"TRANSLATE({text}, {literal(signs)}, '.,')", t.fact(arguments[0]))
+        return number_value(t, value, arguments[1]), NUMBER
     return number_value(t, *arguments), NUMBER
 
 
@@ -200,7 +208,10 @@ truncate_number: Final = _rounded("TRUNC")
 def format_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """Translate TO_CHAR of a number with a format."""
     if len(arguments) > 2:
-        raise UntranslatableError("TO_CHAR of a number with NLS parameters")
+        given = string_literal(t, arguments[2], "TO_CHAR with NLS parameters")
+        signs = numeric_characters(given, string_literal(t, arguments[1], "TO_CHAR with a format"))
+        shown, fact = number_text(t, *arguments[:2])
+        return f"TRANSLATE({shown}, '.,', {literal(signs)})", fact
     return number_text(t, *arguments)
 
 
@@ -238,7 +249,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "TANH": Function(of_numbers("CAST(TANH({}) AS NUMERIC)", NUMBER)),
     "TO_BINARY_DOUBLE": Function(_to_float("DOUBLE PRECISION", FLOAT)),
     "TO_BINARY_FLOAT": Function(_to_float("REAL", SINGLE)),
-    "TO_NUMBER": Function(_to_number, 1, 2),
+    "TO_NUMBER": Function(_to_number, 1, 3),
     "VALIDATE_CONVERSION": Function(_is_convertible),
     "WIDTH_BUCKET": Function(_bucket, 4, 4),
 }

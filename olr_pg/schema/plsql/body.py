@@ -61,6 +61,7 @@ _NAMED: Final = re.compile(r"([\w$#]+)\s*=>\s*(.+)", re.DOTALL)
 _COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
 _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
+_LOOPS: Final = ("LOOP", "WHILE", "FOR")
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _CHECK: Final = "-- check keys"
 """Marks the place behind a change, until it is known whether a handler catches its errors."""
@@ -102,6 +103,7 @@ class Body:
         self._cursors: dict[str, list[str]] = {}
         self._exceptions: dict[str, str] = {}
         self._changes = 0
+        self._labels: list[str] = []
         self._counts = bool(_COUNTED.search(cursor.text))
         self._is_outermost = True
 
@@ -319,6 +321,8 @@ class Body:
         }
         if word in writers:
             return writers[word]()
+        if word.startswith("<"):
+            return self._labelled()
         if word in ("EXIT", "CONTINUE"):
             return self._leave_loop(word)
         line = self._simple(word)
@@ -441,7 +445,7 @@ class Body:
         self._changes += self._changes - before  # a loop can change many rows
         cursor.expect("END", "LOOP")
         if cursor.word() != ";":
-            raise UntranslatableError("a loop with a label is not supported")
+            cursor.name()  # its label
         cursor.expect(";")
         return [f"{head}LOOP", *map(_in, body), "END LOOP;"]
 
@@ -609,10 +613,33 @@ class Body:
         finally:
             self._cursor = outer
 
+    def _labelled(self) -> list[str]:
+        """Translate a loop or block with a label, such as <<outer>>."""
+        cursor = self._cursor
+        while cursor.word().startswith("<"):
+            cursor.step()
+        label = cursor.name()
+        while cursor.word().startswith(">"):
+            cursor.step()
+        if cursor.word() not in _LOOPS:
+            raise UntranslatableError(f"the label {label} of a statement that is not a loop")
+        self._labels.append(label)
+        lines = self._statement()
+        self._labels.pop()
+        # A loop over rows is in a block that declares the row.
+        at = next(n for n, line in enumerate(lines) if line.strip().startswith(_LOOPS))
+        indent = " " * (len(lines[at]) - len(lines[at].lstrip()))
+        return [*lines[:at], f"{indent}<<{variable(label)}>>", *lines[at:]]
+
     def _leave_loop(self, word: str) -> list[str]:
         cursor = self._cursor
         cursor.expect(word)
         condition = ""
+        if cursor.word() not in ("WHEN", ";"):
+            label = cursor.name()
+            if label not in self._labels:
+                raise UntranslatableError(f"{word} {label}, which is not the label of a loop")
+            word = f"{word} {variable(label)}"
         if cursor.take("WHEN"):
             condition = f" WHEN {self._sql.value(cursor.until(';'))}"
         cursor.expect(";")

@@ -174,7 +174,8 @@ class RoutineSql:
         """
         name, fact = self.target(target)
         kinds = {fact.kind, given.kind}
-        is_same = len(kinds) == 1 or kinds <= NUMBERS or given.kind is ValueKind.NOTHING
+        is_number = kinds <= NUMBERS and (len(kinds) == 1 or ValueKind.FLOAT not in kinds)
+        is_same = len(kinds) == 1 or is_number or given.kind is ValueKind.NOTHING
         if not is_same and kinds != {ValueKind.TEXT, ValueKind.CHAR}:
             raise UntranslatableError(
                 f"a {given.kind.value} is assigned to {'.'.join(target)}, which has another type"

@@ -219,6 +219,12 @@ FUNCTIONS = [
     (("FUNCTION dynamic(p NUMBER) RETURN NUMBER IS n NUMBER; BEGIN EXECUTE IMMEDIATE 'SELECT"
      " COUNT(*) FROM accounts WHERE id = :1 OR name = ''b'' AND :x = 1' INTO n USING p, IN p;"
      " RETURN n; END;"), "dynamic(1)", 2),
+    (("FUNCTION left_at RETURN NUMBER IS i NUMBER := 1; BEGIN <<outer>> LOOP i := i + 1; FOR r IN"
+     " (SELECT id FROM accounts) LOOP EXIT outer WHEN i > 3; CONTINUE outer; END LOOP; END LOOP"
+     " outer; <<rows_>> FOR r IN (SELECT id FROM accounts) LOOP i := i + 10; FOR j IN 1 .. 2 LOOP"
+     " EXIT rows_; END LOOP; END LOOP; RETURN -i; END;"), "left_at()", -14),
+    (("FUNCTION single RETURN NUMBER IS n BINARY_FLOAT := 16777215; BEGIN n := n + 1; RETURN n;"
+     " END;"), "single()", 16777216),
     ("FUNCTION note RETURN VARCHAR2 IS BEGIN RETURN 'it''s; -- no comment'; /* END; */ END;",
      "note()", "it's; -- no comment"),
 ]  # fmt: skip
@@ -459,3 +465,18 @@ def test_a_trigger_that_asks_for_the_columns_of_an_update_is_refused() -> None:
     found = convert(_inventory(triggers=(_trigger(body, event="UPDATE"),)), SETTINGS)
     (one,) = (s for s in found if s.name == "BANK.TRG")
     assert "UPDATING of a column" in one.reason
+
+
+REFUSED_ROUTINES = {
+    "<<b>> BEGIN RETURN 1; END b;": "the label B of a statement that is not a loop",
+    "LOOP EXIT none_; END LOOP;": "EXIT NONE_, which is not the label of a loop",
+    "RETURN SQLCODE;": "SQLCODE: PostgreSQL has no numbers of Oracle's errors",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED_ROUTINES)
+def test_what_a_routine_cannot_do_is_named(body: str) -> None:
+    text = f"FUNCTION f RETURN NUMBER IS BEGIN {body} END;"
+    (found,) = (one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
+                if one.source == text)  # fmt: skip
+    assert REFUSED_ROUTINES[body] in found.reason
