@@ -333,7 +333,7 @@ class Code(IntEnum):
         2010,
         "a log is missing in the sequence",
         "restore the missing archived log (RESTORE ARCHIVELOG SEQUENCE n THREAD t) into the"
-        " directory of the others",
+        " directory of the other logs",
     )
     CHANGE_UNDECODABLE = _Entry(
         2011,
@@ -393,8 +393,8 @@ class Code(IntEnum):
     REDO_THREAD_MISSING = _Entry(
         2021,
         "the next log of a redo thread is missing",
-        "copy the thread's next archived log into the directory of the others, or wait until it is"
-        " archived. If the thread was removed from the database for good, stop olr_pg and remove"
+        "copy the thread's next archived log into the directory of the other logs, or wait until it"
+        " is archived. If the thread was removed from the database for good, stop olr_pg and remove"
         " its number from `threads.json` in `context.data`",
     )
     LOG_REPLACED = _Entry(
@@ -796,9 +796,10 @@ class Code(IntEnum):
     )
     DDL_READ_LATE = _Entry(
         3076,
-        "DDL was read that committed before DDL that was followed earlier",
-        "start the appliance again: the DDL is recorded now, and is followed in its place. An"
-        " earlier run has read one redo thread while the logs of another thread were missing",
+        "DDL was read that committed before other DDL that olr_pg has already followed",
+        "start the appliance again: it has recorded the DDL, and now follows it in the order of the"
+        " commits. The cause: an earlier run has read one redo thread while the logs of another"
+        " thread were missing",
     )
     TABLE_NEWER_THAN_SNAPSHOT = _Entry(
         3080,
@@ -1662,12 +1663,12 @@ class Code(IntEnum):
     )
     TARGET_IN_USE = _Entry(
         5171,
-        "rows of the target are not replaced by those of the source after a cut-over or during a"
-        " way back, because applications write to the target",
+        "after a cut-over, or during a way back, olr_pg does not replace rows of the target by rows"
+        " of the source, because applications write to the target",
         "stop `olr-pg verify --continuous`, set `verify.continuous` to report or off, and do not"
-        " load or fetch again. If the applications use Oracle again, end the way back with `olr-pg"
-        " fallback end` and delete the record of the cut-over with `olr-pg cutover --restart"
-        " --status`, then repeat the command",
+        " run `initial-load --anew` or `fetch-lobs`. If the applications use Oracle again, end the"
+        " way back with `olr-pg fallback end` and delete the record of the cut-over with `olr-pg"
+        " cutover --restart --status`, then repeat the command",
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,
@@ -1839,7 +1840,7 @@ class Code(IntEnum):
     PDB_SET_BACK = _Entry(
         7021,
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
-        " point-in-time recovery), and the redo still contains what it has lost",
+        " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
         "load the tables of the PDB again (`olr-pg initial-load --anew`), or undo the target's"
         " changes from after that SCN. Then start with an empty `context.data` (docs/operations.md,"
         " “RESETLOGS”)",

@@ -116,6 +116,6 @@ def _doubt(relations: Relations, table: InventoryTable, name: str, relation: Rel
         return ""
     known = f"its check allows {', '.join(strays)}" if strays else "no check restricts its values"
     return (
-        f"; {known}: a value that is not a flag stops the table. If the column is not a flag, add:"
-        f" {column.no_flag_setting}"
+        f"; {known}: a value that means neither true nor false stops the table. If the column can"
+        f" have such values, add: {column.no_flag_setting}"
     )

@@ -469,9 +469,9 @@ def _true_charsets(value: dict[str, str]) -> dict[str, str]:
             is_usable = False
         if not is_usable:
             raise problem(
-                "the Oracle name of a supported character set with the blank of ASCII, such as"
-                f" WE8MSWIN1252, CL8MSWIN1251, AL32UTF8 or ZHS16GBK (charsets.md), for {pattern!r},"
-                f" but found {name!r}",
+                "the Oracle name of a supported character set in which a blank is the byte 20, such"
+                " as WE8MSWIN1252, CL8MSWIN1251, AL32UTF8 or ZHS16GBK (charsets.md), for"
+                f" {pattern!r}, but found {name!r}",
                 show="nothing",
             )
     return value

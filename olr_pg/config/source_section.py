@@ -34,9 +34,10 @@ _VERIFY: Final = (
 )
 
 _CHARACTER_SETS: Final = (
-    "an object: for a pattern of OWNER.NAME.COLUMN, the character set that the bytes of these"
-    ' columns really have if NLS_CHARACTERSET does not name it (charsets.md); "*" means all'
-    " columns. The first matching pattern applies; the name of the declared set excludes columns"
+    "an object that maps patterns of OWNER.NAME.COLUMN to character sets. Name the character set in"
+    " which the applications wrote the text of these columns, if it is not NLS_CHARACTERSET"
+    ' (charsets.md). "*" means all columns. The first matching pattern applies. To exclude columns,'
+    " name NLS_CHARACTERSET for them"
 )
 
 _TRANSPORTS: Final = '"command", "sftp" or "bfile"'

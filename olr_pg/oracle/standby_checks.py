@@ -64,8 +64,8 @@ def check_standby(redo: RedoSource, saved_scn: int | None) -> list[Finding]:
             warning(
                 CHECK,
                 f"the database in `source.standby` has the role {shown.role} and is {shown.mode}",
-                "after a switchover or failover, the redo is read from the new primary. To spare"
-                " it, name the new standby in `source.standby`",
+                "after a switchover or failover, the redo is read from the new primary. To take"
+                " this load off it, name the new standby in `source.standby`",
             )
         ]
     return list(_lags(shown))

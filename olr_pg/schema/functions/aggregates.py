@@ -41,7 +41,7 @@ def _bare(node: exp.Expr) -> tuple[str, exp.Expr]:
     """Return (the keyword DISTINCT if the argument has it, the value without the keyword)."""
     if isinstance(node, exp.Distinct):
         if len(node.expressions) != 1:
-            raise UntranslatableError("a function with DISTINCT of several values")
+            raise UntranslatableError("a function of DISTINCT with several arguments")
         return "DISTINCT ", node.expressions[0]
     return "", node
 
