@@ -134,8 +134,8 @@ class LivePartition(NamedTuple):
             self._coded_errors(),
             closing(open_connection(self.source, self.seconds_max)) as connection,
         ):
-            for part in self.cuts or (self.part,):
-                for rows in self._read(connection, part):
+            for number, part in enumerate(self.cuts or (self.part,)):
+                for rows in self._read(connection, part, is_checked=number > 0):
                     if isinstance(rows, LargeRow):
                         yield LargeRow(
                             rows.batch, {n: self._coded_pieces(p) for n, p in rows.large.items()}
@@ -162,12 +162,13 @@ class LivePartition(NamedTuple):
             )
 
     def _read(
-        self, connection: oracledb.Connection, part: RowidRange | KeyCut | None
+        self, connection: oracledb.Connection, part: RowidRange | KeyCut | None, *, is_checked: bool
     ) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Read a part with one statement, within `seconds_max`."""
+        """Read a part with one statement, within `seconds_max`; `is_checked` as in `read_rows`."""
         deadline = None if self.seconds_max is None else time.monotonic() + self.seconds_max
         table = unqualified(self.table)
-        for rows in read_rows(connection, table, self.moment.scn, part, self.batch_rows):
+        scn, size = self.moment.scn, self.batch_rows
+        for rows in read_rows(connection, table, scn, part, size, is_checked=is_checked):
             if deadline is not None and time.monotonic() > deadline:
                 raise self._too_slow()
             yield rows

@@ -220,18 +220,23 @@ def read_rows(
     scn: int,
     part: RowidRange | KeyCut | None,
     batch_rows: int,
+    *,
+    is_checked: bool = False,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
     """Read the rows of a part of a table as of an SCN.
 
     Args:
         batch_rows: rows per fetch; `lob_row_reading.ROWS` for a table with LOBs.
+        is_checked: whether this connection has just read another part of the table, so that the
+            table's policies need not be checked again.
 
     Raises:
         oracledb.Error: any error of Oracle.
         OlrPgError: 5146, a LOB contains invalid text; 7047, a policy may hide rows or replace
             values.
     """
-    check_access_policies(connection, table)
+    if not is_checked:
+        check_access_policies(connection, table)
     statement, binds = rows_statement(table, scn, part, connection.version)
     schema, fields = query_schema(table), query_fields(table)
     if _is_read_row_by_row(table):
