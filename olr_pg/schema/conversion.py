@@ -374,7 +374,9 @@ class _Converter:
         if not part.expression:
             (name,) = _columns(relation, (part.text,))
             return sql.Identifier(name) + order
-        text, _ = translate_expression(part.text, self._relations, one.table_owner, relation)
+        text, _ = translate_expression(
+            part.text, self._relations, one.table_owner, relation, is_stored=True
+        )
         return sql.SQL("({})").format(sql.SQL(text)) + order
 
     def _views(self) -> Iterator[Statement]:

@@ -42,19 +42,30 @@ _Found = TypeVar("_Found")
 
 
 def translate_expression(
-    text: str, relations: Relations, owner: str, relation: Relation | None = None
+    text: str,
+    relations: Relations,
+    owner: str,
+    relation: Relation | None = None,
+    *,
+    is_stored: bool = False,
 ) -> tuple[str, Fact]:
     """Translate a default, a condition, or an expression of an index or column.
 
     Args:
         owner: the schema to which names without a schema refer.
         relation: the table whose columns the expression can use, or None.
+        is_stored: whether it is the expression of an index.
 
     Raises:
         UntranslatableError: the SQL cannot be translated, or the translation fails; the error has
             the reason.
     """
-    return guarded(lambda: _expression(text, relations, owner, relation))
+
+    def translate() -> tuple[str, Fact]:
+        translator, node = _value(text, relations, owner, relation, is_stored=is_stored)
+        return translator.sql(node), translator.fact(node)
+
+    return guarded(translate)
 
 
 def translate_value(
@@ -76,7 +87,8 @@ def translate_value(
     """
 
     def translate() -> str:
-        translator, node = _value(text, relations, owner, relation)
+        is_stored = relation is not None
+        translator, node = _value(text, relations, owner, relation, is_stored=is_stored)
         return column.writing(assigned(translator, node, column.fact.kind))
 
     return guarded(translate)
@@ -148,15 +160,8 @@ def translator_of(relations: Relations, owner: str, scope: Scope) -> Translator:
     return made
 
 
-def _expression(
-    text: str, relations: Relations, owner: str, relation: Relation | None
-) -> tuple[str, Fact]:
-    translator, node = _value(text, relations, owner, relation)
-    return translator.sql(node), translator.fact(node)
-
-
 def _value(
-    text: str, relations: Relations, owner: str, relation: Relation | None
+    text: str, relations: Relations, owner: str, relation: Relation | None, *, is_stored: bool
 ) -> tuple[Translator, exp.Expr]:
     tree = parse_oracle(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or len(tree.selects) != 1 or tree.args.get("from_"):
@@ -170,6 +175,7 @@ def _value(
         [] if relation is None else [Source(relation.source, "", relation.columns, optional=True)]
     )
     translator = translator_of(relations, owner, Scope(sources))
+    translator.is_stored = is_stored
     holder = exp.Paren(this=value)
     refuse_unknown(holder)
     translate_part(translator, value)

@@ -263,7 +263,7 @@ def test_what_postgresql_refuses_is_a_comment_with_its_words(
         table_owner="SHOP",
         table="P",
         kind="FUNCTION-BASED NORMAL",
-        parts=(IndexPart(text="TO_CHAR(\"DAY\",'YYYY')", expression=True),),
+        parts=(IndexPart(text="TO_CHAR(\"DAY\",'MON')", expression=True),),
     )
     view = InventoryView(owner="SHOP", name="V", text="SELECT id + nothing AS x FROM p")
     found = Inventory(

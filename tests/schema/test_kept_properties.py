@@ -360,3 +360,31 @@ def test_grants_let_roles_use_tables_sequences_and_routines(
         "K.U.EXECUTE.R1": "K.U is not created",
     }
     assert sum("USAGE ON SCHEMA" in one.sql for one in statements) == 4
+
+
+def test_dates_as_text_can_be_stored(target: psycopg.Connection[Any]) -> None:
+    """PostgreSQL's TO_CHAR is not IMMUTABLE, so indexes and generated columns cannot use it."""
+    forms = (
+        *("YYYY", "YYYYMM", "YYYY-MM-DD HH24:MI:SS", 'YYYY"-Q"Q', "IYYY-IW", "YYYYDDD"),
+        *("DD.MM.YYYY", 'MM/DD "oclock" HH24'),
+    )
+    made = [
+        column(f"V{at}", "VARCHAR2", length=40, char_length=40, virtual=True,
+               default="TO_CHAR(d, '{}')".format(form.replace("'", "''")))
+        for at, form in enumerate(forms)
+    ]  # fmt: skip
+    table = _table("T", column("D", "TIMESTAMP(3)", scale=3), *made)
+    index = InventoryIndex(
+        owner="K", name="IX", table_owner="K", table="T", kind="FUNCTION-BASED NORMAL",
+        parts=(IndexPart(text="TO_CHAR(d, 'YYYYMM')", expression=True),),
+    )  # fmt: skip
+    found = Inventory(owners=("K",), tables=(table,), indexes=(index,))
+    outcomes = run_statements(target, tried(target, convert(found, SETTINGS)))
+    assert {one.state for one in outcomes} == {CREATED}
+    target.execute(
+        "INSERT INTO k.t (d) SELECT generate_series('1899-12-30'::timestamp, '2031-01-02',"
+        " '37 days 11:11:13.7')"
+    )
+    for at, form in enumerate(forms):
+        query = f"SELECT count(*) FROM k.t WHERE v{at} IS DISTINCT FROM to_char(d, %s)"
+        assert target.execute(query.encode(), (form,)).fetchone() == (0,)

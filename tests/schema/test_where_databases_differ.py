@@ -59,6 +59,12 @@ SAME: list[tuple[str, Any]] = [
     ("ASCII('A')", 65),
     ("ASCII('Ä')", 50052),
     ("ASCII('€')", 14844588),
+    ("ASCII('\U0001f600')", 4036991104),
+    ("ASCII(a)", 79),
+    # PL/SQL Packages and Types Reference, “DBMS_LOB”: the amount comes before the offset
+    *(("DBMS_LOB.GETLENGTH(TO_CLOB(a))", 11), ("DBMS_LOB.GETLENGTH(EMPTY_CLOB())", 0)),
+    *(("DBMS_LOB.GETLENGTH(r)", 2), ("DBMS_LOB.INSTR(TO_CLOB(a), 'r', 3)", 10)),
+    *(("DBMS_LOB.SUBSTR(TO_CLOB(a), 3, 2)", "rac"), ("DBMS_LOB.SUBSTR(TO_CLOB(a), 3)", "Ora")),
     ("ASCII(SUBSTR(a, 30))", None),
     ("CHR(i + 58)", "A"),
     # “Datetime Format Element Suffixes”: the element decides on capitals
@@ -115,6 +121,7 @@ FAILS = [
 REFUSED = {
     "DECODE(i, 1, NULL, d)": "first result is NULL converts a date to a text",
     "CAST(i AS FLOAT(10))": "CAST to",
+    "DBMS_LOB.SUBSTR(TO_CLOB(a), i)": "places that are not positive literals",
     "TO_CHAR(d, 'HH:MI Am')": "Am in the format",
     "TO_CHAR(d, 'Rm')": "Rm in the format",
     "s.NEXTVAL + s.NEXTVAL": "several NEXTVAL of the sequence SHOP.S",

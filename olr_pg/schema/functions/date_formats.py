@@ -120,6 +120,38 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
     return fill + word + ordinal
 
 
+_PARTS: Final = {
+    "YYYY": ("YEAR", 4),
+    "MM": ("MONTH", 2),
+    "DD": ("DAY", 2),
+    "HH24": ("HOUR", 2),
+    "MI": ("MINUTE", 2),
+    "SS": ("SECOND", 2),
+    "Q": ("QUARTER", 1),
+    "DDD": ("DOY", 3),
+    "IYYY": ("ISOYEAR", 4),
+    "IW": ("WEEK", 2),
+}
+
+
+def immutable_text(form: str, moment: str) -> str | None:
+    """Return SQL that prints a date by parts that PostgreSQL takes for IMMUTABLE, which it does not
+    take TO_CHAR for; None if an element is not a plain number.
+    """
+    parts = list[str]()
+    for one in elements(form):
+        if not one.word:
+            quoted = one.text.replace("'", "''")
+            parts.append(f"'{quoted}'")
+        elif one.word in _PARTS and not one.ordinal:
+            name, width = _PARTS[one.word]
+            value = f"CAST(FLOOR(ABS(EXTRACT({name} FROM {moment}))) AS TEXT)"
+            parts.append(f"LPAD({value}, {width}, '0')")
+        else:
+            return None
+    return f"({' || '.join(parts)})"
+
+
 class ReadFormat(NamedTuple):
     """The data with which PostgreSQL can parse a date that is written in one of Oracle's formats.
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from olr_pg.schema.functions.date_formats import (
     ReadFormat,
+    immutable_text,
     plain_moment,
     read_format,
     shown_format,
@@ -289,6 +290,10 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         t.moment(value)  # raises an error, because its time zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
     at = t.moment(value) if fact.zone else t.sql(value)
+    if t.is_stored and fact.kind in (ValueKind.DATE, ValueKind.TIMESTAMP):
+        stored = immutable_text(given, at)
+        if stored is not None:
+            return stored, TEXT._replace(filled=fact.filled)
     if given.upper() == "SSSSS":
         shown = f"LPAD(TO_CHAR({at}, 'SSSSS'), 5, '0')"
         return shown, TEXT._replace(filled=fact.filled)

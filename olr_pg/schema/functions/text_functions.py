@@ -221,11 +221,39 @@ def _of_bytes(number: int) -> Translated:
 
 def _code(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """Translate the function ASCII. If the character is not ASCII, Oracle returns its bytes as a
-    number, and PostgreSQL its code point. The translation returns the bytes in UTF-8.
+    number, and PostgreSQL its code point. The translation returns the bytes in UTF-8. It computes
+    them, because CONVERT_TO is not IMMUTABLE, and an index or a generated column could not use it.
     """
     text = t.text(arguments[0])
-    first = f"LPAD(ENCODE(CONVERT_TO(LEFT({text}, 1), 'UTF8'), 'hex'), 8, '0')"
-    return f"CAST(CAST('x' || {first} AS BIT(32)) AS BIGINT)", INTEGER
+    code = f"CAST(ASCII({text}) AS BIGINT)"
+    if t.literal(arguments[0]) is not None and text.isascii():
+        return code, INTEGER
+    last, third = f"({code} & 63)", f"(({code} >> 6) & 63) * 256"
+    second = f"(({code} >> 12) & 63) * 65536"
+    return (
+        f"(CASE WHEN {code} < 128 THEN {code}"
+        f" WHEN {code} < 2048 THEN {0xC080} + ({code} >> 6) * 256 + {last}"
+        f" WHEN {code} < 65536 THEN {0xE08080} + ({code} >> 12) * 65536 + {third} + {last}"
+        f" ELSE {0xF0808080} + ({code} >> 18) * 16777216 + {second} + {third} + {last} END)"
+    ), INTEGER
+
+
+def _lob_length(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate DBMS_LOB.GETLENGTH: characters of a CLOB, bytes of a BLOB."""
+    if t.kind(arguments[0]) is ValueKind.RAW:
+        return f"OCTET_LENGTH({t.sql(arguments[0])})", INTEGER
+    return f"LENGTH({t.text(arguments[0])})", INTEGER
+
+
+def _lob_part(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate DBMS_LOB.SUBSTR, whose amount comes before its offset."""
+    amount = t.whole(arguments[1]) if len(arguments) > 1 else 32767
+    offset = t.whole(arguments[2]) if len(arguments) > 2 else 1
+    if amount is None or offset is None or amount < 1 or offset < 1:
+        raise UntranslatableError("DBMS_LOB.SUBSTR with places that are not positive literals")
+    if t.kind(arguments[0]) is ValueKind.RAW:
+        return f"SUBSTR({t.sql(arguments[0])}, {offset}, {amount})", RAW
+    return t.nonempty(f"SUBSTR({t.text(arguments[0])}, {offset}, {amount})")
 
 
 _SOUNDS: Final = "TRANSLATE({}, 'AEIOUYHWBFPVCGJKQSXZDTLMNR', '00000000111122222222334556')"
@@ -505,6 +533,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "COALESCE": Function(_nvl, 1, _MOST),
     "COMPOSE": Function(of_text("NORMALIZE({}, NFC)", TEXT)),
     "CONCAT": Function(concatenated, 2, _MOST),
+    "DBMS_LOB.GETLENGTH": Function(_lob_length),
+    "DBMS_LOB.INSTR": Function(_position, 2, 4),
+    "DBMS_LOB.SUBSTR": Function(_lob_part, 1, 3),
     "DECOMPOSE": Function(_decompose, 1, 2),
     "DECODE": Function(_decode, 3, _MOST),
     "EMPTY_BLOB": Function(constant("CAST('' AS BYTEA)", RAW), 0, 0),
