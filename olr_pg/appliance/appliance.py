@@ -37,6 +37,7 @@ from olr_pg.appliance.target import (
 )
 from olr_pg.appliance.watchdog import Watchdog
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import (
     START_SECONDS,
     ApplierSettings,
@@ -373,9 +374,11 @@ def _open(
         applier = Applier(
             settings,
             tables,
-            listener.connect,
-            lambda: checkpoint.confirmed_by == confirming_applier(section),
-            SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
+            ServerSide(
+                listener.connect,
+                lambda: checkpoint.confirmed_by == confirming_applier(section),
+                SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
+            ),
             {} if grown is None else grown.created,
         )
         delivery.told = applier.wake

@@ -18,7 +18,7 @@ from olr_pg.appliance.target import target_path
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.monitor.lag import Milestones, held_lag, split_lag
+from olr_pg.monitor.lag import Milestones, Stages, held_lag, split_lag
 from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.proofs import FILE_NAME as PROOFS
 from olr_pg.monitor.proofs import Proof, ProofFile
@@ -334,11 +334,8 @@ class Observer:
         lag = split_lag(
             held.commit_scn if held else taken_scn if pending is None else pending,
             now,
-            archived=progress.archived,
-            read=progress.read,
-            queued=progress.queued,
-            taken=self._taken,
-            missing_since=missing_since(delivery.state, progress),
+            Stages(progress.archived, progress.read, progress.queued, self._taken),
+            missing_since(delivery.state, progress),
         )
         if found is None:
             return TableStatus(name, lag=lag, lag_seconds=lag.total)

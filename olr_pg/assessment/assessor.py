@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.assessment.assessed_tables import assessed_table
 from olr_pg.assessment.code import code_item
-from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, RedoRates, Report
+from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,7 +70,6 @@ def assess(
     relations: Relations,
     statements: Sequence[Statement],
     rates: MeasuredRates | None = None,
-    redo_rates: RedoRates | None = None,
 ) -> Report:
     """Return the assessment of everything in the inventory.
 
@@ -78,7 +77,7 @@ def assess(
         replicated: ``OWNER.NAME`` of the tables in `apply.tables`.
         statements: the statements from `schema.conversion.convert`, which may have been tried in a
             target.
-        rates, redo_rates: the measured rates; None if they were not measured.
+        rates: the measured rates of the target; None if they were not measured.
     """
     stored = {(table.owner, table.name): table for table in snapshot.tables}
     return Report(
@@ -96,7 +95,6 @@ def assess(
         unread=inventory.unread,
         redo=inventory.redo,
         rates=rates,
-        redo_rates=redo_rates,
     )
 
 

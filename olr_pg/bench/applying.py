@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -134,7 +135,7 @@ def apply_once(
     with Listener(source, Checkpoint(checkpoint, "bench"), port=0) as listener:
         host, port = listener.address
         settings = ApplierSettings(target, host, port, "SELECT owner, table_name FROM all_tables")
-        applier = Applier(settings, [source_table()], connect=listener.connect)
+        applier = Applier(settings, [source_table()], ServerSide(listener.connect))
 
         def work() -> float:
             report = applier.run(once=True, drained=source.drained.is_set)

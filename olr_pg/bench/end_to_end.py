@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
 from olr_pg.bench.inputs import LogSet, log_set
@@ -118,7 +119,7 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
             target, host, port, _TABLES, create_tables=True, workers=_WORKERS
         )
         tables = query_tables(logs.snapshot, _TABLES)
-        applier = Applier(settings, tables, connect=listener.connect)
+        applier = Applier(settings, tables, ServerSide(listener.connect))
 
         def work() -> float:
             applier.run(once=True, drained=delivery.drained.is_set)

@@ -25,7 +25,7 @@ from olr_pg.bench.decoding import MB
 from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _load_once(cluster: Cluster, data: TableData, pool: Pool) -> Sample:
     settings = ApplierSettings(target, "", 0, "")
     progress = TableLoadProgress("bench", "BENCH.T", "bench.t")
     with connect(target) as connection:
-        progress.begin(connection, 1, 0, data.identity, len(data.partitions))
+        progress.begin(connection, LoadState(1, 0, data.identity, len(data.partitions)))
     job = LoadJob(settings, (LoadTable(source_table(), "bench", "t", progress),))
 
     def work() -> float:

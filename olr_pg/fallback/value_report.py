@@ -127,25 +127,23 @@ def report_values(
         omits: `Fallback.omits`.
     """
     for table in tables:
-        schema, name = target_name(settings, table.owner, table.name)
-        target = read_table(connection, schema, name)
-        if target is None:
-            problem = missing_table(connection, schema, name, table.full_name)
-            yield TableReport(table.full_name, f"{schema}.{name}", error=problem.detail)
-        else:
-            yield _table(connection, table, target, settings, values, omits, count=count)
+        yield _table(connection, table, settings, values, omits, count=count)
 
 
 def _table(
     connection: Connection[Any],
     table: Table,
-    target: TargetTable,
     settings: ApplierSettings,
     values: ValueSettings,
     omits: Callable[[str, str], bool],
     *,
     count: bool,
 ) -> TableReport:
+    schema, name = target_name(settings, table.owner, table.name)
+    target = read_table(connection, schema, name)
+    if target is None:
+        problem = missing_table(connection, schema, name, table.full_name)
+        return TableReport(table.full_name, f"{schema}.{name}", error=problem.detail)
     try:
         key_names(table)
         names = target_columns(settings, table)

@@ -29,7 +29,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.load_progress import TableLoadProgress, lock_subscription
+from olr_pg.load.load_progress import LoadState, TableLoadProgress, lock_subscription
 from olr_pg.load.part_tasks import part_results
 from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.target_plan import TablePlan
-    from olr_pg.load.load_progress import LoadState
     from olr_pg.load.target_structure import StructureBuilder
 
 RESTARTS_MAX: Final = 3
@@ -276,11 +275,14 @@ def _begin(
             empty_table(connection, plan.target.identifier)
             state = None
         if state is None:
-            data = source.data
-            progress.begin(
-                *(connection, source.scn, source.start_scn, data.identity, len(data.partitions)),
+            begun = LoadState(
+                source.scn,
+                source.start_scn,
+                source.data.identity,
+                len(source.data.partitions),
                 resetlogs_id=source.resetlogs_id,
             )
+            progress.begin(connection, begun)
             state = progress.read(connection)
     assert state is not None
     return _Work(source, table, plan, state)

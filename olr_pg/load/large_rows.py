@@ -65,11 +65,8 @@ class RowSpool:
             OlrPgError: 2050–2057 a value does not fit, 5018 a value is too large, 70xx a value
                 cannot be read.
         """
-        encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(copy_head(len(self._columns)))
-        for column, values in zip(self._columns, encoded.columns, strict=True):
-            self._field(image, column, values, row, first_row, _as_it_is)
-        add_losses(self._losses, self._columns, encoded.losses)
+        self._write(image, row, first_row, _as_it_is, [b""] * len(self._columns))
         yield from image.pieces()
 
     def composite(self, row: LargeRow, types: Sequence[int], first_row: int) -> RowImages:
@@ -78,36 +75,34 @@ class RowSpool:
         Raises:
             OlrPgError: see `copy_tuple`.
         """
-        encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(composite_head(len(self._columns)))
-        for column, values, kind in zip(self._columns, encoded.columns, types, strict=True):
-            image.add(kind.to_bytes(4, "big"))
-            self._field(image, column, values, row, first_row, canonical_values)
-        add_losses(self._losses, self._columns, encoded.losses)
+        heads = [kind.to_bytes(4, "big") for kind in types]
+        self._write(image, row, first_row, canonical_values, heads)
         data = image.whole()
         return RowImages(data, np.array([0, len(data)], np.int64))
 
-    def _field(
-        self,
-        image: _Image,
-        column: LoadColumn,
-        values: ValueColumn,
-        row: LargeRow,
-        number: int,
-        form: Form,
+    def _write(
+        self, image: _Image, row: LargeRow, number: int, form: Form, heads: Sequence[bytes]
     ) -> None:
-        """Write the length and the bytes of a field; the bytes of a large value come from its
+        """Write the length and the bytes of each field; the bytes of a large value come from its
         pieces.
+
+        Args:
+            heads: the bytes to write before each field.
         """
-        pieces = row.large.get(column.encoder.column_name)
-        if pieces is None:
-            value = form(values, column.target).value(0)
-            image.add(_NULL if value is None else len(value).to_bytes(4, "big") + value)
-            return
-        try:
-            image.add_large(self._encoded(column, pieces, form))
-        except OlrPgError as error:
-            raise at_row(error, column.encoder.column_name, row.batch, number) from error
+        encoded = encode_batch(self._columns, row.batch, number)
+        for column, values, head in zip(self._columns, encoded.columns, heads, strict=True):
+            image.add(head)
+            pieces = row.large.get(column.encoder.column_name)
+            if pieces is None:
+                value = form(values, column.target).value(0)
+                image.add(_NULL if value is None else len(value).to_bytes(4, "big") + value)
+                continue
+            try:
+                image.add_large(self._encoded(column, pieces, form))
+            except OlrPgError as error:
+                raise at_row(error, column.encoder.column_name, row.batch, number) from error
+        add_losses(self._losses, self._columns, encoded.losses)
 
     def _encoded(self, column: LoadColumn, pieces: Pieces, form: Form) -> Iterator[bytes]:
         """Yield a large value in the target's form, in pieces.

@@ -106,8 +106,8 @@ class LoadState(NamedTuple):
     start_scn: int
     source: str
     parts: int
-    finished: bool
-    done: frozenset[int]
+    finished: bool = False
+    done: frozenset[int] = frozenset()
     resetlogs_id: int | None = None
 
 
@@ -128,27 +128,18 @@ class TableLoadProgress(NamedTuple):
         row = connection.execute(_READ, self[:2]).fetchone()
         return None if row is None else LoadState(*row)._replace(done=frozenset(row[5]))
 
-    def begin(
-        self,
-        connection: Connection[Any],
-        scn: int,
-        start_scn: int,
-        source: str,
-        parts: int,
-        *,
-        resetlogs_id: int | None = None,
-    ) -> None:
+    def begin(self, connection: Connection[Any], load: LoadState) -> None:
         """Record the start of the load; records of the table's earlier state are deleted.
 
         The deleted records are held changes, and records of loaded partitions. The latter can exist
         if someone has deleted the record of an earlier load; they would count as partitions of this
-        load, although their rows are missing. Changes after `scn` are delivered again, and none of
+        load, although their rows are missing. Changes after its SCN are delivered again, and none of
         them is skipped: if an operator has skipped one before, the decision was about rows that the
         load replaces.
         """
-        self._drop_held(connection, scn)
+        self._drop_held(connection, load.scn)
         self.forget(connection)
-        connection.execute(_BEGIN, (*self, scn, start_scn, source, parts, resetlogs_id))
+        connection.execute(_BEGIN, (*self, *load[:4], load.resetlogs_id))
         # The transaction may also truncate the table. Because it also changes `load_part`, a way
         # back recognises that the TRUNCATE comes from Oracle, and does not empty Oracle's table.
         connection.execute(_MARK, self[:2])

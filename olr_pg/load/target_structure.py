@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -22,6 +23,7 @@ from olr_pg.postgres.error_text import text_without_values
 from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import is_of_statement
 from olr_pg.schema.structure_statements import (
+    KeySide,
     foreign_key_statement,
     index_statement,
     listed,
@@ -30,7 +32,7 @@ from olr_pg.schema.structure_statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from psycopg import Connection
 
@@ -121,8 +123,11 @@ class StructureBuilder:
         }
         for one in structure.left_out:
             if one.full_name in self._tables:
-                names = (one.kind, one.full_name, one.name)
-                self._note(*names, LEFT_OUT, one.reason, one.definition)
+                self._note(
+                    StructurePart(
+                        one.kind, one.full_name, one.name, LEFT_OUT, one.reason, one.definition
+                    )
+                )
 
     @property
     def parts(self) -> list[StructurePart]:
@@ -133,10 +138,12 @@ class StructureBuilder:
         """Create the unique keys and the indexes of ``OWNER.NAME``, after its data is loaded."""
         for key in self._structure.unique_keys:
             if key.full_name == table:
-                self._make(connection, "unique key", table, key.name, self._unique_key, key)
+                part = StructurePart("unique key", table, key.name, CREATED)
+                self._make(connection, part, partial(self._unique_key, connection, key))
         for index in self._structure.indexes:
             if index.full_name == table:
-                self._make(connection, "index", table, index.name, self._index, index)
+                part = StructurePart("index", table, index.name, CREATED)
+                self._make(connection, part, partial(self._index, connection, index))
 
     def make_the_rest(self, connection: Connection[Any]) -> None:
         """Create the foreign keys whose two tables exist in the target, and the sequences of the
@@ -144,33 +151,33 @@ class StructureBuilder:
         """
         for key in self._structure.foreign_keys:
             if key.full_name in self._tables:
-                names = ("foreign key", key.full_name, key.name)
-                self._make(connection, *names, self._foreign_key, key)
+                part = StructurePart("foreign key", key.full_name, key.name, CREATED)
+                self._make(connection, part, partial(self._foreign_key, connection, key))
         owners = {table.owner for table in self._tables.values()}
         for one in self._structure.sequences:
             if one.owner in owners:
-                names = ("sequence", one.full_name, one.name)
-                self._make(connection, *names, self._sequence, one)
+                part = StructurePart("sequence", one.full_name, one.name, CREATED)
+                self._make(connection, part, partial(self._sequence, connection, one))
 
-    def _note(
-        self, kind: str, table: str, name: str, state: str, reason: str = "", definition: str = ""
-    ) -> None:
-        self._made[kind, table, name] = StructurePart(kind, table, name, state, reason, definition)
+    def _note(self, part: StructurePart) -> None:
+        self._made[part[:3]] = part
 
     def _make(
-        self, connection: Connection[Any], kind: str, table: str, name: str, make: Any, part: Any
+        self, connection: Connection[Any], part: StructurePart, make: Callable[[], bool]
     ) -> None:
+        """Create a part, and record the result. `make` returns False if the part exists already."""
         try:
             with connection.transaction():
-                state = CREATED if make(connection, part) else PRESENT
+                state = CREATED if make() else PRESENT
         except _UnknownError as unknown:
-            self._note(kind, table, name, LEFT_OUT, str(unknown))
+            self._note(part._replace(state=LEFT_OUT, reason=str(unknown)))
         except psycopg.Error as error:
             if not is_of_statement(error, connection):
                 raise
-            self._note(kind, table, name, FAILED, mask(text_without_values(error)))
+            reason = mask(text_without_values(error))
+            self._note(part._replace(state=FAILED, reason=reason))
         else:
-            self._note(kind, table, name, state)
+            self._note(part._replace(state=state))
 
     def _target(self, connection: Connection[Any], full_name: str) -> TargetTable:
         table = self._tables.get(full_name)
@@ -227,8 +234,10 @@ class StructureBuilder:
         if (parent.oid, columns, parent_columns) in found:
             return False
         statement = foreign_key_statement(
-            *(target.identifier, self._settings.choices.name(key.name), columns),
-            *(parent.identifier, parent_columns, key.on_delete),
+            self._settings.choices.name(key.name),
+            KeySide(target.identifier, columns),
+            KeySide(parent.identifier, parent_columns),
+            key.on_delete,
         )
         run_statement(connection, statement.as_string(connection))
         return True

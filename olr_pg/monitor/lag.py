@@ -143,14 +143,19 @@ def held_lag(lag: Lag, since: float, now: float) -> Lag:
     return Lag(apply=max(lag.total, now - since))
 
 
+class Stages(NamedTuple):
+    """The milestones of the stages before the applier."""
+
+    archived: Milestones
+    read: Milestones
+    queued: Milestones
+    taken: Milestones
+
+
 def split_lag(
     scn: int,
     now: float,
-    *,
-    archived: Milestones,
-    read: Milestones,
-    queued: Milestones,
-    taken: Milestones,
+    stages: Stages,
     missing_since: float | None = None,
 ) -> Lag:
     """Divide the age of the change at `scn` by stages. All stages are 0 if no redo reaches `scn`
@@ -159,15 +164,14 @@ def split_lag(
     Args:
         scn: the SCN of the first commit that a table may lack.
         now: Unix time in seconds.
-        archived, read, queued, taken: the stages before the applier.
         missing_since: the time since which logs are missing after the last readable log; None if no
             log is missing.
     """
-    since = archived.passed(scn)
+    since = stages.archived.passed(scn)
     if since is None:
         # The missing redo may contain that change, so its whole lag counts as reading.
         return Lag() if missing_since is None else Lag(reading=max(0.0, now - missing_since))
     times = [min(since, now)]
-    for stage in (read, queued, taken):
+    for stage in (stages.read, stages.queued, stages.taken):
         times.append(min(max(stage.passed(scn) or now, times[-1]), now))
     return Lag(*(end - begin for begin, end in pairwise([*times, now])))

@@ -185,8 +185,7 @@ class _Replay:
                 yield one
 
     def _late(self, event: Event) -> Difference:
-        row = str(event.get("rowid") or "")
-        return self._difference(event["table"], row, PHANTOM, (), event)
+        return self._difference(event, str(event.get("rowid") or ""), PHANTOM)
 
     def _carry_out(self, event: Event) -> Iterator[Difference]:
         table = self._tables.get(event.get("table", ""))
@@ -214,7 +213,7 @@ class _Replay:
         if event["op"] == "insert":
             key = _key_of(event, event["after"], table.key)
             if key in table.rows:
-                yield self._difference(event["table"], key, UNFIT, (), event)
+                yield self._difference(event, key, UNFIT)
             table.rows[key] = dict(event["after"])
             table.xids[key] = event["xid"]
             return
@@ -222,7 +221,7 @@ class _Replay:
         key = _key_of(event, before, table.key)
         old = table.rows.pop(key, None)
         if old is None:
-            yield self._difference(event["table"], key, UNFIT, (), event)
+            yield self._difference(event, key, UNFIT)
             return
         wrong = tuple(
             name
@@ -230,7 +229,9 @@ class _Replay:
             if old.get(name, _UNKNOWN) not in (value, _UNKNOWN)
         )
         if wrong:
-            yield self._difference(event["table"], key, UNFIT, wrong, event, old, before)
+            found = self._difference(event, key, UNFIT)
+            shown = _shown(old, wrong), _shown(before, wrong)
+            yield found._replace(columns=wrong, expected=shown[0], decoded=shown[1])
         table.xids[key] = event["xid"]
         if event["op"] == "update":
             new = old | event.get("after", {})
@@ -250,20 +251,10 @@ class _Replay:
             for key in [key for key in ours.rows if key[:_DATAOBJ_LETTERS] in going]:
                 theirs.rows[key] = ours.rows.pop(key)
 
-    def _difference(
-        self,
-        table: str,
-        row: str,
-        kind: str,
-        columns: tuple[str, ...],
-        event: Event,
-        expected: Row | None = None,
-        decoded: Row | None = None,
-    ) -> Difference:
+    def _difference(self, event: Event, row: str, kind: str) -> Difference:
         return Difference(
-            table=table, row=row, kind=kind, columns=columns, scn=int(event["commit_scn"]),
-            line=self._line, xid=event["xid"], expected=_shown(expected, columns),
-            decoded=_shown(decoded, columns),
+            table=event["table"], row=row, kind=kind, columns=(), scn=int(event["commit_scn"]),
+            line=self._line, xid=event["xid"], expected={}, decoded={},
         )  # fmt: skip
 
     def _compare(self, name: str, source: TableRows, scn: int) -> Iterator[Difference]:

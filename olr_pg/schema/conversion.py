@@ -35,6 +35,7 @@ from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
 from olr_pg.schema.structure_statements import (
     DELETE_TYPES,
+    KeySide,
     foreign_key_statement,
     index_statement,
     sequence_statement,
@@ -298,11 +299,9 @@ class _Converter:
             if obstacle:
                 raise UntranslatableError(obstacle)
         statement = foreign_key_statement(
-            sql.Identifier(relation.schema, relation.name),
             self._relations.name(one.name),
-            columns,
-            sql.Identifier(parent.schema, parent.name),
-            parent_columns,
+            KeySide(sql.Identifier(relation.schema, relation.name), columns),
+            KeySide(sql.Identifier(parent.schema, parent.name), parent_columns),
             rule,
             deferrable=one.deferrable,
             deferred=one.deferred,

@@ -17,7 +17,7 @@ from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import translate_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.inventory import Constraint, InventoryTable, Partition
     from olr_pg.schema.relations import Relation, Relations
@@ -71,20 +71,12 @@ def partition_statements(
     parted = table.partitioning
     assert parted is not None
     sub = f" PARTITION BY {_by(parted.submethod, parted.subcolumns, relation)}"
-    before = ""
-    for at, part in enumerate(parted.partitions):
+    for part, bound in _bounds(parted.method, parted.partitions, relations, table.owner):
         has_parts = bool(parted.submethod and part.subpartitions)
-        bound, before = _bound(
-            parted.method, part, before, at, len(parted.partitions), relations, table.owner
-        )
         of = (relation.schema, relation.name)
         yield _one(table, of, part.name, bound, sub if has_parts else "", relations)
-        below = ""
-        for number, inner in enumerate(part.subpartitions):
-            bound_inner, below = _bound(
-                parted.submethod,
-                *(inner, below, number, len(part.subpartitions), relations, table.owner),
-            )
+        inside = _bounds(parted.submethod, part.subpartitions, relations, table.owner)
+        for inner, bound_inner in inside:
             parent = (
                 relation.schema,
                 _part_name(relation.schema, relation.name, part.name, relations),
@@ -122,27 +114,27 @@ def _one(
     )
 
 
-def _bound(
-    method: str,
-    part: Partition,
-    before: str,
-    at: int,
-    count: int,
-    relations: Relations,
-    owner: str,
-) -> tuple[str, str]:
-    """Return the clause with a partition's bounds, and the bound at which the next range begins."""
-    if method == "HASH":
-        return f"FOR VALUES WITH (MODULUS {count}, REMAINDER {at})", ""
-    text = _CALENDAR.sub("", part.high_value)
-    if text.upper() == "DEFAULT":
-        return "DEFAULT", before
-    values = [_value(value.strip(), relations, owner) for value in _split(text)]
-    listed = ", ".join(values)
-    if method == "LIST":
-        return f"FOR VALUES IN ({listed})", ""
-    lower = before or ", ".join(["MINVALUE"] * len(values))
-    return f"FOR VALUES FROM ({lower}) TO ({listed})", listed
+def _bounds(
+    method: str, parts: Sequence[Partition], relations: Relations, owner: str
+) -> Iterator[tuple[Partition, str]]:
+    """Yield each partition, and the clause with its bounds."""
+    before = ""
+    for at, part in enumerate(parts):
+        if method == "HASH":
+            yield part, f"FOR VALUES WITH (MODULUS {len(parts)}, REMAINDER {at})"
+            continue
+        text = _CALENDAR.sub("", part.high_value)
+        if text.upper() == "DEFAULT":
+            yield part, "DEFAULT"
+            continue
+        values = [_value(value.strip(), relations, owner) for value in _split(text)]
+        listed = ", ".join(values)
+        if method == "LIST":
+            yield part, f"FOR VALUES IN ({listed})"
+            continue
+        lower = before or ", ".join(["MINVALUE"] * len(values))
+        yield part, f"FOR VALUES FROM ({lower}) TO ({listed})"
+        before = listed
 
 
 def bound_values(text: str, relations: Relations, owner: str) -> str:

@@ -10,7 +10,7 @@ violated for a moment. The cut-over validates the foreign keys.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import sql
 
@@ -67,12 +67,17 @@ def index_statement(
     )
 
 
+class KeySide(NamedTuple):
+    """A table of a foreign key, and the columns of the key in it."""
+
+    table: sql.Identifier
+    columns: Sequence[str]
+
+
 def foreign_key_statement(
-    table: sql.Identifier,
     name: str,
-    columns: Sequence[str],
-    parent: sql.Identifier,
-    parent_columns: Sequence[str],
+    child: KeySide,
+    parent: KeySide,
     on_delete: OnDelete,
     *,
     deferrable: bool = False,
@@ -88,11 +93,11 @@ def foreign_key_statement(
     return sql.SQL(
         "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){}" + NOT_VALID
     ).format(
-        table,
+        child.table,
         sql.Identifier(name),
-        listed(columns),
-        parent,
-        listed(parent_columns),
+        listed(child.columns),
+        parent.table,
+        listed(parent.columns),
         sql.SQL(_ON_DELETE[on_delete] + when),
     )
 

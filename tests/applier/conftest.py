@@ -15,6 +15,7 @@ import pytest
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
+from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings, Consistency
 from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.datatypes.number import encode_number
@@ -266,8 +267,8 @@ class Replication:
         settings = self.settings(**options)
         assert self.listener is not None
         is_told = self.script.events or self.script.ancestry is not None
-        connect = self.listener.connect if is_told else None
-        return Applier(settings, source_tables, connect)
+        server = ServerSide(self.listener.connect) if is_told else None
+        return Applier(settings, source_tables, server)
 
     @staticmethod
     def started(applier: Applier) -> tuple[threading.Thread, list[OlrPgError]]:

@@ -34,7 +34,7 @@ from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
@@ -394,7 +394,7 @@ class Target:
     def load(self, part: SourcePartition) -> None:
         progress = TableLoadProgress(self.way, "S.EDGES", f"{self.way}.edges")
         with connect(self.settings.connect_string) as connection:
-            progress.begin(connection, 1, 0, "edges", 1)
+            progress.begin(connection, LoadState(1, 0, "edges", 1))
         todo = LoadJob(self.settings, (LoadTable(TABLE, self.way, "edges", progress),))
         done = pickle.loads(copy_task(pickle.dumps(PartTask(0, 0, part, 1)), pickle.dumps(todo)))
         assert done.rows == ROWS
@@ -545,7 +545,7 @@ def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
             arrays = {"ID": pa.array([Decimal(1)], pa.decimal128(9, 0)), "C": [one.value[1]]}
             pq.write_table(pa.table(arrays), tmp_path / f"S.T{n}.parquet")
             progress = TableLoadProgress("load", table.full_name, f"s.t{n}")
-            progress.begin(connection, 1, 0, "edges", 1)
+            progress.begin(connection, LoadState(1, 0, "edges", 1))
             part = find_table_data(tmp_path, table.full_name).partitions[0]
             todo = LoadJob(
                 replication.settings(**options), (LoadTable(table, "s", f"t{n}", progress),)

@@ -24,7 +24,7 @@ from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.live_rows import LiveMoment, live_data
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.verification_task import (
     Blocks,
@@ -173,7 +173,7 @@ def load(target: str, schema: str, data: TableData) -> tuple[PartDone, ApplierSe
         ensure_ledger(connection)
         plan = plan_table(connection, settings, TABLE, TABLE)
         progress = TableLoadProgress(schema, "APP.TYPES", f"{schema}.types")
-        progress.begin(connection, 1, 0, data.identity, 1)
+        progress.begin(connection, LoadState(1, 0, data.identity, 1))
     job = pickle.dumps(LoadJob(settings, (LoadTable(TABLE, schema, "types", progress),)))
     task = pickle.dumps(PartTask(0, 0, data.partitions[0], 1))
     done: PartDone | OlrPgError = pickle.loads(copy_task(task, job))

@@ -17,7 +17,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
@@ -128,7 +128,7 @@ def test_a_load_a_verification_and_a_repair(replication: Replication, tmp_path: 
         ensure_ledger(connection)
         plan = plan_table(connection, settings, table(1), table(1))
         progress = TableLoadProgress("s", "S.P", "s.p")
-        progress.begin(connection, 1, 0, "files", 1)
+        progress.begin(connection, LoadState(1, 0, "files", 1))
     todo = LoadJob(settings, (LoadTable(table(1), "s", "p", progress),))
     done = pickle.loads(copy_task(pickle.dumps(PartTask(0, 0, part, 1)), pickle.dumps(todo)))
     assert done.rows == 3

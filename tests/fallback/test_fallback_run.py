@@ -19,7 +19,7 @@ from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
 from olr_pg.fallback.published_tables import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.steps_done import DONE, TAKEN_BACK, note_step
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
@@ -321,11 +321,11 @@ def test_a_load_that_begins_again_does_not_empty_oracles_table(made: MadeWay) ->
     run(made.way, once=True)
     progress = TableLoadProgress("loads", "APP.T", made.name)
     with psycopg.connect(made.database) as connection:
-        progress.begin(connection, 10, 5, "range", 1)
+        progress.begin(connection, LoadState(10, 5, "range", 1))
     with psycopg.connect(made.database) as connection:  # as --restart before a part was loaded
         progress.forget(connection)
         connection.execute(f"TRUNCATE app.{made.name}".encode())
-        progress.begin(connection, 20, 5, "range", 1)
+        progress.begin(connection, LoadState(20, 5, "range", 1))
     run(made.way, once=True)
     assert [row[0] for row in made.rows()[1]] == [1]
 

@@ -19,7 +19,7 @@ from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 from olr_pg.load import load_page as page_module
 from olr_pg.load.load_page import load_page
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.monitor.service import FILE_NAME
 
 TARGETS = {"S.T": ("s", "t")}
@@ -68,7 +68,7 @@ def test_it_shows_what_is_in(
         assert page is not None
         ensure_ledger(connection)
         progress = TableLoadProgress("olr_pg", "S.T", "s.t")
-        progress.begin(connection, 500, 400, "files", 4)
+        progress.begin(connection, LoadState(500, 400, "files", 4))
         with connection.transaction():
             progress.claim(connection, 0, 500)
             progress.note(connection, 0, 10, 1000)

@@ -12,7 +12,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import OlrPgError
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from tests.applier.conftest import Replication
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_databa
                 " VALUES ('s', %s, 't', 9, '1.2.3', 0, 9, 'undecoded', 2011, 'why', 'stopped')",
                 [table],
             )
-        TableLoadProgress("s", "S.A", "a").begin(connection, 10, 5, "files", 1)
+        TableLoadProgress("s", "S.A", "a").begin(connection, LoadState(10, 5, "files", 1))
         held = connection.execute("SELECT source_table FROM olr_pg.held").fetchall()
         errors = connection.execute("SELECT source_table, resolution FROM olr_pg.error").fetchall()
     assert held == [("S.B",)]
@@ -59,7 +59,7 @@ def test_a_change_that_comes_again_after_a_load_is_not_one_that_was_skipped(
             progress = TableLoadProgress(settings.subscription, "S.T", "s.t")
             connection.execute("TRUNCATE s.t")
             progress.forget_applied(connection)
-            progress.begin(connection, 10, 5, "files", 0)
+            progress.begin(connection, LoadState(10, 5, "files", 0))
             progress.finish(connection, 10)
             StreamApplier(settings, {}).apply(connection, r.selection())
         assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]

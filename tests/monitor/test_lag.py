@@ -13,7 +13,7 @@ from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.stopped.held_tables import FirstHeld
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, held_lag, split_lag
+from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, Stages, held_lag, split_lag
 
 
 def stage(*milestones: tuple[int, float]) -> Milestones:
@@ -71,7 +71,7 @@ def test_the_lag_of_an_outage_of_a_day_with_online_redo() -> None:
         one.add(look, look / looks)
     for age in (1, 60, 562, 3_600, 43_200, 86_000):
         scn = (seconds - age) * looks
-        lag = split_lag(scn - 1, seconds, archived=one, read=one, queued=one, taken=Milestones())
+        lag = split_lag(scn - 1, seconds, Stages(one, one, one, Milestones()))
         assert age <= lag.total <= age * 1.01 + 0.1
 
 
@@ -80,8 +80,8 @@ def test_where_a_change_spends_its_time() -> None:
     stages = [stage((50, at)) for at in (100.0, 101.0, 103.0, 110.0)]
 
     def lag(passed: int, scn: int = 40) -> Lag:
-        archived, read, queued, taken = [*stages[:passed], *[Milestones()] * (4 - passed)]
-        return split_lag(scn, 111.0, archived=archived, read=read, queued=queued, taken=taken)
+        known = [*stages[:passed], *[Milestones()] * (4 - passed)]
+        return split_lag(scn, 111.0, Stages(*known))
 
     assert lag(4) == Lag(1.0, 2.0, 7.0, 1.0)
     assert lag(3) == Lag(1.0, 2.0, 8.0)
@@ -92,9 +92,10 @@ def test_where_a_change_spends_its_time() -> None:
 
 def test_what_is_missing_counts_from_the_redo_before_it() -> None:
     lag = partial(
-        split_lag, archived=stage((50, 100.0)), read=stage((50, 100.0)), queued=stage((50, 103.0)),
-        taken=stage(), missing_since=100.0,
-    )  # fmt: skip
+        split_lag,
+        stages=Stages(stage((50, 100.0)), stage((50, 100.0)), stage((50, 103.0)), stage()),
+        missing_since=100.0,
+    )
     assert lag(50, 111.0) == Lag(reading=11.0)
     assert lag(40, 111.0) == Lag(0.0, 3.0, 8.0)  # that is here
 
@@ -113,7 +114,7 @@ def test_the_causes_are_the_age_and_never_negative(
 ) -> None:
     first = stage(*archived)
     rest = [stage(*points) for points in (read, queued, taken)]
-    lag = split_lag(scn, now, archived=first, read=rest[0], queued=rest[1], taken=rest[2])
+    lag = split_lag(scn, now, Stages(first, *rest))
     assert all(part >= 0 for part in lag)
     since = first.passed(scn)
     age = 0.0 if since is None else max(0.0, now - since)

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.schema.statement import Statement
-from olr_pg.schema.structure_statements import foreign_key_statement
+from olr_pg.schema.structure_statements import KeySide, foreign_key_statement
 from olr_pg.schema.trial import run_statements, tried
 
 _TABLES = b"""
@@ -17,7 +17,10 @@ CREATE TABLE child (id int PRIMARY KEY, parent_id int) PARTITION BY HASH (id);
 CREATE TABLE child_0 PARTITION OF child FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 """
 _KEY = foreign_key_statement(
-    sql.Identifier("child"), "k", ["parent_id"], sql.Identifier("parent"), ["id"], "cascade"
+    "k",
+    KeySide(sql.Identifier("child"), ["parent_id"]),
+    KeySide(sql.Identifier("parent"), ["id"]),
+    "cascade",
 ).as_string()
 _FOUND = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'child'::regclass"
 

@@ -107,7 +107,8 @@ def _judge(error: psycopg.Error, state: str) -> None:
         return
     refusal = refused(error)
     assert isinstance(refusal, RefusedError)
-    assert refusal.sqlstate == state
+    assert refusal.answer is not None
+    assert refusal.answer.sqlstate == state
     if found.meaning is OPERATOR:
         assert refusal.error.code == found.code
     else:

@@ -169,6 +169,7 @@ def applier_of(
 ) -> Any:
     """The applier as the appliance makes it, for another address, or with a link from inside."""
     from olr_pg.applier.session.applier_session import Applier
+    from olr_pg.applier.session.server_side import ServerSide
     from olr_pg.datatypes.convert import DatabaseFacts
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.dictionary.table_list import query_tables
@@ -186,4 +187,5 @@ def applier_of(
     )
     settings = replace(settings, translate=step_sql)
     tables = query_tables(snapshot, config.apply.table_query)
-    return Applier(settings, tables, connect, is_saved_here)
+    server = None if connect is None else ServerSide(connect, is_saved_here)
+    return Applier(settings, tables, server)

@@ -275,7 +275,7 @@ class TableWriter:
             with connection.transaction():
                 return self._run_all(connection, self._steps(part))
         except RefusedError as error:
-            if error.sqlstate is None or not error.is_conflict:
+            if error.answer is None or not error.is_conflict:
                 raise
             again = rewritten(self.plan, self._encoded(part), self._settings.copy_rows)
             if not again:

@@ -37,9 +37,6 @@ from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQ
 from olr_pg.applier.batches.worker_time import WorkerTime
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.applied_file import AppliedTables
-from olr_pg.applier.target.connection import KeptConnection
-from olr_pg.applier.target.crash_watch import watched
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
@@ -53,15 +50,11 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.shared_state import SharedState
     from olr_pg.applier.batches.spool import SpooledChanges
     from olr_pg.applier.batches.table_progress import TableProgress
-    from olr_pg.applier.batches.unapplied_bound import UnappliedBound
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
-    from olr_pg.applier.target.connection import OutageWatch
-    from olr_pg.applier.target.statement_watch import StatementWatch
-    from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _log = structlog.get_logger(__name__)
@@ -93,50 +86,17 @@ class _Committed(NamedTuple):
 class Worker:
     """Applies the changes of its tables in order; the module's docstring explains how.
 
-    Args:
-        source: the source's tables by ``OWNER.NAME``, if known.
-        room: the limit on waiting changes, shared by all workers.
-        progress: the worker sets it whenever a change has become durable or an error has occurred.
-        stopped: the errors of the tables that are already stopped at the start.
-        applied: records up to which commit SCN each table is durable.
-        outage: is informed of errors of the connection.
-        watch: watches the connection's statements.
-
     Attributes:
         failure: a transient error that lasted longer than `retry_seconds`; the worker then pauses
             until `reset`.
         crash: an unexpected error that ended one of the threads.
     """
 
-    def __init__(
-        self,
-        number: int,
-        settings: ApplierSettings,
-        source: Mapping[str, Table],
-        room: UnappliedBound,
-        progress: threading.Event,
-        stopped: Mapping[str, OlrPgError] | None = None,
-        applied: AppliedTables | None = None,
-        outage: OutageWatch | None = None,
-        watch: StatementWatch | None = None,
-    ) -> None:
-        self._applied = applied or AppliedTables(settings.subscription, None)
-        self._stopped = stopped or {}
-        self._settings = settings
-        self._source = source
-        self._room = room
-        self._progress = progress
+    def __init__(self, number: int, shared: SharedState) -> None:
+        self._shared, self._settings = shared, shared.settings
         self._changed = threading.Condition()
         self._queues: dict[str, TableQueue] = {}
-        self._target = KeptConnection(
-            settings.connect_string,
-            self._forget,
-            watched(settings.subscription, self._begin_session),
-            outage,
-            replica=settings.is_replica,
-            watch=watch,
-        )
-        self._watch = watch
+        self._target = shared.connection(self._begin_session, self._forget)
         self._at_once = False
         self._at_work = 0  # how many batches the threads are working on
         self._ahead: TableBatch | None = None
@@ -181,7 +141,7 @@ class Worker:
     def deliver(self, table: str, selection: Selection) -> None:
         """Queue changes of whole transactions."""
         queued = QueuedChanges.of(selection)
-        self._room.take(queued.held)
+        self._shared.room.take(queued.held)
         with self._changed:
             self._at_once = False
             self._queued_bytes += queued.held
@@ -221,9 +181,9 @@ class Worker:
 
     def _applier(self, table: str) -> BatchApplier:
         if table == STREAM:
-            return StreamApplier(self._settings, self._source)
-        applier = TableApplier(table, self._settings, self._source.get(table))
-        applier.error = self._stopped.get(table)
+            return StreamApplier(self._settings, self._shared.tables)
+        applier = TableApplier(table, self._settings, self._shared.tables.get(table))
+        applier.error = self._shared.stopped.get(table)
         return applier
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
@@ -282,7 +242,7 @@ class Worker:
             for queue in self._queues.values():
                 queue.forget()
             self._committed.clear()
-            self._room.give_back(self._queued_bytes)
+            self._shared.room.give_back(self._queued_bytes)
             self._queued_bytes = 0
             self._target.rest()
             self.failure = None
@@ -293,8 +253,8 @@ class Worker:
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-        self._room.wake()
-        self._progress.set()
+        self._shared.room.wake()
+        self._shared.progress.set()
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
@@ -343,7 +303,7 @@ class Worker:
         return queue.due_in(
             self._settings,
             at_once=self._at_once,
-            tight=self._room.is_tight,
+            tight=self._shared.room.is_tight,
             busy=self._at_work > 0,
         )
 
@@ -415,7 +375,7 @@ class Worker:
                 self._committed.append(_Committed(batch.queue, batch.parts, place, reached))
                 self._note_flushed(flushed)
             batch.give_back()
-        self._room.give_back(batch.held)
+        self._shared.room.give_back(batch.held)
         self._notify()
 
     def _given_up(self, batch: TableBatch, error: psycopg.Error) -> OlrPgError | None:
@@ -490,7 +450,7 @@ class Worker:
         """Replay some of the changes that are held because of a lock, if the lock was released."""
         applier = queue.applier
         try:
-            step = self._between_batches(queue, partial(locked.step, watch=self._watch))
+            step = self._between_batches(queue, partial(locked.step, watch=self._shared.watch))
         except OlrPgError as unreadable:
             step = Step(error=unreadable)
         if step is None or not isinstance(applier, TableApplier):
@@ -564,7 +524,7 @@ class Worker:
         """Record that PostgreSQL's WAL is flushed up to `place`: commits before it are durable."""
         while self._committed and self._committed[0].place <= place:
             done = self._committed.popleft()
-            self._applied.add(done.reached)
+            self._shared.applied.add(done.reached)
             for _ in range(done.parts):
                 done.queue.pending.popleft()
 
@@ -593,7 +553,7 @@ class Worker:
             elif batch.selection is not None:
                 applier.apply(connection, batch.selection, batch.prepared, durability)
 
-        seen = None if self._watch is None else partial(self._watch.last_seen, applier.name)
+        seen = partial(self._shared.watch.last_seen, applier.name)
         milliseconds = batch.patience(self._settings)
         trying = partial(unless_locked, work=do, milliseconds=milliseconds, last_seen=seen)
         try:
@@ -611,7 +571,7 @@ class Worker:
 
     def _begin_session(self, connection: Connection[Any]) -> None:
         wait_briefly(connection, self._settings)
-        self._applied.check(connection)
+        self._shared.applied.check(connection)
 
     def blocked(self) -> list[Blocked]:
         """Return the tables that other sessions block, with those sessions."""

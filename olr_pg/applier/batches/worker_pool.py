@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
+    from olr_pg.applier.batches.shared_state import SharedState
     from olr_pg.applier.batches.table_progress import TableProgress
-    from olr_pg.applier.batches.unapplied_bound import UnappliedBound
     from olr_pg.applier.batches.worker import Worker
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
@@ -23,22 +23,14 @@ class Workers:
 
     Args:
         workers: not started yet.
-        room: the shared limit on waiting changes.
-        stop: is set when the workers should apply nothing more.
-        progress: is set by the workers when a change becomes durable or an error occurs.
+
+    Attributes:
+        shared: what the workers share with the applier's own thread.
     """
 
-    def __init__(
-        self,
-        workers: Sequence[Worker],
-        room: UnappliedBound,
-        stop: threading.Event,
-        progress: threading.Event,
-    ) -> None:
+    def __init__(self, workers: Sequence[Worker], shared: SharedState) -> None:
         self._workers = workers
-        self._room = room
-        self._stop = stop
-        self._progress = progress
+        self.shared = shared
         self._assigned: dict[str, Worker] = {}
 
     def start(self) -> None:
@@ -73,9 +65,9 @@ class Workers:
         """Give changes of a table to its worker. Wait first while the limit on waiting changes is
         exceeded.
         """
-        if self._room.is_short:
+        if self.shared.room.is_short:
             self.apply_waiting()
-            self._room.wait(self.has_stopped)
+            self.shared.room.wait(self.has_stopped)
         self.of(table).deliver(table, selection)
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
@@ -95,8 +87,8 @@ class Workers:
             self.check()
             if self.has_stopped():
                 return False
-            self._progress.wait(_LOOK_SECONDS)
-            self._progress.clear()
+            self.shared.progress.wait(_LOOK_SECONDS)
+            self.shared.progress.clear()
         return True
 
     def are_drained(self) -> bool:
@@ -124,7 +116,7 @@ class Workers:
     def has_stopped(self) -> bool:
         """Return whether the workers should stop, or one of them has failed."""
         ended = (worker.failure or worker.crash for worker in self._workers)
-        return self._stop.is_set() or any(error is not None for error in ended)
+        return self.shared.stop.is_set() or any(error is not None for error in ended)
 
     def reset(self) -> None:
         """Discard the waiting changes, because the server delivers them again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import socket
 import threading
 from dataclasses import replace
 from functools import partial
@@ -15,14 +14,14 @@ import structlog
 
 from olr_pg.applier.batches.lock_patience import BlockedError, patience, unless_locked
 from olr_pg.applier.batches.replay import replay, stopped_tables
+from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.table_progress import TableProgress
-from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
 from olr_pg.applier.retries import retrying
-from olr_pg.applier.session.conversation import Conversation
+from olr_pg.applier.session.conversation import Conversation, NotedPositions
 from olr_pg.applier.session.handover import Created, Handover, begin_created, read_handover
-from olr_pg.applier.session.socket_link import SocketLink
+from olr_pg.applier.session.server_side import ServerSide, connect_over_network
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
@@ -32,11 +31,10 @@ from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.structure_maker import StructureMaker
-from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
+from olr_pg.applier.target.applied_file import ledger_positions
 from olr_pg.applier.target.blockers import Blocked
 from olr_pg.applier.target.catalogue import has_rows, read_table
-from olr_pg.applier.target.connection import KeptConnection
-from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables, watched
+from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
@@ -47,10 +45,9 @@ from olr_pg.applier.target.ledger import (
     noted_complete,
 )
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
-from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
+from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.applier.target.set_aside import set_aside
-from olr_pg.applier.target.source_position import SourceLogs, check_not_ahead
-from olr_pg.applier.target.statement_watch import StatementWatch
+from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
@@ -69,11 +66,8 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.outage import Outage
     from olr_pg.applier.target_health import HealthProblem
     from olr_pg.dictionary.model import Table
-    from olr_pg.wire.link import ServerLink
 
 _log = structlog.get_logger(__name__)
-
-_CONNECT_SECONDS = 10
 
 
 class ApplyReport(NamedTuple):
@@ -95,11 +89,7 @@ class Applier:
         settings: the settings, which name the target.
         source_tables: the definitions of the source's tables, if the caller knows them. To create
             tables, the applier needs keys and types that the protocol does not contain.
-        connect: connects to a server in this process, which also sends events of tables. If it is
-            None, the applier connects to the address in the settings.
-        is_saved_here: returns whether the server's saved position was confirmed by this applier. If
-            it returns False, another client may have confirmed it.
-        source_logs: answers questions about the redo of the source.
+        server: the server that delivers changes; None for the address in the settings.
         created: tables that need no initial load, because they were created while their redo was
             read, by ``OWNER.NAME``.
 
@@ -111,35 +101,18 @@ class Applier:
         self,
         settings: ApplierSettings,
         source_tables: Sequence[Table] = (),
-        connect: Callable[[], ServerLink] | None = None,
-        is_saved_here: Callable[[], bool] = lambda: False,
-        source_logs: SourceLogs = SourceLogs(),  # noqa: B008 - it is frozen
+        server: ServerSide | None = None,
         created: Mapping[str, Created] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
-        self._source_logs = source_logs
         self._created = created
-        self._is_saved_here = is_saved_here
-        self._connect = connect or partial(_connect, settings.host, settings.port)
-        self._tables = {table.full_name: table for table in source_tables}
-        self._stop = threading.Event()
-        self._drain = threading.Event()
-        self._progress = threading.Event()
-        self._room = UnappliedBound(settings.queue_bytes)
-        self._applied = AppliedTables(settings.subscription, settings.applied_file)
-        self._outage = TargetOutage(target_place(settings.connect_string))
-        self._watch = StatementWatch(settings.connect_string, settings.answer_seconds)
+        here = partial(connect_over_network, settings.host, settings.port)
+        self._server = server or ServerSide(here)
+        self._shared = SharedState(settings, {table.full_name: table for table in source_tables})
         self._health = TargetHealth(settings, self._loaded_tables)
         self._structure = StructureMaker(settings)
-        self._target = KeptConnection(
-            settings.connect_string,
-            check=watched(settings.subscription, self._applied.check),
-            outage=self._outage,
-            replica=settings.is_replica,
-            watch=self._watch,
-        )
-        self._workers = Workers((), self._room, self._stop, self._progress)
-        self._stopped: dict[str, OlrPgError] = {}
+        self._target = self._shared.connection(self._shared.applied.check)
+        self._workers = Workers((), self._shared)
         self._locked: dict[str, Blocked] = {}
         self._held = HeldTables(settings.subscription)
         self._loads = LoadsUnderWay(settings.subscription)
@@ -158,8 +131,8 @@ class Applier:
             table.name: table._replace(altered=losses.of(table.name))
             for table in self._workers.progress()
         }
-        for name in {*self._tables, *self._stopped.copy()} - known.keys():
-            error = self._stopped.get(name)
+        for name in {*self._shared.tables, *self._shared.stopped.copy()} - known.keys():
+            error = self._shared.stopped.get(name)
             known[name] = TableProgress(name, 0, 0, None, ChangeCounts(), error)
         locked = {one.table for one in self._workers.blocked() if one.is_held}
         waiting = self._pauses.tables | locked
@@ -180,11 +153,11 @@ class Applier:
         missing indexes of a table are no problem while it is loaded.
         """
         loading = {load.table for load in self._loads.loads}
-        return [table for name, table in self._tables.copy().items() if name not in loading]
+        return [table for name, table in self._shared.tables.items() if name not in loading]
 
     def _position_before(self, table: str) -> int:
         """Return a table's position before this run, or before the connection was lost."""
-        return max(self._before.get(table, 0), self._applied.scn_of(table))
+        return max(self._before.get(table, 0), self._shared.applied.scn_of(table))
 
     @property
     def loads(self) -> Sequence[TableLoad]:
@@ -199,7 +172,7 @@ class Applier:
     @property
     def blocked(self) -> Sequence[Blocked]:
         """The tables that other sessions in PostgreSQL block, with those sessions; thread-safe."""
-        found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
+        found = {one.table: one for one in (*self._shared.watch.blocked, *self._workers.blocked())}
         return sorted(found.values(), key=lambda one: one.table)
 
     @property
@@ -213,7 +186,7 @@ class Applier:
         empty.
         """
         session = self._session
-        is_full = self._room.is_short or (session is not None and session.is_full)
+        is_full = self._shared.room.is_short or (session is not None and session.is_full)
         return [one for one in self._workers.blocked() if is_full and not one.is_held]
 
     @property
@@ -239,12 +212,12 @@ class Applier:
     @property
     def table_names(self) -> frozenset[str]:
         """The names of the known source tables."""
-        return frozenset(self._tables)
+        return frozenset(self._shared.tables)
 
     @property
     def outage(self) -> Outage | None:
         """The target outage in progress; None if the target answers."""
-        return self._outage.current
+        return self._shared.outage.current
 
     @property
     def confirmed_scn(self) -> int:
@@ -254,23 +227,23 @@ class Applier:
 
     def wake(self) -> None:
         """Make `run` request changes at once, because the server has new ones; thread-safe."""
-        self._progress.set()
+        self._shared.progress.set()
 
     def drain(self) -> None:
         """Make `run` request nothing more, apply and confirm all received changes, and end."""
-        self._drain.set()
-        self._progress.set()
+        self._shared.drain.set()
+        self._shared.progress.set()
 
     def stop(self) -> None:
         """Make `run` end after the current batches. Any thread or signal handler can call this."""
-        self._stop.set()
-        self._progress.set()
-        self._room.wake()
+        self._shared.stop.set()
+        self._shared.progress.set()
+        self._shared.room.wake()
 
     def abandon(self) -> None:
         """Make `run` end at once by cancelling running statements; thread-safe."""
         self.stop()
-        self._watch.abandon()
+        self._shared.watch.abandon()
 
     def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
         """Apply changes until `stop` or `drain` is called.
@@ -287,7 +260,7 @@ class Applier:
         if once and self._settings.outage_seconds is None:
             bound = self._settings.start_seconds
             self._settings = replace(self._settings, outage_seconds=bound)
-        self._watch.start()
+        self._shared.watch.start()
         self._health.start()
         self._structure.start()
         try:
@@ -300,7 +273,7 @@ class Applier:
             self._structure.stop()
             if self._is_complete:
                 self._structure.finish()
-            self._watch.stop()
+            self._shared.watch.stop()
 
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
         try:
@@ -317,27 +290,20 @@ class Applier:
             raise
         self._workers = workers = self._make_workers()
         self._session = session = Conversation(
-            self._settings,
-            self._target,
             workers,
-            tables=self._tables,
-            handover=handover,
-            connect=self._connect,
-            stop=self._stop,
-            drain=self._drain,
-            progress=self._progress,
-            applied=self._applied,
-            look_at_target=self._look_at_target,
-            is_paused=lambda: self._pauses.whole is not None,
-            is_saved_here=self._is_saved_here,
-            check_logs=self._source_logs.check_from,
+            NotedPositions(
+                self._settings.subscription, self._target, handover, self._shared.applied
+            ),
+            self._server,
+            self._pauses,
+            self._look_at_target,
         )
         try:
             workers.start()
             self._run_sessions(session, once=once, drained=drained)
         finally:
             workers.close()
-            self._applied.save()
+            self._shared.applied.save()
         workers.check()
         # Tables that are stopped do not keep the others from getting their indexes and constraints.
         self._is_complete = once and not self.is_ending
@@ -357,7 +323,7 @@ class Applier:
         reaching = retrying(
             passes,
             lambda _: self._settings.start_seconds,
-            self._stop,
+            self._shared.stop,
             partial(announce_retry, "retrying: preparing the target"),
         )
         handover: Handover = reaching(self._target.use, self._prepare)
@@ -367,24 +333,14 @@ class Applier:
     @property
     def is_ending(self) -> bool:
         """Return whether the run should end; thread-safe."""
-        return self._stop.is_set() or self._drain.is_set()
+        return self._shared.is_ending
 
     def _make_workers(self) -> Workers:
         workers = [
-            Worker(
-                number,
-                self._settings,
-                self._tables,
-                self._room,
-                self._progress,
-                self._stopped,
-                self._applied,
-                self._outage,
-                self._watch,
-            )
+            Worker(number, self._shared)
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
-        made = Workers(workers, self._room, self._stop, self._progress)
+        made = Workers(workers, self._shared)
         for blocked in self._locked.values():
             made.of(blocked.table).replay_unlocked(blocked)
         return made
@@ -397,7 +353,7 @@ class Applier:
         noting = retrying(
             _may_pass,
             partial(retry_seconds, self._settings),
-            self._stop,
+            self._shared.stop,
             partial(announce_retry, "retrying: recording the end in the target"),
         )
         steps: list[Callable[[], None]] = [session.note]
@@ -422,33 +378,33 @@ class Applier:
 
     def _prepare(self, connection: Connection[Any]) -> Handover:
         """Check and prepare the target before the first request to the server."""
-        check_names(self._settings, self._tables.values())
+        check_names(self._settings, self._shared.tables.values())
         refuse_database(connection, self._settings)
         ensure_ledger(connection)
         look_for_crash(connection, self._settings.subscription)
         targets = {
             name: ".".join(target_name(self._settings, table.owner, table.name))
-            for name, table in self._tables.items()
+            for name, table in self._shared.tables.items()
         }
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
         check_not_ahead(
-            connection, subscription, self._source_logs.current_scn, targets, self._stop
+            connection, subscription, self._server.logs.current_scn, targets, self._shared.stop
         )
         register(connection, subscription, self._settings.known_ledgers)
         set_aside(
             connection,
             self._settings,
-            (target_name(self._settings, t.owner, t.name) for t in self._tables.values()),
+            (target_name(self._settings, t.owner, t.name) for t in self._shared.tables.values()),
         )
-        stop_unfit(connection, self._settings, self._tables)
+        stop_unfit(connection, self._settings, self._shared.tables)
         begun = {name: one.scn for name, one in self._created.items()}
-        stop_left_out(connection, self._settings, self._tables, begun)
+        stop_left_out(connection, self._settings, self._shared.tables, begun)
         if self._settings.create_tables:
             renamed = {name for name, one in self._created.items() if one.is_renamed}
             renamed |= vacant_names(connection, subscription)
-            for name, table in self._tables.items():
+            for name, table in self._shared.tables.items():
                 if name not in renamed:
                     self._create(connection, table)
         self._begin_created(connection)
@@ -471,13 +427,13 @@ class Applier:
                     " again",
                     table=name,
                 )
-        found = read_handover(connection, subscription, self._tables)
+        found = read_handover(connection, subscription, self._shared.tables)
         if found.scn:
             _log.info("continuing from the initial load", scn=found.scn, start_scn=found.start_scn)
         return found
 
     def _begin_created(self, connection: Connection[Any]) -> None:
-        for name in sorted(self._created.keys() & self._tables.keys()):
+        for name in sorted(self._created.keys() & self._shared.tables.keys()):
             target = named_target(self._settings, name)
             made = self._created[name]
             named = self._settings.subscription, name, ".".join(target)
@@ -492,7 +448,7 @@ class Applier:
         """Apply the held changes of a table until one fails or a lock of another session blocks
         it.
         """
-        self._stopped.pop(table, None)
+        self._shared.stopped.pop(table, None)
         self._locked.pop(table, None)
         work = partial(replay, settings=self._settings, table=table)
         try:
@@ -503,7 +459,7 @@ class Applier:
             return
         if error is not None:
             _log.error("table is still stopped", table=table, error=str(error))
-            self._stopped[table] = error
+            self._shared.stopped[table] = error
 
     def _replay_locked(self, connection: Connection[Any]) -> None:
         """Try once more to replay the tables whose changes are held because of a lock, because
@@ -518,7 +474,7 @@ class Applier:
         no new changes.
         """
         lost = lost_tables(connection, self._settings.subscription)
-        known = {name: self._tables[name] for name in lost if name in self._tables}
+        known = {name: self._shared.tables[name] for name in lost if name in self._shared.tables}
         stop_unfit(connection, self._settings, known)
 
     def _check_stopped(self, connection: Connection[Any]) -> None:
@@ -543,14 +499,14 @@ class Applier:
         opening = retrying(
             lambda error: isinstance(error, OSError) or _may_pass(error),
             partial(retry_seconds, self._settings),
-            self._stop,
+            self._shared.stop,
             partial(announce_retry, "retrying: connecting to the decoder's port"),
         )
-        while not (self._stop.is_set() or self._drain.is_set()):
+        while not self._shared.is_ending:
             try:
                 opening(session.open)
             except OSError as error:
-                if self._stop.is_set():
+                if self._shared.stop.is_set():
                     return
                 raise OlrPgError(
                     Code.SERVER_UNREACHABLE,
@@ -558,14 +514,14 @@ class Applier:
                     address=f"{self._settings.host}:{self._settings.port}",
                 ) from error
             except psycopg.Error:
-                if self._stop.is_set():
+                if self._shared.stop.is_set():
                     return
                 raise
             try:
                 session.converse(once=once, drained=drained)
                 return
             except OSError as error:
-                if not self._stop.is_set():
+                if not self._shared.stop.is_set():
                     _log.warning(
                         "lost the connection to the decoder's port", error=plain_reason(error)
                     )
@@ -575,10 +531,3 @@ class Applier:
 
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, psycopg.Error) and is_transient(error)
-
-
-def _connect(host: str, port: int) -> SocketLink:
-    connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connected.settimeout(None)
-    return SocketLink(connected)

@@ -49,11 +49,11 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from olr_pg.applier.batches.worker_pool import Workers
-    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.session.server_side import ServerSide
+    from olr_pg.applier.stopped.pausing import Pauses
     from olr_pg.applier.target.applied_file import AppliedTables
     from olr_pg.applier.target.connection import KeptConnection
     from olr_pg.wire.frames import ByteOrder
@@ -74,58 +74,34 @@ class Conversation:
     """The session with the server, over one connection at a time.
 
     Args:
-        target: the connection to the target, which stores the positions.
         workers: the workers, already started.
-        tables: the source's tables, if known.
-        handover: the initial loads that replication has not caught up with yet.
-        stop: is set to end the session at once.
-        drain: is set to end the session after all received changes are applied.
-        progress: is set by the workers when changes became durable or an error occurred.
-        applied: records up to which commit SCN each table is on disk.
-        look_at_target: reads states from the target; called periodically.
-        is_paused: returns whether the subscription was paused at the last call of `look_at_target`.
-        is_saved_here: returns whether the server's saved position was confirmed by this applier.
-        check_logs: raises an error if the oldest available log begins after this SCN.
+        positions: the positions in the target.
+        server: the server that delivers the changes.
+        pauses: the pauses that an operator has requested.
+        look_at_target: reads states from the target, `pauses` among them; called periodically.
     """
 
     def __init__(
         self,
-        settings: ApplierSettings,
-        target: KeptConnection,
         workers: Workers,
-        *,
-        tables: Collection[str],
-        handover: Handover,
-        connect: Callable[[], ServerLink],
-        stop: threading.Event,
-        drain: threading.Event,
-        progress: threading.Event,
-        applied: AppliedTables,
+        positions: NotedPositions,
+        server: ServerSide,
+        pauses: Pauses,
         look_at_target: Callable[[], None],
-        is_paused: Callable[[], bool],
-        is_saved_here: Callable[[], bool],
-        check_logs: Callable[[int], None],
     ) -> None:
-        self._settings = settings
-        self._target = target
-        self._workers = workers
-        self._tables = tables
-        self._stop = stop
-        self._drain = drain
-        self._progress = progress
-        self._applied = applied
+        self._workers, self._shared = workers, workers.shared
+        self._settings = settings = workers.shared.settings
+        self._positions = positions
+        self._server = server
+        self._pauses = pauses
         self._look_at_target = look_at_target
-        self._is_paused = is_paused
-        self._is_saved_here = is_saved_here
-        self._check_logs = check_logs
-        self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
+        self._exchange = Exchange(server.connect, settings.byte_order, self._shared.stop.is_set)
         is_stream = settings.consistency is Consistency.TRANSACTION
-        self._distribution = Distribution(workers, tables, is_stream=is_stream)
+        self._distribution = Distribution(workers, self._shared.tables, is_stream=is_stream)
         self._unconfirmed = Unconfirmed(settings.queue_bytes)
         self._reception = Reception(
             settings, self._distribution, self._unconfirmed, workers.has_stopped
         )
-        self._positions = NotedPositions(settings.subscription, target, handover, applied)
         self._saved_scn: int | None = None
         self._begin_scn = 0
         self._noted_at = 0.0
@@ -173,14 +149,14 @@ class Conversation:
             self._exchange.ask(TableList(self._settings.table_query))
         self._check_applied(saved.scn)
         if status.state is not State.REPLICATING:
-            is_own = self._is_saved_here() and self._applied.is_known
+            is_own = self._server.is_saved_here() and self._shared.applied.is_known
             if not is_own or self._positions.handover.scn:
                 # The server's recovery image must not be used: the target may lack transactions
                 # that committed before the image, even if the image has the same start SCN.
                 self._exchange.decline_image()
             start = self._positions.start(saved.scn, self._settings.start_scn, is_own=is_own)
             if saved.scn is None:
-                self._positions.check_begin(start, self._check_logs)
+                self._positions.check_begin(start, self._server.logs.check_from)
             self._exchange.ask(StartScn(start))
             self._begin_scn = start
             self._positions.started(start)
@@ -192,13 +168,13 @@ class Conversation:
             OlrPgError: 5024, transactions are missing.
             psycopg.Error: the target cannot be queried.
         """
-        self._applied.read_file(self._tables)
+        self._shared.applied.read_file(self._shared.tables)
         # If the server has no checkpoint, it delivers all changes from `start-scn` on again.
-        self._applied.forget(None if saved_scn is None else self._positions.handover.tables)
+        self._shared.applied.forget(None if saved_scn is None else self._positions.handover.tables)
         # Save the file before the server has a checkpoint: from then on, a restart would trust the
         # old positions in the file.
-        self._applied.save()
-        self._target.use(self._applied.check)
+        self._shared.applied.save()
+        self._positions.target.use(self._shared.applied.check)
 
     def close(self) -> None:
         """Log off and close the connection, if there is one."""
@@ -214,7 +190,7 @@ class Conversation:
             OlrPgError: any error that ends the run.
         """
         was_drained = drained()
-        while not self._stop.is_set():
+        while not self._shared.stop.is_set():
             self._workers.check()
             failure = self._workers.failure
             if failure is not None:
@@ -222,12 +198,12 @@ class Conversation:
             if time.monotonic() - self._noted_at > _NOTE_SECONDS:
                 self._note_if_reachable()
                 self._exchange.send(GetSavedScn())
-            self._progress.clear()
-            if self._drain.is_set():
+            self._shared.progress.clear()
+            if self._shared.drain.is_set():
                 if self._finish():
                     return
                 continue
-            if self._is_paused():
+            if self._pauses.whole is not None:
                 self._rest()
                 continue
             if self._exchange.pending == 0:
@@ -247,7 +223,7 @@ class Conversation:
             self._await_progress()
 
     def _await_progress(self) -> None:
-        self._progress.wait(self._settings.poll_milliseconds / 1000)
+        self._shared.progress.wait(self._settings.poll_milliseconds / 1000)
 
     def _rest(self) -> None:
         """While the subscription is paused, request nothing, but apply the received changes.
@@ -284,7 +260,7 @@ class Conversation:
         """
         self._noted_at = time.monotonic()
         self._positions.note()
-        self._applied.save()
+        self._shared.applied.save()
 
     def _note_if_reachable(self) -> None:
         try:
@@ -294,7 +270,7 @@ class Conversation:
             if not is_transient(error):
                 raise
             announce_retry("retrying: recording the confirmed SCN in the target", 1, error)
-        self._applied.save()
+        self._shared.applied.save()
 
     # --- requests and answers ---
 
@@ -358,26 +334,26 @@ class Conversation:
         following = retrying(
             lambda error: isinstance(error, psycopg.Error) and is_transient(error),
             partial(retry_seconds, self._settings),
-            self._stop,
+            self._shared.stop,
             partial(announce_retry, "retrying: recording the incarnation in the target"),
         )
         work = partial(
             follow_incarnation,
             subscription=self._settings.subscription,
             ancestry=ancestry,
-            tables=self._tables,
+            tables=self._shared.tables,
             saved_scn=self._saved_scn,
         )
         try:
-            is_set_back = following(self._target.use, work)
+            is_set_back = following(self._positions.target.use, work)
         except psycopg.Error as error:
-            if self._stop.is_set():
+            if self._shared.stop.is_set():
                 raise ConnectionAbortedError(plain_words(error)) from error
             raise
         if is_set_back:
             self._positions.set_back()
             if self._saved_scn is None:
-                self._positions.check_begin(self._begin_scn, self._check_logs)
+                self._positions.check_begin(self._begin_scn, self._server.logs.check_from)
 
     def _take_saved(self, saved: Answer) -> None:
         """Record the SCN that the server has saved. If it starts there, it delivers all unconfirmed
@@ -404,7 +380,7 @@ class Conversation:
         while self._unconfirmed.is_too_much(self._workers.lowest_pending()):
             if self._workers.has_stopped():
                 return
-            self._progress.clear()
+            self._shared.progress.clear()
             self._workers.apply_waiting(unless_ready=True)
             if self._unconfirmed.is_too_much(self._workers.lowest_pending()):
                 self._await_progress()
@@ -427,7 +403,7 @@ class Conversation:
         if lowest is not None:
             limit = min(limit, lowest - 1)
         if limit > self._positions.confirmed_scn:
-            self._applied.save()
+            self._shared.applied.save()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
         # This is lower than the last received SCN if requests are in flight: their answers may
@@ -581,6 +557,7 @@ class NotedPositions:
         applied: records that loaded tables are on disk.
 
     Attributes:
+        target: the connection to the target.
         handover: the initial loads that replication has not caught up with yet.
         confirmed_scn: the highest SCN that was confirmed to the server.
     """
@@ -594,7 +571,7 @@ class NotedPositions:
     ) -> None:
         self._subscription = subscription
         self._applied = applied
-        self._target = target
+        self.target = target
         self._noted_scn = 0
         self._noted_start: int | None = None
         self.handover = handover
@@ -627,7 +604,7 @@ class NotedPositions:
             return start
         noted = self._start_scn
         if noted is None:
-            noted = self._target.use(lambda c: noted_start(c, self._subscription))
+            noted = self.target.use(lambda c: noted_start(c, self._subscription))
         own = self.handover.start(noted, configured_scn)
         if own >= start:
             return start
@@ -658,7 +635,7 @@ class NotedPositions:
         """
         if self.handover.scn and self.handover.covers_all:
             return  # no table needs redo from before its load
-        needed = self._target.use(lambda c: noted_start(c, self._subscription))
+        needed = self.target.use(lambda c: noted_start(c, self._subscription))
         if needed is None or 0 < start_scn <= needed:
             return
         if start_scn == 0:
@@ -706,19 +683,19 @@ class NotedPositions:
         """
         name, confirmed = self._subscription, self.confirmed_scn
         if 0 < self.handover.scn <= confirmed:
-            loaded = self._target.use(lambda c: end_handover(c, name, confirmed))
+            loaded = self.target.use(lambda c: end_handover(c, name, confirmed))
             if loaded is not None:
                 self.handover = Handover()
                 # The commit of the handover has flushed the loads to disk. From now on, a target
                 # that lacks a load was restored, even if the table has had no change since.
                 self._applied.add(loaded)
         if confirmed > self._noted_scn:
-            self._target.use(lambda c: note_complete(c, name, confirmed))
+            self.target.use(lambda c: note_complete(c, name, confirmed))
             if self._noted_scn == 0:
                 self._noted_start = None  # `note_complete` may have inserted the row
             self._noted_scn = confirmed
         start = self._start_scn
         if start is not None and start != self._noted_start:
             note = note_saved if self._is_saved else note_start
-            self._target.use(lambda c: note(c, name, start))
+            self.target.use(lambda c: note(c, name, start))
             self._noted_start = start

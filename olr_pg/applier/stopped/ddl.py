@@ -146,7 +146,6 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     steps = wanted_steps(settings, event)
     if not steps:
         return
-    assert event.definition is not None
     if event.evolution.concerns_two:
         for step in steps:
             carry_out_half(connection, settings, event, step)
@@ -154,7 +153,7 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     target = _target(connection, settings, event)
     ledger = event_ledger(settings, event.table)
     interrupt(connection, settings, event.table)
-    StepWriter(connection, settings, target, ledger, event.definition, event).write(steps)
+    StepWriter(connection, settings, target, ledger, event).write(steps)
 
 
 def note_partitions(

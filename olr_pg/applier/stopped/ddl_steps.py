@@ -163,8 +163,7 @@ class StepWriter:
 
     Args:
         target: the target table before the event.
-        definition: the definition of the source's table after the event.
-        event: the event that has the steps.
+        event: the event that has the steps. The source's table exists after it.
     """
 
     def __init__(
@@ -173,12 +172,12 @@ class StepWriter:
         settings: ApplierSettings,
         target: TargetTable,
         ledger: TableLedger,
-        definition: Table,
         event: SchemaEvent,
     ) -> None:
+        assert event.definition is not None
         self._connection, self._settings, self._event = connection, settings, event
-        self._target, self._ledger, self._table = target, ledger, definition.full_name
-        self._definition = definition
+        self._target, self._ledger = target, ledger
+        self._definition, self._table = event.definition, event.definition.full_name
         self._dropped = set[str]()
         self._writers: Mapping[DdlKind, Callable[[Step], None]] = {
             DdlKind.TRUNCATE: self._truncate,
@@ -208,8 +207,7 @@ class StepWriter:
         steps = tuple(steps)
         self._names = _Names.of(self._settings, self._definition, steps)
         self._notes = StructureNotes(
-            *(self._connection, self._settings, self._event, self._target),
-            *(self._definition, self._names.after),
+            self._connection, self._settings, self._event, self._target, self._names.after
         )
         self._empty_partitions([step for step in steps if step.kind in _OF_PARTITIONS])
         regrouped = [step for step in steps if step.kind is DdlKind.REGROUP]

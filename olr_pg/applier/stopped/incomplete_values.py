@@ -24,7 +24,7 @@ from olr_pg.applier.settings import IncompletePolicy
 from olr_pg.applier.statements.images import composite_array
 from olr_pg.applier.statements.net_change import ABSENT, Cells
 from olr_pg.applier.statements.table_changes import encode_changes, row_id
-from olr_pg.applier.stopped.refused_changes import BESIDE, RefusedError
+from olr_pg.applier.stopped.refused_changes import BESIDE, LostLobRefusedError
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.columns import column_of, compact
@@ -92,7 +92,7 @@ def check_lost(
             to skip.
 
     Raises:
-        RefusedError: 5155, a missing value stops the table.
+        LostLobRefusedError: 5155, a missing value stops the table.
     """
     for at, one in part.marked().items():
         identity = int(part.commit_scn[at]), int(part.xid[at])
@@ -102,7 +102,7 @@ def check_lost(
             else:
                 is_decided = (*identity, BESIDE + at) in skipped
             if not is_decided and stops(settings, one.table, lob):
-                raise RefusedError(at, stop_error(one.table, lob), lost=lob)
+                raise LostLobRefusedError(at, stop_error(one.table, lob), lob)
 
 
 def stops(settings: ApplierSettings, table: str, lob: LostLob) -> bool:

@@ -32,40 +32,34 @@ class RefusedError(Exception):
         number: the index of the change in its selection; −1 if it is not known which change of a
             set was refused.
         error: the reason, without values of the row.
-        message: PostgreSQL's full message, which can contain values of the row; only for the error
-            table.
-        sqlstate, statement: the SQLSTATE of PostgreSQL's error, and the statement that failed.
+        answer: PostgreSQL's error, if there is one. Its full text can contain values of the row, so
+            the text is only for the error table.
+        statement: the statement that failed.
         is_conflict: whether the conflict policy decides what to do.
-        lost: the missing LOB value that is the reason, if any. It can belong to a change that is
-            not delivered.
     """
 
     def __init__(
         self,
         number: int,
         error: OlrPgError,
+        answer: psycopg.Error | None = None,
         *,
-        message: str | None = None,
-        sqlstate: str | None = None,
         statement: str | None = None,
         is_conflict: bool = False,
-        lost: LostLob | None = None,
     ) -> None:
         super().__init__(str(error))
         self.number = number
         self.error = error
-        self.message = error.detail if message is None else message
-        self.sqlstate = sqlstate
+        self.answer = answer
         self.statement = statement
         self.is_conflict = is_conflict
-        self.lost = lost
 
     def row(self, transaction: Selection, resolution: str) -> ErrorRow:
         """Return the row of the error table for the refused change of a transaction."""
         number = max(self.number, 0)
         chunk = transaction.chunks[int(transaction.chunk[number])]
         before, after = raw_images(transaction, number)
-        row = ErrorRow(
+        return ErrorRow(
             commit_scn=int(transaction.commit_scn[number]),
             xid=format_xid(int(transaction.xid[number])),
             position=number,
@@ -73,23 +67,12 @@ class RefusedError(Exception):
             row_id=row_id(transaction, number),
             operation=transaction.kind(number).name.lower(),
             code=self.error.code,
-            sqlstate=self.sqlstate,
-            message=self.message,
+            sqlstate=None if self.answer is None else self.answer.sqlstate,
+            message=self.error.detail if self.answer is None else full_text(self.answer),
             statement=self.statement,
             before=before,
             after=after,
             resolution=resolution,
-        )
-        if self.lost is None or self.lost.delivered:
-            return row
-        # The value belongs to a change that is not delivered, and is only reported with this
-        # change. If an operator skips the row, this change must not be skipped.
-        return row._replace(
-            position=BESIDE + number,
-            row_id=self.lost.row_id or None,
-            operation=self.lost.kind.name.lower(),
-            before=None,
-            after=None,
         )
 
     def located(self, table: str, transaction: Selection) -> OlrPgError:
@@ -106,6 +89,33 @@ class RefusedError(Exception):
                 "commit_scn": int(transaction.commit_scn[0]),
                 "xid": format_xid(int(transaction.xid[0])),
             },
+        )
+
+
+class LostLobRefusedError(RefusedError):
+    """Raised if a missing LOB value stops the table.
+
+    Attributes:
+        lost: the missing value. It can belong to a change that is not delivered.
+    """
+
+    def __init__(self, number: int, error: OlrPgError, lost: LostLob) -> None:
+        super().__init__(number, error)
+        self.lost = lost
+
+    def row(self, transaction: Selection, resolution: str) -> ErrorRow:
+        """See `RefusedError.row`."""
+        row = super().row(transaction, resolution)
+        if self.lost.delivered:
+            return row
+        # The value belongs to a change that is not delivered, and is only reported with this
+        # change. If an operator skips the row, this change must not be skipped.
+        return row._replace(
+            position=BESIDE + row.position,
+            row_id=self.lost.row_id or None,
+            operation=self.lost.kind.name.lower(),
+            before=None,
+            after=None,
         )
 
 
@@ -129,8 +139,7 @@ def refusal(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
     return RefusedError(
         -1,
         target_error(error, code=code),
-        message=full_text(error),
-        sqlstate=error.sqlstate,
+        error,
         statement=None if step is None else step.query.decode(),
         is_conflict=conflicts,
     )

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.dictionary.evolution import Step
-    from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _NOTE: Final = """
@@ -166,7 +165,7 @@ class StructureNotes:
 
     Args:
         target: the target table before the event.
-        definition: the definition of the source's table after the event.
+        event: the event. The source's table exists after it.
         columns: the target column's name for each source column.
     """
 
@@ -176,11 +175,11 @@ class StructureNotes:
         settings: ApplierSettings,
         event: SchemaEvent,
         target: TargetTable,
-        definition: Table,
         columns: Mapping[str, str],
     ) -> None:
+        assert event.definition is not None
         self._connection, self._settings, self._event = connection, settings, event
-        self._target, self._definition, self._columns = target, definition, columns
+        self._target, self._definition, self._columns = target, event.definition, columns
 
     def take(self, step: Step) -> None:
         """Record a pending change for an index or a constraint. If the step drops or renames an

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -174,14 +174,25 @@ class OutageWatch(Protocol):
         """Record that the target answered on a connection."""
 
 
+class Watches(NamedTuple):
+    """What watches a connection.
+
+    Attributes:
+        outage: is informed of the connection's errors and successes.
+        statements: watches the statements, as for `connect`.
+    """
+
+    outage: OutageWatch | None = None
+    statements: StatementWatch | None = None
+
+
 class KeptConnection:
     """A connection that is opened on first use, and closed after an error.
 
     Args:
         lost: called whenever the connection ends.
         check: called with each new connection before its first use.
-        outage: is informed of the connection's errors and successes.
-        replica, watch: as for `connect`.
+        replica: as for `connect`.
     """
 
     def __init__(
@@ -189,14 +200,12 @@ class KeptConnection:
         connect_string: str,
         lost: Callable[[], None] = lambda: None,
         check: Callable[[Connection[Any]], None] = lambda _connection: None,
-        outage: OutageWatch | None = None,
+        watches: Watches = Watches(),  # noqa: B008 - it is immutable
         *,
         replica: bool = True,
-        watch: StatementWatch | None = None,
     ) -> None:
-        self._outage = outage
+        self._outage, self._watch = watches
         self._replica = replica
-        self._watch = watch
         self._connect_string = connect_string
         self._lost = lost
         self._check = check

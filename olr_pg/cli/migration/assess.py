@@ -102,7 +102,6 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
             Relations(one.inventory, one.settings(config, "")),
             own,
             rates,
-            redo_rates,
         )
         for one, own in zip(schemas, statements, strict=True)
     }
@@ -114,7 +113,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
         and f"{table.source_owner}.{table.name}" in one.replicated
     )
     texts = text_columns(schemas[0].joined.database.charset, replicated)
-    return join_reports(reports)._replace(texts=texts)
+    return join_reports(reports)._replace(texts=texts, redo_rates=redo_rates)
 
 
 def _prepare(out: Path) -> None:

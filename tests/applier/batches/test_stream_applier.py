@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from olr_pg.applier.batches.changes_by_table import STREAM
+from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.stream_applier import StreamApplier
-from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
@@ -131,7 +131,7 @@ def test_what_waits_is_counted_by_table(two_tables: Replication) -> None:
     r = two_tables
     r.transaction(r.insert({"ID": 1}), r.insert({"ID": 1}, "O"), r.insert({"ID": 2}, "O"))
     selection = r.selection()
-    worker = Worker(0, r.settings(), {}, UnappliedBound(1), threading.Event())
+    worker = Worker(0, SharedState(r.settings()))
     worker.deliver(STREAM, selection)
     worker.deliver(STREAM, selection)
     scn = int(selection.commit_scn[0])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.table_queue import QueuedChanges
-from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -31,9 +30,9 @@ def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> No
         r.transaction(r.insert({"ID": number}))
     with connect(r.target) as connection:
         ensure_ledger(connection)
-    progress = threading.Event()
     settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), progress)
+    shared = SharedState(settings)
+    worker = Worker(0, shared)
     worker.deliver("S.T", r.selection(0, 60))
     worker.deliver("S.T", r.selection(60, 99))
     (queue,) = worker.queues()
@@ -44,8 +43,8 @@ def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> No
     worker.start()
     try:
         while not worker.is_drained():
-            assert progress.wait(PATIENCE)
-            progress.clear()
+            assert shared.progress.wait(PATIENCE)
+            shared.progress.clear()
             assert worker.crash is None
     finally:
         worker.close()
@@ -60,7 +59,7 @@ def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication)
     with connect(r.target) as connection:
         ensure_ledger(connection)
     settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
+    worker = Worker(0, SharedState(settings))
     worker.deliver("S.T", r.selection(0, 100))
     (queue,) = worker.queues()
     with psycopg.connect(r.target) as blocker:
@@ -91,7 +90,7 @@ def test_a_batch_of_large_values_is_enough_sooner(replication: Replication) -> N
     r = replication
     r.transaction(r.insert({"ID": 1, "V": "x" * 600}))
     settings = r.settings(batch_bytes=1_000, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
+    worker = Worker(0, SharedState(settings))
     worker.deliver("S.T", r.selection())
     (queue,) = worker.queues()
     assert queue.due_in(settings, at_once=False) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -12,8 +11,8 @@ import psycopg
 import pytest
 
 from olr_pg.applier.batches import lock_patience, worker_time
+from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.postgres.embedded import start_embedded
 from tests.waiting import wait_until
@@ -95,7 +94,7 @@ def _deliver_behind_a_lock(
 
 def _worker(r: Replication) -> Worker:
     settings = r.settings(batch_changes=1, batch_milliseconds=0, retry_seconds=60)
-    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
+    worker = Worker(0, SharedState(settings))
     worker.start()
     return worker
 
@@ -208,7 +207,7 @@ def test_a_table_tells_which_one_it_waits_behind(
 
 def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> None:
     """The session's thread may reset a worker that is just about to."""
-    worker = Worker(0, replication.settings(), {}, UnappliedBound(1), threading.Event())
+    worker = Worker(0, SharedState(replication.settings()))
     worker.reset()
     worker._settle()
     assert worker.is_drained()

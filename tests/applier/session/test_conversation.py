@@ -12,6 +12,7 @@ import pytest
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.session.conversation import Exchange
+from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.wire.messages import LastCommitedScn, Request
@@ -158,10 +159,10 @@ def test_a_recovery_image_is_used_only_where_the_target_has_all_before_it(
     checkpoint = Checkpoint(r.folder / "checkpoint.json", "test")
     r.listener = Listener(r.script, checkpoint, port=0, order=r.script.order, applier="applier")
     r.listener.start()
-    connect = r.listener.connect
+    server = ServerSide(r.listener.connect, lambda: checkpoint.confirmed_by == "applier")
 
     def run() -> None:
-        applier = Applier(r.settings(), (), connect, lambda: checkpoint.confirmed_by == "applier")
+        applier = Applier(r.settings(), (), server)
         applier.run(once=True, drained=r.script.complete.is_set)
 
     for number in range(2):

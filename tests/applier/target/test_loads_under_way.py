@@ -7,7 +7,7 @@ import time
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
-from olr_pg.load.load_progress import TableLoadProgress
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 
 
 def test_a_load_is_seen_from_its_begin_to_its_end(postgres_database: str) -> None:
@@ -16,8 +16,8 @@ def test_a_load_is_seen_from_its_begin_to_its_end(postgres_database: str) -> Non
         ensure_ledger(connection)
         progress = TableLoadProgress("olr_pg", "S.T", "s.t")
         other = TableLoadProgress("another", "S.U", "s.u")
-        progress.begin(connection, 500, 400, "files", 2)
-        other.begin(connection, 1, 1, "files", 1)
+        progress.begin(connection, LoadState(500, 400, "files", 2))
+        other.begin(connection, LoadState(1, 1, "files", 1))
         looks.look(connection)
         (load,) = looks.loads
         assert load[:6] == ("S.T", 500, 2, 0, 0, 0)

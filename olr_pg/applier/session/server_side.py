@@ -1,20 +1,40 @@
-"""A connection to the server over a socket."""
+"""The server as the applier sees it, in this process or over a socket."""
 
 from __future__ import annotations
 
 import select
-from typing import TYPE_CHECKING, Final
+import socket
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.applier.target.source_position import SourceLogs
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from olr_pg.wire.client import ClientProtocol
+    from olr_pg.wire.link import ServerLink
+
+_CONNECT_SECONDS: Final = 10
 
 _TOGETHER_BYTES: Final = 2 << 20
 """About this many bytes are received at once if they are available. They are parsed together."""
 
 _STOP_MILLISECONDS: Final = 250
+
+
+class ServerSide(NamedTuple):
+    """The server that delivers changes.
+
+    Attributes:
+        connect: connects to the server. A server in this process also sends events of tables.
+        is_saved_here: returns whether the server's saved position was confirmed by this applier. If
+            it returns False, another client may have confirmed it.
+        logs: answers questions about the redo of the source.
+    """
+
+    connect: Callable[[], ServerLink]
+    is_saved_here: Callable[[], bool] = lambda: False
+    logs: SourceLogs = SourceLogs()
 
 
 class SocketLink:
@@ -58,3 +78,15 @@ class SocketLink:
     def close(self) -> None:
         """See `ServerLink`."""
         self._socket.close()
+
+
+def connect_over_network(host: str, port: int) -> SocketLink:
+    """Connect to a server.
+
+    Raises:
+        OSError: the server cannot be reached.
+    """
+    connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.settimeout(None)
+    return SocketLink(connected)

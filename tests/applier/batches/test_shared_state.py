@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from olr_pg.applier.batches.unapplied_bound import UnappliedBound
+from olr_pg.applier.batches.shared_state import UnappliedBound
 
 PATIENCE = 120.0
 
