@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from olr_pg.decoding.split import decode_split
+from olr_pg.decoding.split import Split, decode_split
 from olr_pg.decoding.split_results import WrittenMessages, read_result, write_result
 
 if TYPE_CHECKING:
@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from olr_pg.redo.window import Log
 
 
+def blocks_of(first: int, end: int) -> Split:
+    """The split with the blocks [first, end) of a log that is open."""
+    return Split("", first, end, 0)
+
+
 def packed_split(subscription: Subscription, log: Log, first: int, end: int) -> memoryview:
     """What a task writes of a split."""
     written = io.BytesIO()
     messages = WrittenMessages(written.write)
-    result = decode_split(subscription, log, first, end, messages)
+    result = decode_split(subscription, log, blocks_of(first, end), messages)
     write_result(result, written.write, messages.written)
     return written.getbuffer()
 

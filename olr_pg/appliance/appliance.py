@@ -8,7 +8,7 @@ import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -75,6 +75,7 @@ from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.spark.session import stop_session
 from olr_pg.wire.frames import ByteOrder
 
@@ -210,13 +211,11 @@ def run_appliance(
             until=until,
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
+        common = _OfAllTargets(
+            decoder, source, loaded, stack, grown, translate, filters, len(parts), apply
+        )
         targets = [
-            _open(
-                *(part, decoder, source, checkpoint, loaded, stack, grown, translate),
-                filters=filters,
-                share=len(parts),
-                apply=apply,
-            )
+            _open(part, checkpoint, common)
             for part, checkpoint in zip(parts, checkpoints, strict=True)
         ]
         if created is not None:
@@ -239,8 +238,7 @@ def run_appliance(
         service = stack.enter_context(monitored(config, observed, data, control))
         polls: list[Callable[[], None]] = [Watchdog(service_manager, targets).poll]
         if reload is not None:
-            listeners = [target.listener for target in targets]
-            polls.append(Reloader(config, reload, listeners, service, hung_up, targets).poll)
+            polls.append(Reloader(config, reload, service, hung_up, targets).poll)
         stack.callback(service_manager.stopping)
         drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
         ends = once or until is not None
@@ -278,35 +276,41 @@ def _close_files(config: Config, data: Path) -> None:
         _log.warning(str(error), code=error.label, action=error.action)
 
 
-def _open(
-    config: Config,
-    decoder: Decoder,
-    source: SourceDatabase,
-    checkpoint: Checkpoint,
-    loaded: LoadedStart,
-    stack: ExitStack,
-    grown: GrownDatabase | None,
-    translate: TranslateStep,
-    *,
-    filters: Filters,
-    share: int,
-    apply: bool,
-) -> RunningTarget:
+class _OfAllTargets(NamedTuple):
+    """What the targets have in common.
+
+    Attributes:
+        loaded: receives each target's address.
+        stack: closes the ports.
+        grown: the source with the tables that are created while their redo is read; None if such
+            tables are not replicated.
+        translate: see `run_appliance`.
+        filters: the filters for all targets.
+        share: the number of targets that share the memory.
+        apply: whether to run the bundled applier of a target with an `apply` section.
+    """
+
+    decoder: Decoder
+    source: SourceDatabase
+    loaded: LoadedStart
+    stack: ExitStack
+    grown: GrownDatabase | None
+    translate: TranslateStep
+    filters: Filters
+    share: int
+    apply: bool
+
+
+def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> RunningTarget:
     """Open the port of one target and create its applier.
 
     Args:
         config: the configuration with this target only.
-        loaded: receives the target's address.
-        grown: the source with the tables that are created while their redo is read; None if such
-            tables are not replicated.
-        filters: the filters for all targets.
-        share: the number of targets that share the memory.
-        translate: see `run_appliance`.
-        apply: whether to run the bundled applier, if the target has an `apply` section.
     """
+    decoder, share, stack = common.decoder, common.share, common.stack
     port, memory = config.port, config.context.memory
     order = ByteOrder(port.byte_order)
-    section = config.apply if apply else None
+    section = config.apply if common.apply else None
     directory = target_directory(config)
     delivery = Delivery(
         decoder,
@@ -326,17 +330,19 @@ def _open(
     )
     connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
     if section is not None:
-        loaded.know(connect_string, section.subscription)
+        common.loaded.know(connect_string, section.subscription)
     listener = stack.enter_context(
         Listener(
             delivery,
             checkpoint,
-            host=port.address.host,
-            port=port.address.port,
-            order=order,
-            limits=port.limits,
-            tls=server_context(port.tls) if port.tls else None,
-            allow=port.allow,
+            PortSettings(
+                host=port.address.host,
+                port=port.address.port,
+                order=order,
+                limits=port.limits,
+                tls=server_context(port.tls) if port.tls else None,
+                allow=port.allow,
+            ),
             applier=None if section is None else confirming_applier(section),
         )
     )
@@ -346,7 +352,7 @@ def _open(
     def make_applier(config: Config) -> Applier:
         section = config.apply
         assert section is not None  # an `apply` section is never removed
-        database = source.database
+        database = common.source.database
         facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
         settings = applier_settings(
             section, connect_string, listener.address, order, facts, memory.max_mb * MIB // share
@@ -359,13 +365,13 @@ def _open(
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
             containers=database.containers,
-            translate=translate,
+            translate=common.translate,
         )
         tables = delivery.tables(section.table_query)
-        if grown is not None:
-            tables = tuple(map(delivery.view.filters.shape, grown.as_begun(tables)))
-        snapshot = source.resolve(section.table_query)[0]
-        settings = replace(settings, known_ledgers=known_ledgers(snapshot, filters.ledger))
+        if common.grown is not None:
+            tables = tuple(map(delivery.view.filters.shape, common.grown.as_begun(tables)))
+        snapshot = common.source.resolve(section.table_query)[0]
+        settings = replace(settings, known_ledgers=known_ledgers(snapshot, common.filters.ledger))
         if isinstance(config.source, OracleSource):
             # Import the driver only if it is needed.
             from olr_pg.appliance.rows_left_behind import warn_of_rows
@@ -379,7 +385,7 @@ def _open(
                 lambda: checkpoint.confirmed_by == confirming_applier(section),
                 SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
             ),
-            {} if grown is None else grown.created,
+            {} if common.grown is None else common.grown.created,
         )
         delivery.told = applier.wake
         return applier

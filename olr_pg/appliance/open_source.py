@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.capture.lineage import FILE_NAME, Lineage
-from olr_pg.capture.online_logs import FOLDER, OnlineLogs
+from olr_pg.capture.online_logs import FOLDER, MemberWay, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.config.table_patterns import LEDGER
@@ -112,10 +112,5 @@ def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
     from olr_pg.oracle.transport.log_transport import open_ranges
 
     ranges = open_ranges(source.transport, source)
-    return OnlineLogs(
-        folder,
-        verify_seconds,
-        open_member=ranges.open,
-        look_seconds=ranges.look_seconds,
-        close_way=ranges.close,
-    )
+    way = MemberWay(ranges.open, ranges.look_seconds, ranges.close)
+    return OnlineLogs(folder, verify_seconds, way=way)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.config.model import Config, NamedTarget, Target
     from olr_pg.monitor.service import StatusService
-    from olr_pg.server.listener import Listener
 
 RELOADABLE: Final = (
     "apply.tables",
@@ -57,7 +56,6 @@ class Reloader:
     Args:
         config: the current configuration.
         load: loads the configuration file.
-        listeners: the port of each target.
         service: the status page, if there is one.
         wanted: an event that is set when a reload is requested.
         targets: the targets in the order of the configuration. The applier of a target restarts if
@@ -68,14 +66,12 @@ class Reloader:
         self,
         config: Config,
         load: Callable[[], Config],
-        listeners: Sequence[Listener],
         service: StatusService | None,
         wanted: threading.Event,
         targets: Sequence[RunningTarget] = (),
     ) -> None:
         self._config = config
         self._load = load
-        self._listeners = listeners
         self._service = service
         self._wanted = wanted
         self._targets = targets
@@ -151,11 +147,14 @@ class Reloader:
         old, new = self._config.target, fresh.target
         ports: list[Target] = []
         if _alike(old, new):
-            for listener, before, after in zip(
-                self._listeners, _entries(old), _entries(new), strict=True
+            for running, before, after in zip(
+                self._targets, _entries(old), _entries(new), strict=True
             ):
-                listener.allow, listener.limits = after.allow, after.limits
                 update = {"allow": after.allow, "limits": after.limits}
+                listener = running.listener
+                listener.settings = listener.settings._replace(
+                    allow=after.allow, limits=after.limits
+                )
                 ports.append(before.model_copy(update=update))
             for number, one in enumerate(self._targets if isinstance(old, tuple) else ()):
                 ports[number] = ports[number].model_copy(update={"apply": one.config.apply})

@@ -33,6 +33,7 @@ from olr_pg.bench.measure import Sample, measured
 from olr_pg.bench.stored_messages import FIRST_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def apply_once(
     source = ReadySource(messages.pieces())
     checkpoint = folder / f"{target[-8:]}-checkpoint.json"
     checkpoint.unlink(missing_ok=True)
-    with Listener(source, Checkpoint(checkpoint, "bench"), port=0) as listener:
+    with Listener(source, Checkpoint(checkpoint, "bench"), PortSettings(port=0)) as listener:
         host, port = listener.address
         settings = ApplierSettings(target, host, port, "SELECT owner, table_name FROM all_tables")
         applier = Applier(settings, [source_table()], ServerSide(listener.connect))

@@ -183,7 +183,7 @@ def decode_all(
     for split in splits:
         # Open the log again for each split, so that only the part of one split is mapped at a time.
         log = open_for_decoding(split.path)
-        result = decode_split(subscription, log, split.first_block, split.end_block, output())
+        result = decode_split(subscription, log, split, output())
         if result.failure is not None:
             raise result.failure
 

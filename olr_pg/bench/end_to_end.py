@@ -26,6 +26,7 @@ from olr_pg.replicator.spark_decoding import PRELOAD
 from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.spark.session import SparkSettings, stop_session
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
         OfflineDatabase(logs.snapshot, [str(logs.folder / "logs")]), _SPARK, once=True
     )
     delivery = Delivery(decoder)
-    with Listener(delivery, Checkpoint(checkpoint, "bench"), port=0) as listener:
+    with Listener(delivery, Checkpoint(checkpoint, "bench"), PortSettings(port=0)) as listener:
         host, port = listener.address
         settings = ApplierSettings(
             target, host, port, _TABLES, create_tables=True, workers=_WORKERS

@@ -20,8 +20,10 @@ from olr_pg.bench.made_up_changes import ChangeSet, Pool
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.bench.port_client import connect, exchange, leave, subscribe, take
 from olr_pg.bench.stored_messages import Messages
+from olr_pg.config.address import LOOPBACK
 from olr_pg.server.checkpoint import Checkpoint
-from olr_pg.server.listener import LOOPBACK, Listener
+from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import TRANSACTIONS_MAX
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import LastCommitedScn, encode_request
@@ -71,7 +73,7 @@ def _serve(client: ProcessPoolExecutor, messages: Messages, window: int, folder:
     source = ReadySource(messages.pieces(), _QUEUE_BYTES)
     file = folder / "server-checkpoint.json"
     file.unlink(missing_ok=True)
-    with Listener(source, Checkpoint(file, "bench"), port=0) as listener:
+    with Listener(source, Checkpoint(file, "bench"), PortSettings(port=0)) as listener:
         client.submit(subscribe, listener.address).result()
         source.drained.wait()
         try:

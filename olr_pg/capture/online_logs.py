@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -221,6 +221,24 @@ class _Wanted:
     archived: Collection[LogPosition] = field(default_factory=frozenset)
 
 
+class MemberWay(NamedTuple):
+    """How members are read. By default, they are mounted.
+
+    Attributes:
+        open: opens a member by its path.
+        look_seconds: minimum interval between two checks of members over a transport; 0 for mounted
+            members, which each call of `OnlineLogs.poll` checks.
+        close: closes the connection over which members are opened.
+    """
+
+    open: Callable[[str], OnlineMember] = OnlineFile
+    look_seconds: float = 0.0
+    close: Callable[[], None] = lambda: None
+
+
+MOUNTED: Final = MemberWay()
+
+
 class OnlineLogs:
     """The online logs of a source, which are read while Oracle writes them.
 
@@ -229,10 +247,7 @@ class OnlineLogs:
             are deleted.
         verify_seconds: see `LogTail`.
         clock: returns monotonic time in seconds.
-        open_member: opens a member by its path.
-        look_seconds: minimum interval between two checks of members over a transport; 0 for mounted
-            members, which each call of `poll` checks.
-        close_way: closes the connection over which members are opened.
+        way: how members are read.
 
     Raises:
         OlrPgError: 1092, the folder cannot be used.
@@ -243,16 +258,12 @@ class OnlineLogs:
         folder: Path,
         verify_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
-        open_member: Callable[[str], OnlineMember] = OnlineFile,
-        look_seconds: float = 0.0,
-        close_way: Callable[[], None] = lambda: None,
+        way: MemberWay = MOUNTED,
     ) -> None:
         self._folder = folder
         self._verify_seconds = verify_seconds
         self._clock = clock
-        self._open_member = open_member
-        self._look_seconds = look_seconds
-        self._close_way = close_way
+        self._way = way
         self._look_again = self._headers_again = -inf
         self._groups: list[_Group] = []
         self._tails: dict[LogPosition, LogTail] = {}
@@ -273,7 +284,7 @@ class OnlineLogs:
         """Close all files, and delete the copies."""
         for group in self._groups:
             group.close()
-        self._close_way()
+        self._way.close()
         for tail in self._tails.values():
             tail.remove()
 
@@ -287,7 +298,7 @@ class OnlineLogs:
         if members != [group.members for group in self._groups]:
             self._headers_again = -inf
         self._groups = [
-            known.get(paths) or _Group(paths, self._open_member) for paths in members if paths
+            known.get(paths) or _Group(paths, self._way.open) for paths in members if paths
         ]
 
     def poll(self, *, all_headers: bool = False) -> bool:
@@ -301,7 +312,7 @@ class OnlineLogs:
             OlrPgError: 1092, a copy of an online log cannot be written.
         """
         begin = self._clock()
-        if self._look_seconds:
+        if self._way.look_seconds:
             if begin < self._look_again and begin < self._headers_again:
                 return False
             all_headers = self._headers_again == -inf
@@ -309,7 +320,7 @@ class OnlineLogs:
         news = self._look(beside)
         end = self._clock()
         # Wait at least as long as this check took, so that checks take at most half of the time.
-        self._look_again = end + max(self._look_seconds, end - begin)
+        self._look_again = end + max(self._way.look_seconds, end - begin)
         return news
 
     def _next_header(self, now: float) -> Sequence[_Group]:
@@ -319,7 +330,7 @@ class OnlineLogs:
         Groups take turns: if one check read all headers, new redo of the current log would have to
         wait for them.
         """
-        if not self._look_seconds or now < self._headers_again or not self._groups:
+        if not self._way.look_seconds or now < self._headers_again or not self._groups:
             return ()
         self._turn = (self._turn + 1) % len(self._groups)
         return (self._groups[self._turn],)
@@ -333,8 +344,8 @@ class OnlineLogs:
         current = [one for one in self._groups if one.is_current]
         # Over a transport, first read new redo of the current log, without the round trips for
         # reading its header. If this finds redo, a later check finds out whether the log has ended.
-        grown = [one for one in current if self._look_seconds and self._read_on(one)]
-        looked_at = {id(one): one.file for one in current if self._look_seconds}
+        grown = [one for one in current if self._way.look_seconds and self._read_on(one)]
+        looked_at = {id(one): one.file for one in current if self._way.look_seconds}
         is_new = {id(one): self._read_header(one) for one in current if one not in grown}
         if any(is_new.values()):
             self._searches = SEARCHES

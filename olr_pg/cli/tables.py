@@ -191,6 +191,7 @@ def add(
     seconds. The list is stored in `context.data/tables.json`, in addition to `apply.tables`.
     """
     from olr_pg.cli.migration.load import load_tables
+    from olr_pg.load.initial import LoadOptions
 
     del by
     loaded = read_config(config, target_name)
@@ -200,7 +201,7 @@ def add(
     changes = apply.changes.plus(names)
     wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
     if load:
-        load_tables(wider, [str(name) for name in names], resume=True)
+        load_tables(wider, [str(name) for name in names], LoadOptions(resume=True))
     else:
         _check_targets(wider, [str(name) for name in names])
     _take(loaded, changes, added=[str(name) for name in names])

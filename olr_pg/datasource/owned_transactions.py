@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.object_storage import is_url
-from olr_pg.decoding.split import SplitResult, decode_split, open_for_decoding
+from olr_pg.decoding.split import Split, SplitResult, decode_split, open_for_decoding
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.ordering.merger import Merger
 from olr_pg.redo.batch import EventKind
@@ -91,9 +91,8 @@ class _Owner:
         split, merger, plan = self._split, self._merger, self._subscription.row_plan
         own = split.own
         log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block, own.log)
-        result = decode_split(
-            self._subscription, log, own.first_block, own.end_block, first_group=own.first_block
-        )
+        blocks = Split(own.path, own.first_block, own.end_block, 0, own.first_block)
+        result = decode_split(self._subscription, log, blocks)
         self._all = bool(plan.lob_tables.size and is_unowned(result.remainder).any())
         self._begun = _begun(result)
         yield merger.feed(split.thread, result)

@@ -194,8 +194,9 @@ class SubscribedTables:
             self._con_id,
             xml_tokens=self._xml_tokens,
             spans=self._spans,
-            dropped=self._filters.dropped(self._tables),
             views=[view.of(self._tables, self._charsets, self._known_by) for view in self._views],
+        )._replace(
+            dropped=self._filters.dropped(self._tables),
             conditions=self._filters.conditions(self._tables, self._charsets),
             ledgers=self._filters.ledgers(self._tables),
         )

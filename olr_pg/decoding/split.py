@@ -161,20 +161,14 @@ def subscribe(
     tables: Sequence[Table],
     con_id: int,
     *,
-    big_endian: bool = False,
-    chunk_bytes: int = CHUNK_BYTES,
+    views: Sequence[View] = (View(),),
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
-    dropped: npt.NDArray[np.bool_] | None = None,
-    views: Sequence[View] = (),
-    conditions: Conditions | None = None,
-    ledgers: npt.NDArray[np.bool_] | None = None,
 ) -> Subscription:
-    """Prepare the subscription to `tables`.
+    """Prepare the subscription to `tables`, without filters for all targets.
 
     Args:
         con_id: the container of tables without one (`Table.con_id`).
-        big_endian, chunk_bytes: settings of the only view, if `views` is empty.
         spans: the SCNs at which each table is valid; None if all are always valid.
 
     Raises:
@@ -184,10 +178,7 @@ def subscribe(
         tuple(tables),
         build_row_plan(tables, con_id, xml_tokens, spans),
         build_element_plan(tables),
-        tuple(views) or (View(big_endian, chunk_bytes),),
-        dropped,
-        conditions,
-        ledgers,
+        tuple(views),
     )
 
 
@@ -340,10 +331,7 @@ def decode_whole(
         if not split.joined:
             raise
         return _failed(subscription, error)
-    return decode_split(
-        subscription, log, split.first_block, split.end_block, output, split.first_group,
-        with_names=with_names, places=Places.of(split.joined) if split.joined else None,
-    )  # fmt: skip
+    return decode_split(subscription, log, split, output, with_names=with_names)
 
 
 def _failed(subscription: Subscription, error: OlrPgError) -> SplitResult:
@@ -357,26 +345,24 @@ def _failed(subscription: Subscription, error: OlrPgError) -> SplitResult:
 def decode_split(
     subscription: Subscription,
     log: Log,
-    first: int,
-    end: int,
+    split: Split,
     output: MessageOutput | None = None,
-    first_group: int = 0,
     *,
     with_names: bool = False,
-    places: Places | None = None,
 ) -> SplitResult:
-    """Decode the LWN groups that begin in blocks [first, end) of `log`.
+    """Decode the LWN groups that begin in the blocks of a split.
 
     If an error occurs, it becomes the `failure` of the result, which also contains everything that
     was decoded before the error.
 
     Args:
+        log: the log with these blocks.
         output: the output to which messages are written; None to keep them in memory.
-        first_group: as in `Split`.
         with_names: whether to collect the names of transactions.
-        places: the positions in the original logs, if `log` consists of joined logs.
     """
     output = output or Collected()
+    first, end = split.first_block, split.end_block
+    places = Places.of(split.joined) if split.joined else None
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     encoded = []
     dictionary: list[DictionaryTransaction] = []
@@ -389,7 +375,9 @@ def decode_split(
     names: dict[int, str] = {}
     parallel: list[ParallelCommit] = []
     try:
-        for extract in read_changes(log, subscription.objects, first, end, first_group=first_group):
+        for extract in read_changes(
+            log, subscription.objects, first, end, first_group=split.first_group
+        ):
             blocks = blocks[0] if blocks else extract.first, extract.end
             watermark = watermark_at(log, extract.first)
             tally = tally.plus(extract.tally)

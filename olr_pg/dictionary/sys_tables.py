@@ -6,6 +6,7 @@ all constraints count as enabled, and there are no unique indexes.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ from olr_pg.dictionary.index_organised import (
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
-from olr_pg.dictionary.refusal import table_refusal
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.stored_segments import NOT_TOLD, Compression, StoredSegments
 from olr_pg.errors import Code, OlrPgError
 
@@ -83,6 +84,31 @@ _ABSENT_SCALES: Final = (-1, -127)
 """Scales that mean NULL: −1 is NULL in a dictionary file, and Oracle's clients show −127 for
 FLOAT.
 """
+
+
+# Reasons why a table cannot be replicated: bits of TAB$.PROPERTY, TAB$.FLAGS and OBJ$.FLAGS, and
+# names (dictionary §2.1, §2.3, §13).
+_TABLE_PROPERTIES: Final = (
+    (0x1, "it is an object table"),
+    (0x200, "it is the overflow segment of an index-organised table"),
+    (0x2000, "it is the storage table of a nested table"),
+    (0xC00000, "it is a temporary table, so the redo does not contain its rows"),
+    (0x80000000, "it is an external table, so the redo does not contain its rows"),
+)
+_TABLE_FLAGS: Final = ((0x20000000, "it is the mapping table of an index-organised table"),)
+_OBJECT_FLAGS: Final = (
+    (0x22, "it is a temporary table, so the redo does not contain its rows"),
+    (0x80, "it was dropped and is in the recycle bin"),
+    (0x10, "it is a secondary object of a domain index"),
+)
+_AUXILIARY_NAMES: Final = (
+    (r"BIN\$.*", "it was dropped and is in the recycle bin"),
+    (r"MLOG\$_.*", "it is a materialized view log"),
+    (r"RUPD\$_.*", "it is the temporary log of an updatable materialized view"),
+    (r"SYS_IOT_OVER_.*", "it is the overflow segment of an index-organised table"),
+    (r"DR\$.*\$.*", "it is storage of a text index"),
+    (r"AQ\$_.*", "it is auxiliary storage of a queue table"),
+)
 
 
 def join_tables(
@@ -168,20 +194,13 @@ class _TableReader:
         parts = self._partitions.get(tab.obj, [])
         if index:
             parts = row_segments(tab, index, index_parts, parts)
-        refusal = table_refusal(
-            owner,
-            obj.name,
-            table_properties=tab.property,
-            table_flags=tab.flags,
-            object_flags=obj.flags,
-            cluster_columns=tab.clu_cols,
-            index_obstacle=index_obstacle(tab, index, index_parts, index_key, columns)
-            if organised
-            else None,
-            storage_obstacle=self._stored.obstacle(
-                tab.obj, owner, obj.name, all_columns_logged=self._logs_all_columns(obj)
-            ),
+        obstacle = None
+        if organised:
+            obstacle = index_obstacle(tab, index, index_parts, index_key, columns)
+        obstacle = obstacle or self._stored.obstacle(
+            tab.obj, owner, obj.name, all_columns_logged=self._logs_all_columns(obj)
         )
+        refusal = table_refusal(owner, obj, tab, obstacle)
         fault = column_fault(columns)
         if refusal is None and fault is not None:
             refusal = f"its columns in the dictionary are incomplete: {fault}"
@@ -229,6 +248,29 @@ class _TableReader:
             f"{what} {number} has no row in {where}",
             file=self._path,
         )
+
+
+def table_refusal(owner: str, obj: ObjectRow, tab: TabRow, obstacle: str | None) -> str | None:
+    """Return why a table cannot be replicated; None if it can.
+
+    Oracle's own clustered tables are not refused. They contain the core of the dictionary, and must
+    be decoded to follow it (dictionary §1.3, §10).
+
+    Args:
+        obstacle: the reason that its index or its segments give (`index_organised.index_obstacle`,
+            `StoredSegments.obstacle`).
+    """
+    bits = ((tab.property, _TABLE_PROPERTIES), (tab.flags, _TABLE_FLAGS))
+    for value, reasons in (*bits, (obj.flags, _OBJECT_FLAGS)):
+        for mask, reason in reasons:
+            if value & mask:
+                return reason
+    for pattern, reason in _AUXILIARY_NAMES:
+        if re.fullmatch(pattern, obj.name, re.DOTALL):
+            return reason
+    if obstacle is None and tab.clu_cols > 0 and not is_oracle_schema(owner):
+        return "it is stored in a cluster"
+    return obstacle
 
 
 def _added(row: EcolRow) -> AddedColumn:

@@ -22,7 +22,7 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
 from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
-from olr_pg.load.verification.verification import Verification, verify
+from olr_pg.load.verification.verification import AT_POSITION, Verification, verify
 from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
@@ -284,7 +284,7 @@ class _Migration:
             settings = sources.target_settings(config, source.snapshot, target.connect_string)
             work = source.sources(source.choose(()))
             try:
-                found = verify(settings, work, self._session, at_position=True)
+                found = verify(settings, work, self._session, AT_POSITION)
             except OlrPgError as error:
                 found = Verification((), (error,))
         differing = [one.table.source.full_name for one in found.tables if not one.identical]

@@ -20,23 +20,18 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.config.address import Address, is_allowed, listen
-from olr_pg.config.port_sections import Limits
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.periodic import Periodic
 from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
-from olr_pg.server.port_connection import Connection, shut
+from olr_pg.server.port_connection import UNUSED_PORT, Connection, PortSettings, shut
 from olr_pg.server.port_session import BUNDLED, PortSession, ReplicationClaim
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.replication_source import ReplicationSource
 
-LOOPBACK: Final = "127.0.0.1"
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS: Final = 0.1
@@ -69,19 +64,13 @@ class Listener:
 
     Args:
         checkpoint: makes confirmations durable.
-        host: the address to listen on. It is loopback by default, because the protocol has no
-            authentication without `tls` and a client CA.
-        port: the port number; 0 for any unused port (see `address`).
-        order: the byte order of all connections.
-        limits: the limits of each connection, and of the number of connections.
-        tls: the TLS context.
-        allow: networks that may connect, in addition to loopback; None for all networks.
+        settings: the settings of the port; see `address` for the number of an unused port.
         applier: identifies the bundled applier in the checkpoint; None if the port has no bundled
             applier. If it has one, only links from `connect` can replicate.
 
     Attributes:
-        limits, allow: see above. They can be changed while the server runs, and then apply to new
-            connections.
+        settings: see above. `limits` and `allow` can be changed while the server runs, and then
+            apply to new connections.
         refusals: counts the connections that were refused, or ended with an error.
     """
 
@@ -89,20 +78,12 @@ class Listener:
         self,
         source: ReplicationSource,
         checkpoint: Checkpoint,
+        settings: PortSettings = UNUSED_PORT,
         *,
-        host: str = LOOPBACK,
-        port: int = 0,
-        order: ByteOrder = ByteOrder.LITTLE,
-        limits: Limits | None = None,
-        tls: ssl.SSLContext | None = None,
-        allow: Sequence[Network] | None = None,
         applier: str | None = None,
     ) -> None:
         self._source = source
         self._checkpoint = checkpoint
-        self._wanted = Address(host, port)
-        self._order = order
-        self._tls = tls
         self._applier = applier
         self._claim = ReplicationClaim(is_kept=applier is not None)
         self._silence = Silence()
@@ -115,8 +96,7 @@ class Listener:
         self._socket: socket.socket | None = None
         self._acceptor: threading.Thread | None = None
         self._stopping = threading.Event()
-        self.limits = limits or Limits()
-        self.allow = allow
+        self.settings = settings
         self.refusals = Refusals("connection refused")
         self._refused_requests = Refusals("a request was answered with an error")
 
@@ -147,7 +127,7 @@ class Listener:
         holder = self._claim.holder
         if holder is None or holder.applier is not None:
             return None
-        return self._silence.of(holder, self._checkpoint.saved, self.limits.silent_seconds)
+        return self._silence.of(holder, self._checkpoint.saved, self.settings.limits.silent_seconds)
 
     @property
     def connections(self) -> int:
@@ -161,12 +141,15 @@ class Listener:
         Raises:
             OlrPgError: 4009 the address is in use, 4010 the server cannot listen on it.
         """
-        self._socket = listen(self._wanted)
+        self._socket = listen(Address(self.settings.host, self.settings.port))
         self._acceptor = threading.Thread(target=self._accept, name="olr-accept", daemon=True)
         self._acceptor.start()
         self._watch.start()
         _log.info(
-            "listening", host=self.address[0], port=self.address[1], tls=self._tls is not None
+            "listening",
+            host=self.address[0],
+            port=self.address[1],
+            tls=self.settings.tls is not None,
         )
 
     def stop(self) -> None:
@@ -194,11 +177,10 @@ class Listener:
         """Return a link for a client in this process. The port's limits and allow-list do not apply
         to it.
         """
-        session = PortSession(
-            self._source, self._checkpoint, self._claim, BUNDLED, PIECE_BYTES, self._applier
-        )
+        session = PortSession(self._source, self._checkpoint, self._claim, BUNDLED, self._applier)
+        session.piece_bytes = PIECE_BYTES
         session.is_abandoned = self._stopping.is_set
-        link = InsideLink(session, self._order, self._links.discard)
+        link = InsideLink(session, self.settings.order, self._links.discard)
         with self._lock:
             self._links.add(link)
             is_late = self._stopping.is_set()
@@ -223,7 +205,7 @@ class Listener:
                 self._stopping.wait(_EXHAUSTED_SECONDS)
                 continue
             peer = f"{host}:{port}"
-            if is_allowed(host, self.allow):
+            if is_allowed(host, self.settings.allow):
                 self._admit(connected, peer)
             else:
                 connected.close()
@@ -238,7 +220,7 @@ class Listener:
         session = PortSession(self._source, self._checkpoint, self._claim, peer)
         # Many clients do not report why they stopped, so log it here.
         told = partial(self._refused_requests.add, peer=peer)
-        connection = Connection(connected, session, peer, self._order, self.limits, self._tls, told)
+        connection = Connection(connected, session, peer, self.settings, told)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name=f"olr-{peer}", daemon=True
         )
@@ -251,13 +233,13 @@ class Listener:
                 except RuntimeError as error:  # the system cannot start more threads
                     del self._connections[connection]
                     refusal = OlrPgError(
-                        Code.TOO_MANY_CONNECTIONS, str(error), limit=self.limits.clients
+                        Code.TOO_MANY_CONNECTIONS, str(error), limit=self.settings.limits.clients
                     )
                 else:
                     return
         connected.close()
         if not self._stopping.is_set():
-            limit = self.limits.clients
+            limit = self.settings.limits.clients
             self.refusals.add(
                 refusal
                 or OlrPgError(
@@ -272,7 +254,7 @@ class Listener:
         """If the number of connections is at its limit, close one. Return False if none can be
         closed.
         """
-        limit = self.limits.clients
+        limit = self.settings.limits.clients
         if len(self._connections) - len(self._leaving) < limit:
             return True
         # Each connection that is being closed still has a thread, so limit their number too.
@@ -325,7 +307,7 @@ class Listener:
         If no other client wants to replicate, the client can be silent for any time, because it may
         be applying transactions.
         """
-        holder, limit = self._claim.holder, self.limits.silent_seconds
+        holder, limit = self._claim.holder, self.settings.limits.silent_seconds
         if holder is None or holder.applier is not None:
             return
         self._silence.report(holder, self.silence)

@@ -16,17 +16,20 @@ import select
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.config.address import LOOPBACK
+from olr_pg.config.port_sections import Limits
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.protocol import ServerProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.config.port_sections import Limits
+    from olr_pg.config.address import Network
     from olr_pg.server.port_session import PortSession
-    from olr_pg.wire.frames import Buffer, ByteOrder
+    from olr_pg.wire.frames import Buffer
 
 _RECEIVE_BYTES: Final = 1 << 16
 _PIECE_BYTES: Final = 1 << 14
@@ -44,15 +47,37 @@ _KEEPALIVE: Final = (
 )
 
 
+class PortSettings(NamedTuple):
+    """The settings of a port.
+
+    Attributes:
+        host: the address to listen on. It is loopback by default, because the protocol has no
+            authentication without `tls` and a client CA.
+        port: the port number; 0 for any unused port.
+        order: the byte order of all connections.
+        limits: the limits of each connection, and of the number of connections.
+        tls: the TLS context.
+        allow: networks that may connect, in addition to loopback; None for all networks.
+    """
+
+    host: str = LOOPBACK
+    port: int = 0
+    order: ByteOrder = ByteOrder.LITTLE
+    limits: Limits = Limits()
+    tls: ssl.SSLContext | None = None
+    allow: Sequence[Network] | None = None
+
+
+UNUSED_PORT: Final = PortSettings()
+
+
 class Connection:
     """A connected client. Only its own thread calls `converse` and `end`.
 
     Args:
         session: the client's session.
         peer: the client's address, for messages.
-        order: byte order of the connection.
-        limits: time and size limits.
-        tls: the TLS context, if the port uses TLS.
+        settings: the settings of the port.
         told: called with each error that is sent as an answer.
 
     Attributes:
@@ -65,15 +90,11 @@ class Connection:
         connected: socket.socket,
         session: PortSession,
         peer: str,
-        order: ByteOrder,
-        limits: Limits,
-        tls: ssl.SSLContext | None = None,
+        settings: PortSettings,
         told: Callable[[OlrPgError], None] | None = None,
     ) -> None:
         self._socket = connected
-        self._order = order
-        self._limits = limits
-        self._tls = tls
+        self._order, self._limits, self._tls = settings.order, settings.limits, settings.tls
         self._told = told
         self._begun: float | None = None  # time at which an incomplete request began
         self._awaited = ""

@@ -104,13 +104,14 @@ class PortSession:
         checkpoint: makes confirmations durable.
         claim: the claim to replicate, which all sessions of the server share.
         peer: the client's address, for messages.
-        piece_bytes: approximate maximum number of bytes that are taken from the queue at once.
         applier: identifies the bundled applier in the checkpoint; None if this is not its session.
 
     Attributes:
         is_abandoned: returns whether the client has disconnected; then its work is cancelled. The
             session's creator sets it; it is called from the session's thread, and from threads that
             work for the session.
+        piece_bytes: approximate maximum number of bytes that are taken from the queue at once. The
+            session's creator can change it.
         asked_at: the time of the client's last request for replication (`time.monotonic`).
             GetStatus and, except from the bundled applier, GetSavedSCN do not count.
         is_served: whether the client waits for the server, which runs its TableList query or
@@ -123,14 +124,13 @@ class PortSession:
         checkpoint: Checkpoint,
         claim: ReplicationClaim,
         peer: str,
-        piece_bytes: int = ANSWER_BYTES,
         applier: str | None = None,
     ) -> None:
         self._source = source
         self._checkpoint = checkpoint
         self._claim = claim
         self._queue: ReadyQueue | None = None
-        self._piece_bytes = piece_bytes
+        self.piece_bytes = ANSWER_BYTES
         self.is_abandoned: Callable[[], bool] | None = None
         self._who = ""
         self._start_scn = 0
@@ -234,7 +234,7 @@ class PortSession:
         self.asked_at = time.monotonic()
         self._check_sent(queue, confirmed_scn)
         self._confirm(queue, confirmed_scn)
-        return queue.take(messages, stop_scn=confirmed_scn, bytes_max=self._piece_bytes)
+        return queue.take(messages, stop_scn=confirmed_scn, bytes_max=self.piece_bytes)
 
     def rewind(self, scn: int) -> Batch:
         """Answer BackToSCN.

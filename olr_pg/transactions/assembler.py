@@ -23,7 +23,11 @@ from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.added_column_defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
-from olr_pg.transactions.dictionary_changes import delivered_changes, dictionary_transactions
+from olr_pg.transactions.dictionary_changes import (
+    delivered_changes,
+    dictionary_transactions,
+    sys_row_changes,
+)
 from olr_pg.transactions.empty_transactions import without_unconcerned
 from olr_pg.transactions.finished import (
     Account,
@@ -557,9 +561,8 @@ class Assembler:
             self.losses = self.losses.plus(lobs.losses)
             self.account.add_lobs(lobs)
             dml, dml_first, lost = lobs.dml, lobs.dml_first, lobs.lost
-        dictionary = dictionary_transactions(
-            batch, instances, closed, dml, dml_first, self._plan, self._tables
-        )
+        sys_rows = sys_row_changes(dml, dml_first, self._plan, self._tables)
+        dictionary = dictionary_transactions(batch, instances, closed, sys_rows)
         if self._plan.delivered.size:
             dml, dml_first, others = delivered_changes(
                 dml, dml_first, self._plan, self._tables, dictionary

@@ -28,7 +28,7 @@ from olr_pg.transactions.select import first_rows
 from olr_pg.transactions.shared_undo import changed_containers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
@@ -42,20 +42,16 @@ def dictionary_transactions(
     batch: ChangeBatch,
     instances: Instances,
     closed: I64,
-    dml: DmlColumns,
-    dml_first: I64,
-    plan: RowPlan,
-    tables: Sequence[Table],
+    changes: Mapping[int, Sequence[SysRowChange]],
 ) -> dict[int, DictionaryTransaction]:
     """Return the dictionary changes of the committed transactions `closed`, by index in `closed`.
 
     Args:
         batch, instances: the batch of the transactions, and its sections.
         closed: rows of `instances`, in commit order.
-        dml, dml_first: the row changes of the transactions.
+        changes: the row changes of SYS tables in these transactions, see `sys_row_changes`.
     """
     statements = _statements(batch, instances, closed)
-    changes = _row_changes(dml, dml_first, plan, tables)
     events = batch.events
     containers = changed_containers(events, instances, closed)
     found = {}
@@ -91,7 +87,7 @@ def delivered_changes(
     SCN on.
 
     Args:
-        dml, dml_first, plan, tables: as for `dictionary_transactions`.
+        dml, dml_first, plan, tables: as for `sys_row_changes`.
         ddl: the indexes of transactions that change the dictionary.
     """
     stays = plan.delivered[dml.table] != 0
@@ -115,9 +111,14 @@ def delivered_changes(
     return kept, np.concatenate([[0], np.cumsum(stays)])[dml_first], others
 
 
-def _row_changes(
+def sys_row_changes(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table]
-) -> dict[int, list[SysRowChange]]:
+) -> Mapping[int, Sequence[SysRowChange]]:
+    """Return the row changes of SYS tables, by index of their transaction.
+
+    Args:
+        dml, dml_first: the row changes, and the index of each transaction's first one.
+    """
     found: dict[int, list[SysRowChange]] = defaultdict(list)
     if plan.followed.size == 0:
         return found

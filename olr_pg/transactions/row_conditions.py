@@ -355,7 +355,7 @@ def _faults(
     _, first = np.unique(part, axis=1, return_index=True)
     reasons = {int(dml.table[change]): reason for change, reason in why.items()}
     return tuple(
-        _fault(transactions, dml, int(owner[at]), int(changes[at]), tables, conditions, reasons)
+        _fault(transactions, dml, int(changes[at]), tables, conditions, reasons)
         for at in first.tolist()
     )
 
@@ -363,7 +363,6 @@ def _faults(
 def _fault(
     transactions: TransactionColumns,
     dml: DmlColumns,
-    owner: int,
     change: int,
     tables: Sequence[Table],
     conditions: Conditions,
@@ -374,6 +373,7 @@ def _fault(
     is_moved = isinstance(condition, RowCondition) and _is_decided(dml, change, condition)
     code = NOT_WHOLE if is_moved else UNDECIDED
     detail = _unknown_columns(dml, change, tables[number]) if is_moved else reasons[number]
+    owner = int(np.searchsorted(transactions.dml_first, change, "right")) - 1
     position = transactions.position(owner)
     xid = int(transactions.xid[owner])
     error = OlrPgError(

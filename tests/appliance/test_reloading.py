@@ -17,6 +17,7 @@ from olr_pg.config.model import Config
 from olr_pg.config.names import TableName
 from olr_pg.config.reading import parse_config
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.server.port_connection import PortSettings
 
 SOURCE = {"user": "u", "password": "p", "server": "db:1521/orcl"}
 
@@ -45,7 +46,7 @@ def test_a_file_that_is_wrong_changes_nothing() -> None:
         raise OlrPgError(Code.TABLE_UNKNOWN, "no")
 
     with structlog.testing.capture_logs() as logs:
-        Reloader(config(), load, [], None, threading.Event()).reload()
+        Reloader(config(), load, None, threading.Event()).reload()
     (entry,) = logs
     assert entry["error"].code == Code.CHANGED_CONFIG_REFUSED
 
@@ -54,11 +55,11 @@ class Target:
     """A target whose source has some tables, and its port."""
 
     name = ""
-    allow = limits = None
+    settings = PortSettings()
 
     def __init__(self, config: Config, refuses: str = "") -> None:
         self.config = config
-        self.delivery = self
+        self.delivery = self.listener = self
         self.named: dict[str, str] = {}
         self.renewed: list[Config] = []
         self._refuses = refuses
@@ -87,7 +88,7 @@ def names(config: Config) -> list[str]:
 def test_another_list_of_tables_is_taken_and_nothing_else_of_its_section(tmp_path: Path) -> None:
     target: Any = Target(applying(tmp_path, "A.B"))
     fresh = applying(tmp_path, "A.B", "A.C", **{"batch-ms": 5})
-    reloader = Reloader(target.config, lambda: fresh, [target], None, threading.Event(), [target])
+    reloader = Reloader(target.config, lambda: fresh, None, threading.Event(), [target])
     reloader.poll()
     assert target.renewed == []
     reloader.reload()
@@ -102,9 +103,7 @@ def test_another_list_of_tables_is_taken_and_nothing_else_of_its_section(tmp_pat
 def test_what_was_added_by_command_is_taken_at_the_next_look(tmp_path: Path) -> None:
     before = applying(tmp_path, "A.B")
     target: Any = Target(before)
-    reloader = Reloader(
-        before, before.with_table_changes, [target], None, threading.Event(), [target]
-    )
+    reloader = Reloader(before, before.with_table_changes, None, threading.Event(), [target])
     assert before.apply is not None
     changes = before.apply.changes.plus([TableName("A", "C")])
     write_changes(before.changes_file(), changes)
@@ -117,7 +116,7 @@ def test_a_list_that_the_source_refuses_is_not_taken(tmp_path: Path) -> None:
     target: Any = Target(applying(tmp_path, "A.B"), refuses="NO_SUCH")
     fresh = applying(tmp_path, "A.B", "A.NO_SUCH")
     with structlog.testing.capture_logs() as logs:
-        Reloader(target.config, lambda: fresh, [target], None, threading.Event(), [target]).reload()
+        Reloader(target.config, lambda: fresh, None, threading.Event(), [target]).reload()
     assert target.renewed == []
     assert any("was rejected" in entry["event"] for entry in logs)
 

@@ -25,6 +25,7 @@ from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 from olr_pg.wire.elements import (
     Begin,
@@ -235,7 +236,9 @@ class Replication:
         if self.listener is not None:
             self.listener.stop()
         checkpoint = Checkpoint(self.folder / "checkpoint.json", "test")
-        self.listener = Listener(self.script, checkpoint, port=port, order=self.script.order)
+        self.listener = Listener(
+            self.script, checkpoint, PortSettings(port=port, order=self.script.order)
+        )
         self.listener.start()
         return self.listener.address
 

@@ -12,7 +12,7 @@ import structlog
 from olr_pg.capture import log_tail
 from olr_pg.capture.logs import LogScan, discover_logs
 from olr_pg.capture.online_file import OnlineFile
-from olr_pg.capture.online_logs import COMPARE_SECONDS, OnlineLogs
+from olr_pg.capture.online_logs import COMPARE_SECONDS, MemberWay, OnlineLogs
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
@@ -268,7 +268,9 @@ class Members:
         self.bench = bench
         self.group = bench.groups.groups[0]
         self.paths = [str(folder / "a.log"), str(folder / "b.log")]
-        self.online = OnlineLogs(folder / "far", clock=lambda: bench.now, look_seconds=0.02)
+        self.online = OnlineLogs(
+            folder / "far", clock=lambda: bench.now, way=MemberWay(look_seconds=0.02)
+        )
         self.online.use([self.paths])
 
     def copy(self, *numbers: int) -> None:

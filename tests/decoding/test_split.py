@@ -102,7 +102,7 @@ def test_a_log_that_is_truncated_while_it_is_decoded_does_not_end_the_process(
     expected = decode_whole(subscription, split).tally
     opened = open_split(split, mapped=False)
     os.truncate(log.path, 0)
-    late = decode_split(subscription, opened, split.first_block, split.end_block)
+    late = decode_split(subscription, opened, split)
     assert (late.failure, late.tally) == (None, expected)
     with pytest.raises(OlrPgError) as raised:
         open_split(split, mapped=False)

@@ -11,7 +11,7 @@ from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.decoding.split_results import WrittenMessages, read_result, write_result
 from olr_pg.wire.output import Collected
 from tests.lobs.lob_redo import LobRedo, table
-from tests.split_results import packed_split
+from tests.split_results import blocks_of, packed_split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def test_messages_and_remainder_come_back(tmp_path: Path) -> None:
     redo.begin()
     redo.insert(Decimal(3), None, None)
     log, subscription = open_for_decoding(str(redo.write(tmp_path))), subscribe([table()], 0)
-    direct = decode_split(subscription, log, 2, 1 << 20, Collected())
+    direct = decode_split(subscription, log, blocks_of(2, 1 << 20), Collected())
     packed = packed_split(subscription, log, 2, 1 << 20)
     found = read_result(packed)
     (expected,), (encoded,) = direct.encoded, found.encoded
@@ -46,7 +46,7 @@ def test_a_large_array_is_written_by_itself_and_aligned(tmp_path: Path) -> None:
     redo.begin()
     redo.insert(Decimal(1), None, None)
     log, subscription = open_for_decoding(str(redo.write(tmp_path))), subscribe([table()], 0)
-    result = decode_split(subscription, log, 2, 1 << 20, WrittenMessages(lambda _: None))
+    result = decode_split(subscription, log, blocks_of(2, 1 << 20), WrittenMessages(lambda _: None))
     large = np.arange(1 << 20, dtype=np.uint8)
     result = result._replace(remainder=result.remainder._replace(data=large))
     pieces: list[bytes] = []

@@ -48,10 +48,7 @@ def test_a_split_reads_its_blocks_and_no_more(server: S3Server, source: Source) 
         server.reads.clear()
         opened, local = open_split(ours), open_split(split)
         assert server.bytes_read <= HEADER + split.size + BEHIND
-        results = [
-            decode_split(subscription, one, split.first_block, split.end_block)
-            for one in (opened, local)
-        ]
+        results = [decode_split(subscription, one, split) for one in (opened, local)]
         assert results[0].watermark == results[1].watermark
         assert results[0].tally == results[1].tally
         assert results[0].failure is None

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.dictionary.refusal import table_refusal
+from olr_pg.dictionary.sys_rows import ObjectRow, TabRow
+from olr_pg.dictionary.sys_tables import table_refusal
 
 
 def refusal(
@@ -12,15 +13,11 @@ def refusal(
     flags: int = 0x40000001,
     object_flags: int = 0,
     cluster_columns: int = 0,
+    obstacle: str | None = None,
 ) -> str | None:
-    return table_refusal(
-        owner,
-        name,
-        table_properties=properties,
-        table_flags=flags,
-        object_flags=object_flags,
-        cluster_columns=cluster_columns,
-    )
+    obj = ObjectRow(owner=1, obj=2, name=name, type=2, flags=object_flags)
+    tab = TabRow(obj=2, data_obj=2, clu_cols=cluster_columns, flags=flags, property=properties)
+    return table_refusal(owner, obj, tab, obstacle)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +63,5 @@ def test_the_clustered_tables_of_the_dictionary_itself_are_not_refused() -> None
     assert refusal(owner="SYS", name="TAB$", properties=0x400, cluster_columns=1) is None
 
 
-@pytest.mark.parametrize("which", ["index_obstacle", "storage_obstacle"])
-def test_what_others_found_is_the_reason(which: str) -> None:
-    found = table_refusal(
-        "APP",
-        "T",
-        table_properties=0x20000000,
-        table_flags=0,
-        object_flags=0,
-        cluster_columns=0,
-        **{which: "it is so"},
-    )
-    assert found == "it is so"
+def test_what_others_found_is_the_reason() -> None:
+    assert refusal(obstacle="it is so") == "it is so"

@@ -23,7 +23,7 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.target_structure import StructureBuilder
 from olr_pg.load.verification.source_arrival import SourceArrival
-from olr_pg.load.verification.verification import VerifiedTable, _without_undo, verify
+from olr_pg.load.verification.verification import Scope, VerifiedTable, _without_undo, verify
 from olr_pg.oracle import rowids
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.faults import Fault
@@ -105,7 +105,7 @@ class Shop:
         with sources.open_tables(config, scn=at_scn) as source:
             settings = sources.target_settings(config, source.snapshot, self.database)
             work = source.sources(source.choose(()))
-            found = verify(settings, work, self._session, at_position=at_scn is None)
+            found = verify(settings, work, self._session, Scope(at_position=at_scn is None))
             for failure in found.failures:
                 raise failure
             return list(found.tables)

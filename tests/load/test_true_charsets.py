@@ -29,7 +29,7 @@ from olr_pg.load.verification.differences import (
     write_differences,
 )
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
@@ -143,7 +143,7 @@ class Source:
         with sources.open_tables(config) as source:
             settings = sources.target_settings(config, source.snapshot, self.target)
             work = source.sources(source.choose(()))
-            found = verify(settings, work, self.session, at_position=True)
+            found = verify(settings, work, self.session, AT_POSITION)
             for failure in found.failures:
                 raise failure
             return list(found.tables)
@@ -262,7 +262,7 @@ def test_differences_are_found_and_repaired(source: Source) -> None:
     with sources.open_tables(config) as tables:
         settings = sources.target_settings(config, tables.snapshot, source.target)
         work = tables.sources(tables.choose(()))
-        found = verify(settings, work, source.session, at_position=True)
+        found = verify(settings, work, source.session, AT_POSITION)
         assert [len(one.differences) for one in found.tables] == [2]
         path = source.folder / "differences"
         with connect_with(settings) as connection:

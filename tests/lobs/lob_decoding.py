@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import open_for_decoding, subscribe
+from olr_pg.decoding.split import View, open_for_decoding, subscribe
 from olr_pg.decoding.split_results import read_result
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.ready_transactions import transactions_of
@@ -79,7 +79,10 @@ def decode(
     path = redo.write(folder)
     log = open_for_decoding(str(path))
     subscription = subscribe(
-        dictionary.tables, 0, chunk_bytes=chunk_bytes, xml_tokens=dictionary.xml_tokens
+        dictionary.tables,
+        0,
+        views=[View(chunk_bytes=chunk_bytes)],
+        xml_tokens=dictionary.xml_tokens,
     )
 
     def decoded(merger: Merger, split_blocks: int) -> Decoded:

@@ -14,6 +14,7 @@ from olr_pg.transactions.assembler import Assembler
 from olr_pg.wire.output import Collected
 from tests.lobs.lob_decoding import Decoded
 from tests.lobs.lob_redo import LobRedo, snapshot, table
+from tests.split_results import blocks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,9 @@ def test_the_lobs_of_a_faulty_row_are_nobodys_loss(tmp_path: Path, split_blocks:
     blobs: list[bytes] = []
     losses = driver.losses
     for start in range(2, blocks, split_blocks):
-        result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
+        result = decode_split(
+            subscription, log, blocks_of(start, min(start + split_blocks, blocks))
+        )
         assert result.failure is None
         finished = driver.feed(result.remainder)
         parts = [

@@ -17,6 +17,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER, ktudh
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
 from tests.redo.hand_made import log_of
+from tests.split_results import blocks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def passed_by(redo: LobRedo, folder: Path) -> Passed:
     """What the log has that nothing interprets."""
     log = open_for_decoding(str(redo.write(folder)))
     assert log.header.nab is not None
-    return decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab).passed
+    return decode_split(subscribe(snapshot().tables, 0), log, blocks_of(2, log.header.nab)).passed
 
 
 def test_each_code_is_counted_and_noted_once_however_often_it_comes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
 from tests.redo.hand_made import walked
+from tests.split_results import blocks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ def decoded(redo: LobRedo, folder: Path) -> SplitResult:
     """What a split has that is the whole log."""
     log = open_for_decoding(str(redo.write(folder)))
     assert log.header.nab is not None
-    return decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab)
+    return decode_split(subscribe(snapshot().tables, 0), log, blocks_of(2, log.header.nab))
 
 
 def unlogged(
@@ -105,7 +106,9 @@ def test_ranges_at_one_place_of_two_redo_threads_are_told_apart(tmp_path: Path) 
     for thread in (1, 2, 3):
         log = open_for_decoding(str(redo.write(tmp_path, thread=thread)))
         assert log.header.nab is not None
-        (fault,) = decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab).faults
+        (fault,) = decode_split(
+            subscribe(snapshot().tables, 0), log, blocks_of(2, log.header.nab)
+        ).faults
         assert names_no_transaction(fault.xid)
         xids.add(fault.xid)
     assert len(xids) == 3

@@ -115,10 +115,7 @@ def test_one_pass_reads_each_split_once(tmp_path: Path) -> None:
     def decode(subscription: Any, splits: Any) -> Any:
         for split in splits:
             read.append((split.path, split.first_block))
-            yield decode_split(
-                subscription, open_split(split), split.first_block, split.end_block,
-                first_group=split.first_group,
-            )  # fmt: skip
+            yield decode_split(subscription, open_split(split), split)
 
     list(decode_logs(both, [str(tmp_path / "logs")], decode=decode))
     logs = discover_logs([str(tmp_path / "logs")])

@@ -16,6 +16,7 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.wire.client import ClientProtocol
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import TableList, encode_request
@@ -69,7 +70,7 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None
 
 @pytest.fixture
 def server(source: QuerySource, tmp_path: Path, tls: ssl.SSLContext | None) -> Iterator[Listener]:
-    with Listener(source, Checkpoint(tmp_path / FILE_NAME, "db"), tls=tls) as server:
+    with Listener(source, Checkpoint(tmp_path / FILE_NAME, "db"), PortSettings(tls=tls)) as server:
         yield server
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import (
@@ -89,7 +90,7 @@ def server(checkpoint: Checkpoint) -> Iterator[Listener]:
 def test_the_bytes_are_those_of_the_port(order: ByteOrder, checkpoint: Checkpoint) -> None:
     expected = b"".join(b"".join(messages_of(number, order)) for number in range(COUNT))
     source = MemorySource(COUNT, bound=1000, order=order)
-    with Listener(source, checkpoint, order=order) as server:
+    with Listener(source, checkpoint, PortSettings(order=order)) as server:
         inside = Inside(server.connect(), order)
         assert inside.ask(GetStatus()) == Status(State.WAIT_TABLE_LIST)
         inside.start()

@@ -24,6 +24,7 @@ from olr_pg.ordering.ready_transactions import ReadyRun
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Element, Insert, encode_element
@@ -231,7 +232,7 @@ def test_one_request_at_a_time(server: Listener, checkpoint: Checkpoint) -> None
 def test_pipelined(checkpoint: Checkpoint, order: ByteOrder, window: int) -> None:
     source = MemorySource(300, order=order)
     with (
-        Listener(source, checkpoint, order=order) as server,
+        Listener(source, checkpoint, PortSettings(order=order)) as server,
         socket.create_connection(server.address, timeout=60) as connection,
     ):
         client = ClientProtocol(order)
@@ -355,12 +356,12 @@ def test_a_broken_frame_is_told_before_the_close(server: Listener) -> None:
 def test_a_request_over_the_limit_is_refused(checkpoint: Checkpoint) -> None:
     limits = Limits.model_validate({"request-bytes": 1024})
     with (
-        Listener(MemorySource(1), checkpoint, limits=limits) as server,
+        Listener(MemorySource(1), checkpoint, PortSettings(limits=limits)) as server,
         RawClient(server.address) as client,
     ):
         assert client.ask(1, b"x" * 1022) == (1, b"")
     with (
-        Listener(MemorySource(1), checkpoint, limits=limits) as server,
+        Listener(MemorySource(1), checkpoint, PortSettings(limits=limits)) as server,
         RawClient(server.address) as client,
     ):
         assert client.error(1, b"x" * 1023) == 4001
@@ -412,14 +413,14 @@ def test_stop_ends_a_client_that_does_not_read(checkpoint: Checkpoint) -> None:
 def test_an_address_in_use_is_told(server: Listener, checkpoint: Checkpoint) -> None:
     host, port = server.address
     with pytest.raises(OlrPgError) as caught:
-        Listener(MemorySource(0), checkpoint, host=host, port=port).start()
+        Listener(MemorySource(0), checkpoint, PortSettings(host=host, port=port)).start()
     assert caught.value.code == 4009
     assert caught.value.where == {"address": f"{host}:{port}"}
 
 
 def test_an_address_that_is_not_ours_is_told(checkpoint: Checkpoint) -> None:
     with pytest.raises(OlrPgError) as caught:
-        Listener(MemorySource(0), checkpoint, host="192.0.2.1").start()
+        Listener(MemorySource(0), checkpoint, PortSettings(host="192.0.2.1")).start()
     assert caught.value.code == 4010
 
 

@@ -23,10 +23,9 @@ from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.port_connection import Connection
+from olr_pg.server.port_connection import Connection, PortSettings
 from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.wire.client import ClientProtocol, Reply
-from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import GetStatus, State, Status
 from tests.server.certificates import PASSWORD, Authority, Pair
 from tests.server.test_listener import MemorySource, RawClient, messages_of
@@ -117,7 +116,7 @@ class Replicating:
 @pytest.fixture
 def busy(checkpoint: Checkpoint) -> Iterator[tuple[Listener, Replicating]]:
     rules = limits(clients=8, request_seconds=1.0, idle_seconds=3.0)
-    with Listener(MemorySource(200, bound=1000), checkpoint, limits=rules) as server:
+    with Listener(MemorySource(200, bound=1000), checkpoint, PortSettings(limits=rules)) as server:
         client = Replicating(server, 200)
         yield server, client
         assert client.end() == []
@@ -157,7 +156,7 @@ def test_who_comes_while_one_is_on_its_way_out_waits_for_it(
 
     monkeypatch.setattr(Connection, "end", slow_end)
     monkeypatch.setattr(Listener, "_make_room", noted)
-    with Listener(MemorySource(1), checkpoint, limits=limits(clients=1)) as server:
+    with Listener(MemorySource(1), checkpoint, PortSettings(limits=limits(clients=1))) as server:
         with RawClient(server.address) as first, RawClient(server.address) as second:
             assert second.ask(6) == (5, b"\1\0")  # the first one gave way
             assert ending.wait(PATIENCE)
@@ -211,7 +210,7 @@ def test_a_peer_that_vanished_is_no_client_that_took_too_long(checkpoint: Checkp
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 100)
         deaf.sendall(GET_STATUS * 10_000)
         session = PortSession(MemorySource(0), checkpoint, ReplicationClaim(), "peer")
-        connection = Connection(connected, session, "peer", ByteOrder.LITTLE, limits())
+        connection = Connection(connected, session, "peer", PortSettings(limits=limits()))
         with pytest.raises(TimeoutError) as caught:
             connection.converse()
         assert caught.value.errno == errno.ETIMEDOUT
@@ -246,7 +245,7 @@ def test_noise_of_a_port_scanner(busy: tuple[Listener, Replicating]) -> None:
 
 def test_giant_requests_take_no_memory(checkpoint: Checkpoint) -> None:
     rules = limits(clients=40, request_seconds=PATIENCE)
-    with Listener(MemorySource(1), checkpoint, limits=rules) as server:
+    with Listener(MemorySource(1), checkpoint, PortSettings(limits=rules)) as server:
         process = psutil.Process()
         before = process.memory_info().rss
         open_now = []
@@ -267,7 +266,7 @@ def test_giant_requests_take_no_memory(checkpoint: Checkpoint) -> None:
 
 def test_the_client_that_replicates_may_be_silent(checkpoint: Checkpoint) -> None:
     rules = limits(idle_seconds=2.0, request_seconds=2.0)
-    with Listener(MemorySource(3), checkpoint, limits=rules) as server:
+    with Listener(MemorySource(3), checkpoint, PortSettings(limits=rules)) as server:
         with RawClient(server.address) as client:
             client.begin()
             assert client.next(0) == messages_of(0)[0][6:]
@@ -329,14 +328,16 @@ def test_an_address_that_is_not_allowed(
         lambda host, networks: ip_network(host) in networks,
     )
     networks = (ip_network("127.0.0.2/32"),)
-    with Listener(MemorySource(1), checkpoint, allow=networks) as server:
+    with Listener(MemorySource(1), checkpoint, PortSettings(allow=networks)) as server:
         with socket.create_connection(server.address, PATIENCE) as stranger:
             assert read_to_end(stranger) == b""
         with socket.create_connection(server.address, PATIENCE, ("127.0.0.2", 0)) as friend:
             friend.sendall(GET_STATUS)
             assert friend.recv(64)
         assert server.refusals.counts() == {"OLR-04031": 1}
-        server.allow = (ip_network("127.0.0.1/32"),)  # as a reload does
+        server.settings = server.settings._replace(
+            allow=(ip_network("127.0.0.1/32"),)
+        )  # as a reload does
         with RawClient(server.address) as client:
             assert client.ask(6) == (5, b"\1\0")
 
@@ -371,7 +372,7 @@ def status_or_nothing(server: Listener, context: ssl.SSLContext) -> bytes:
 def test_tls(checkpoint: Checkpoint, authority: Authority, tmp_path: Path) -> None:
     tls = tls_of(authority.issue("server", PASSWORD), **{"key-password": PASSWORD})
     rules = limits(request_seconds=3.0)  # a handshake of ours takes its time, too
-    with Listener(MemorySource(1), checkpoint, tls=tls, limits=rules) as server:
+    with Listener(MemorySource(1), checkpoint, PortSettings(tls=tls, limits=rules)) as server:
         answer = bytes.fromhex("04000000 0500 0100")
         assert status_over(server, authority.client_context()) == answer
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -396,7 +397,7 @@ def test_certificates_of_clients(
 ) -> None:
     tls = tls_of(authority.issue("server"), **{"client-ca": str(authority.file)})
     stranger = Authority(tmp_path, "another").issue("stranger")
-    with Listener(MemorySource(1), checkpoint, tls=tls) as server:
+    with Listener(MemorySource(1), checkpoint, PortSettings(tls=tls)) as server:
         assert status_over(server, authority.client_context(authority.issue("client")))
         for pair in (None, stranger):
             assert not status_or_nothing(server, authority.client_context(pair))
@@ -404,7 +405,9 @@ def test_certificates_of_clients(
 
 
 def test_stop_ends_a_client_with_tls(checkpoint: Checkpoint, authority: Authority) -> None:
-    server = Listener(MemorySource(1), checkpoint, tls=tls_of(authority.issue("server")))
+    server = Listener(
+        MemorySource(1), checkpoint, PortSettings(tls=tls_of(authority.issue("server")))
+    )
     server.start()
     plain = socket.create_connection(server.address, timeout=PATIENCE)
     with authority.client_context().wrap_socket(plain, server_hostname="127.0.0.1") as client:

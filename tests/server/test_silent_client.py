@@ -13,6 +13,7 @@ from olr_pg.config.port_sections import Limits
 from olr_pg.server import listener
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener, Silence
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.port_session import PortSession
 from tests.server.test_listener import MemorySource, RawClient, commit_scn_of
 
@@ -35,7 +36,7 @@ def test_another_client_gets_the_place_of_a_silent_one_and_its_transactions(
 ) -> None:
     limits = Limits.model_validate({"silent-seconds": 0.5})
     with (
-        Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,
+        Listener(MemorySource(COUNT), checkpoint, PortSettings(limits=limits)) as server,
         RawClient(server.address) as silent,
         RawClient(server.address) as other,
     ):
@@ -57,7 +58,7 @@ def test_a_client_that_is_alone_may_be_silent(checkpoint: Checkpoint) -> None:
     """One that only polls now and then, or applies a large batch, loses no connection."""
     limits = Limits.model_validate({"silent-seconds": 0.01})
     with (
-        Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,
+        Listener(MemorySource(COUNT), checkpoint, PortSettings(limits=limits)) as server,
         RawClient(server.address) as client,
     ):
         client.begin()
@@ -72,14 +73,14 @@ def test_a_client_that_asked_again_keeps_its_place(checkpoint: Checkpoint) -> No
     """Another one was refused before that, and has gone."""
     limits = Limits.model_validate({"silent-seconds": 0.01})
     with (
-        Listener(MemorySource(COUNT), checkpoint, limits=Limits()) as server,
+        Listener(MemorySource(COUNT), checkpoint, PortSettings(limits=Limits())) as server,
         RawClient(server.address) as client,
     ):
         client.begin()
         with RawClient(server.address) as other:
             assert other.error(1, b"q") == 4008
         assert len(client.commits(2)) == 2
-        server.limits = limits
+        server.settings = server.settings._replace(limits=limits)
         server._look_at_silence()
         assert server.refusals.counts() == {}
         assert client.commits(1, commit_scn_of(1)) == [commit_scn_of(2)]
@@ -91,7 +92,7 @@ def test_a_silent_client_is_told_of_also_without_a_time_out(
     monkeypatch.setattr(listener, "WARN_SECONDS", 0.0)
     limits = Limits.model_validate({"silent-seconds": None})
     with (
-        Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,
+        Listener(MemorySource(COUNT), checkpoint, PortSettings(limits=limits)) as server,
         RawClient(server.address) as client,
     ):
         client.begin()

@@ -21,6 +21,7 @@ from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY
 from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
 from tests.simulation.entry import (
@@ -124,7 +125,7 @@ class Here:
                 simulation.folder / PORT,
                 delivery,
                 checkpoint,
-                order=simulation.order,
+                PortSettings(order=simulation.order),
                 applier=name if tells else None,
             )
         )

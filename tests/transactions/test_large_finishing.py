@@ -92,7 +92,7 @@ class Decoding:
         tracemalloc.start()
         try:
             for split in plan_splits(archived, SPLIT_BYTES):
-                result = decode_split(subscription, log, split.first_block, split.end_block)
+                result = decode_split(subscription, log, split)
                 assert all(map(queue.put, merger.feed(1, through_bytes(result))))
             while taken := queue.take(1000, bytes_max=WAITING_BYTES).messages:
                 self.messages += taken

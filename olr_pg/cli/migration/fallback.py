@@ -237,7 +237,7 @@ def verify_command(
     with ExitStack() as stack:
         source, settings = both_sides(stack, loaded)
         work = source.sources(source.choose(table or ()))
-        found = verify(settings, work, lambda: spark_session_of(loaded, PRELOAD), at_position=False)
+        found = verify(settings, work, lambda: spark_session_of(loaded, PRELOAD))
         print_verification(settings, found, as_json=as_json)
     if found.failures:
         raise found.failures[0]

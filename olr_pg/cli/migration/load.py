@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
-    from olr_pg.load.initial import LoadedTable
+    from olr_pg.load.initial import LoadedTable, LoadOptions
     from olr_pg.load.load_watch import LoadWatch
     from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
@@ -75,6 +75,8 @@ def initial_load(
     fails, the others are still loaded. The command then ends with the table's error, and --resume
     loads the rest.
     """
+    from olr_pg.load.initial import LoadOptions
+
     if resume + restart + anew > 1:
         raise typer.BadParameter("only one of --resume, --restart and --anew can be used")
     if anew and not table:
@@ -82,9 +84,7 @@ def initial_load(
     load_tables(
         read_config(config, only_target),
         table or (),
-        resume=resume,
-        restart=restart,
-        anew=anew,
+        LoadOptions(resume, restart, anew),
         later_scn=later_scn,
         as_json=as_json,
     )
@@ -93,10 +93,8 @@ def initial_load(
 def load_tables(
     loaded: Config,
     table: Sequence[str],
+    options: LoadOptions,
     *,
-    resume: bool = False,
-    restart: bool = False,
-    anew: bool = False,
     later_scn: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -105,7 +103,8 @@ def load_tables(
     Args:
         loaded: the configuration; it has only one target.
         table: table names; empty for all of `apply.tables`.
-        resume, restart, anew, later_scn: see the options of the command.
+        options: what to do with interrupted and loaded tables.
+        later_scn: see the option of the command.
 
     Raises:
         OlrPgError: the error of the first table that was not loaded.
@@ -115,7 +114,7 @@ def load_tables(
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources
-    from olr_pg.load.initial import PRELOAD, LoadOptions
+    from olr_pg.load.initial import PRELOAD
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.load_page import load_page
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
@@ -123,7 +122,7 @@ def load_tables(
     from olr_pg.spark.session import stop_session
 
     with ExitStack() as stack:
-        if anew:
+        if options.anew:
             stack.enter_context(hold_data_lock(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
@@ -144,10 +143,7 @@ def load_tables(
             settings,
             work,
             lambda: spark_session_of(loaded, PRELOAD),
-            LoadOptions(
-                resume=resume,
-                restart=restart,
-                anew=anew,
+            options._replace(
                 builder=builder,
                 undo_retention=source.undo_retention,
                 later=source.later if later_scn else None,

@@ -176,6 +176,7 @@ def verify(
         )
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.differences import check_writable, write_differences
+    from olr_pg.load.verification.verification import Scope
     from olr_pg.load.verification.verification import verify as compare
 
     loaded = read_config(config, target_name)
@@ -190,8 +191,7 @@ def verify(
                 settings,
                 work,
                 lambda: spark_session_of(loaded, PRELOAD),
-                sample=sample / 100,
-                at_position=at_scn is None,
+                Scope(at_position=at_scn is None, sample=sample / 100),
                 progress=progress.advance,
             )
         lines = print_verification(settings, found, as_json=as_json)

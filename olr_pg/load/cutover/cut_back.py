@@ -195,7 +195,7 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
     with opened_target(config) as target, sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, target.connect_string)
         work = source.sources(source.choose(()))
-        found = verify(settings, work, session, at_position=False)
+        found = verify(settings, work, session)
     if found.failures:
         raise found.failures[0]
     differing = [one.table.source.full_name for one in found.tables if not one.identical]

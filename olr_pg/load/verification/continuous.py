@@ -43,6 +43,7 @@ from olr_pg.load.verification.differences import TableDifferences, difference_li
 from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.verification import (
+    AT_POSITION,
     DIFFERENT,
     EXTRA,
     MISSING,
@@ -494,7 +495,7 @@ class ContinuousVerification:
         return len(rows) - done.left
 
     def _compared(self, source: SourceTable, within: KeyedPart | None) -> VerifiedTable:
-        found = verify(self._settings, [source], self._session, at_position=True, within=within)
+        found = verify(self._settings, [source], self._session, AT_POSITION._replace(within=within))
         for failure in found.failures:
             raise failure
         self._compared_rows += found.tables[0].source_rows

@@ -13,7 +13,6 @@ import pickle
 import shlex
 from collections import Counter
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -222,23 +221,36 @@ class _Work:
         return self.source.table.full_name
 
 
+class Scope(NamedTuple):
+    """What of the tables is compared.
+
+    Attributes:
+        at_position: read a live source not as of its given SCN, but as of the SCN up to which the
+            target contains all changes. If a table's own position is higher, that position is used.
+        within: compare only this range of the key; requires a live source and `at_position`.
+        sample: share of the chunks to compare, above 0 up to 1.
+    """
+
+    at_position: bool = False
+    within: KeyedPart | None = None
+    sample: float = 1.0
+
+
+EVERYTHING: Final = Scope()
+AT_POSITION: Final = Scope(at_position=True)
+
+
 def verify(
     settings: ApplierSettings,
     sources: Sequence[SourceTable],
     session: Callable[[], SparkSession],
+    scope: Scope = EVERYTHING,
     *,
-    sample: float = 1.0,
-    at_position: bool = False,
-    within: KeyedPart | None = None,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
 ) -> Verification:
     """Compare the tables. If a table cannot be compared, the other tables are still compared.
 
     Args:
-        at_position: read a live source not as of its given SCN, but as of the SCN up to which the
-            target contains all changes. If a table's own position is higher, that position is used.
-        within: compare only this range of the key; requires a live source and `at_position`.
-        sample: share of the chunks to compare, above 0 up to 1.
         progress: called with (table, rows of a part that has been read).
 
     Raises:
@@ -253,21 +265,10 @@ def verify(
         has_ledger = ledger_version(connection) > 0
         if has_ledger:
             ensure_ledger(connection)
-        plan = partial(
-            _plan,
-            connection,
-            settings,
-            has_ledger=has_ledger,
-            sample=sample,
-            at_position=at_position,
-            within=within,
-            arrival=SourceArrival(),
-        )
+        planner = _Planner(connection, settings, scope, SourceArrival(), has_ledger, failures)
         todo = list(sources)
         for _ in range(TRIES):
-            works, rewritten = _compare(
-                connection, settings, todo, plan, failures, session, progress
-            )
+            works, rewritten = _compare(planner, todo, session, progress)
             # In the next round, `todo` contains only the tables that were rewritten during the
             # comparison.
             for work in works:
@@ -294,12 +295,78 @@ def verify(
     )
 
 
+class _Planner(NamedTuple):
+    """Prepares the comparison of tables.
+
+    Attributes:
+        arrival: waits for the source.
+        has_ledger: whether the target has a ledger.
+        failures: receives the errors of the tables that cannot be compared.
+    """
+
+    connection: Connection[Any]
+    settings: ApplierSettings
+    scope: Scope
+    arrival: SourceArrival
+    has_ledger: bool
+    failures: dict[str, OlrPgError]
+
+    def planned(self, sources: Sequence[SourceTable]) -> Iterator[_Work]:
+        """Yield the tables that can be compared; add the errors of the others to `failures`."""
+        for source in sources:
+            try:
+                yield self._plan(source)
+            except psycopg.Error as error:
+                # The error aborted the transaction that holds the snapshot, so no other table can
+                # be compared.
+                raise target_error(error, table=source.table.full_name) from error
+            except OlrPgError as error:
+                if error.where.get("table") != source.table.full_name:
+                    raise
+                self.failures[source.table.full_name] = error
+
+    def _plan(self, source: SourceTable) -> _Work:
+        connection, settings, within = self.connection, self.settings, self.scope.within
+        name = source.table.full_name
+        schema, table_name = target_name(settings, source.table.owner, source.table.name)
+        target = read_table(connection, schema, table_name)
+        if target is None:
+            raise missing_table(connection, schema, table_name, name)
+        refuse_hidden(connection, target, name)
+        plan = TablePlan(name, target, source.table, settings)
+        bind_columns(plan, source.table, source.data.schema, settings)
+        applied_scn, complete_scn = (
+            _position(connection, settings, name) if self.has_ledger else (0, 0)
+        )
+        if self.scope.at_position and source.data.as_of is not None:
+            # No change of this table commits between its position and `complete_scn`, so the source
+            # need not be read later than its own SCN.
+            scn = max(applied_scn, min(complete_scn, source.scn)) or source.scn
+            self.arrival.wait_for(source, scn)
+            try:
+                source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
+            except OlrPgError as error:
+                raise _without_undo(error, {"table": name, "scn": scn}) from error
+        if 0 < source.scn < applied_scn:
+            raise OlrPgError(
+                Code.NOT_COMPARABLE_AT_SCN,
+                f"the target contains commit SCN {applied_scn}, but the table data are as of"
+                f" SCN {source.scn}",
+                action=_LATER_FILES if source.data.as_of is None else _LATER_SCN,
+                table=name,
+            )
+        part = None if within is None else within.part
+        rows = source.data.rows or estimated_rows(connection, target)
+        chunks = chunk_count(rows if part is None else part.rows)
+        table = VerifyTable(
+            source.table, target, chunks, max(math.ceil(chunks * self.scope.sample), 1)
+        )
+        return _Work(source, table, compared_by(plan, source.table), part)
+
+
 def _compare(
-    connection: Connection[Any],
-    settings: ApplierSettings,
+    planner: _Planner,
     sources: Sequence[SourceTable],
-    plan: Callable[[SourceTable], _Work],
-    failures: dict[str, OlrPgError],
     session: Callable[[], SparkSession],
     progress: Callable[[str, int], None],
 ) -> tuple[list[_Work], list[str]]:
@@ -310,11 +377,12 @@ def _compare(
     of concurrency control), so its result is invalid. Such a table is recognised because its file
     has changed.
     """
+    connection, settings = planner.connection, planner.settings
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
-        works = list(_planned(sources, plan, failures))
+        works = list(planner.planned(sources))
         has_ledger = ledger_version(connection) > 0
         for work in works:
             ledger = settings.subscription, work.name
@@ -332,68 +400,6 @@ def _compare(
         if files_of(connection, work.table.target.oid) != work.state.files
     ]
     return works, rewritten
-
-
-def _planned(
-    sources: Sequence[SourceTable],
-    plan: Callable[[SourceTable], _Work],
-    failures: dict[str, OlrPgError],
-) -> Iterator[_Work]:
-    """Yield the tables that can be compared; add the errors of the others to `failures`."""
-    for source in sources:
-        try:
-            yield plan(source)
-        except psycopg.Error as error:
-            # The error aborted the transaction that holds the snapshot, so no other table can be
-            # compared.
-            raise target_error(error, table=source.table.full_name) from error
-        except OlrPgError as error:
-            if error.where.get("table") != source.table.full_name:
-                raise
-            failures[source.table.full_name] = error
-
-
-def _plan(
-    connection: Connection[Any],
-    settings: ApplierSettings,
-    source: SourceTable,
-    has_ledger: bool,
-    sample: float,
-    at_position: bool,
-    within: KeyedPart | None,
-    arrival: SourceArrival,
-) -> _Work:
-    name = source.table.full_name
-    schema, table_name = target_name(settings, source.table.owner, source.table.name)
-    target = read_table(connection, schema, table_name)
-    if target is None:
-        raise missing_table(connection, schema, table_name, name)
-    refuse_hidden(connection, target, name)
-    plan = TablePlan(name, target, source.table, settings)
-    bind_columns(plan, source.table, source.data.schema, settings)
-    applied_scn, complete_scn = _position(connection, settings, name) if has_ledger else (0, 0)
-    if at_position and source.data.as_of is not None:
-        # No change of this table commits between its position and `complete_scn`, so the source
-        # need not be read later than its own SCN.
-        scn = max(applied_scn, min(complete_scn, source.scn)) or source.scn
-        arrival.wait_for(source, scn)
-        try:
-            source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
-        except OlrPgError as error:
-            raise _without_undo(error, {"table": name, "scn": scn}) from error
-    if 0 < source.scn < applied_scn:
-        raise OlrPgError(
-            Code.NOT_COMPARABLE_AT_SCN,
-            f"the target contains commit SCN {applied_scn}, but the table data are as of"
-            f" SCN {source.scn}",
-            action=_LATER_FILES if source.data.as_of is None else _LATER_SCN,
-            table=name,
-        )
-    part = None if within is None else within.part
-    rows = source.data.rows or estimated_rows(connection, target)
-    chunks = chunk_count(rows if part is None else part.rows)
-    table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
-    return _Work(source, table, compared_by(plan, source.table), part)
 
 
 def _without_undo(error: OlrPgError, where: Mapping[str, Place]) -> OlrPgError:

@@ -189,26 +189,27 @@ def resolve_lobs(
     incomplete[values.owner[np.isin(room.status, _FETCHED)]] = True
     fetched = 0
     if wanted is not None:
-        fetched = _fetch(wanted, dml, change_of, values, room, rewritten, allocate)
+        fetched = _fetch(wanted, dml, values, room, rewritten, allocate)
     losses = no_losses(plan)
     np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
     np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
     np.add.at(losses.undecoded, column_of[entry[room.status == ValueStatus.UNDECODED]], 1)
     _count_unclaimed(pieces, dml, is_lob, owner_of, losses.unclaimed)
-    outcome = _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
-                        allocate)  # fmt: skip
+    keep = _kept(values, room, is_lob)
     lost: tuple[LostOf, ...] = ()
     if tables and np.isin(room.status, tuple(CODES)).any():
-        keep = _kept(values, room, is_lob)
         stays = ~emptied_updates(dml, keep, change_of)
         lost = lost_lobs(dml, dml_first, stays, values, room, tables, base)
-    return outcome._replace(fetched=fetched, lost=lost)
+    filled, tail = _chains(dml, values, room, rewritten)
+    filled = filled._replace(data=joined([values.data, *tail], allocate))
+    kept, kept_first, emptied = keep_entries(filled, dml_first, keep)
+    whole = int(np.count_nonzero(room.status == ValueStatus.WHOLE))
+    return LobOutcome(kept, kept_first, incomplete, losses, whole, emptied, fetched, lost)
 
 
 def _fetch(
     wanted: LobWanted,
     dml: DmlColumns,
-    change_of: I64,
     values: Values,
     room: ValueRoom,
     rewritten: dict[int, U8],
@@ -220,7 +221,8 @@ def _fetch(
     count = 0
     for i in np.flatnonzero(np.isin(room.status, _FETCHED)).tolist():
         entry, owner = int(values.entry[i]), int(values.owner[i])
-        found = wanted.value(dml, int(change_of[entry]), entry, owner, allocate)
+        change = int(np.searchsorted(dml.entry_first, entry, "right")) - 1
+        found = wanted.value(dml, change, entry, owner, allocate)
         if found is None:
             continue
         count += 1
@@ -358,25 +360,6 @@ def _count_unclaimed(
     found, _ = distinct_keys(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1))
     unknown = found[~_are_among(found[:, :2], known)]
     np.add.at(unclaimed, unknown[:, 2], 1)
-
-
-def _put_back(
-    dml: DmlColumns,
-    dml_first: I64,
-    values: Values,
-    room: ValueRoom,
-    rewritten: dict[int, U8],
-    is_lob: npt.NDArray[np.bool_],
-    incomplete: npt.NDArray[np.bool_],
-    losses: LobLosses,
-    allocate: Allocate,
-) -> LobOutcome:
-    whole = room.status == ValueStatus.WHOLE
-    keep = _kept(values, room, is_lob)
-    filled, tail = _chains(dml, values, room, rewritten)
-    filled = filled._replace(data=joined([values.data, *tail], allocate))
-    kept, dml_first, emptied = keep_entries(filled, dml_first, keep)
-    return LobOutcome(kept, dml_first, incomplete, losses, int(np.count_nonzero(whole)), emptied)
 
 
 def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from olr_pg.applier.session.conversation import Exchange
 from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.port_connection import PortSettings
 from olr_pg.wire.messages import LastCommitedScn, Request
 
 Replication = Any  # tests/applier/conftest.py
@@ -157,7 +158,9 @@ def test_a_recovery_image_is_used_only_where_the_target_has_all_before_it(
     r = replication
     applied = r.folder / "applied.json"
     checkpoint = Checkpoint(r.folder / "checkpoint.json", "test")
-    r.listener = Listener(r.script, checkpoint, port=0, order=r.script.order, applier="applier")
+    r.listener = Listener(
+        r.script, checkpoint, PortSettings(port=0, order=r.script.order), applier="applier"
+    )
     r.listener.start()
     server = ServerSide(r.listener.connect, lambda: checkpoint.confirmed_by == "applier")
 

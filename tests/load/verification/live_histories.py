@@ -51,7 +51,7 @@ from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
 from olr_pg.load.verification.continuous import ContinuousVerification, Mending
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
@@ -769,7 +769,7 @@ class Campaign:
         with sources.open_tables(config) as source:
             settings = sources.target_settings(config, source.snapshot, self._database)
             works = source.sources(source.choose(()))
-            found = verify(settings, works, no_session, at_position=True)
+            found = verify(settings, works, no_session, AT_POSITION)
         for failure in found.failures:
             self._fault(f"at the end: {failure}")
         for one in found.tables:

@@ -10,6 +10,7 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.load.verification.digests import chunk_count
+from olr_pg.load.verification.verification import Scope
 from tests.load.faults import documents, find_and_mend
 from tests.load.test_initial import fetch
 
@@ -161,7 +162,7 @@ def test_a_table_that_is_truncated_meanwhile_is_compared_again(
 
 def test_a_sample_compares_a_share_of_the_chunks(project: Project) -> None:
     loaded(project)
-    assert [one.chunks for one in project.verify(sample=0.5)] == [1, 1, 1]
+    assert [one.chunks for one in project.verify(scope=Scope(sample=0.5))] == [1, 1, 1]
     assert chunk_count(0) == 1
     assert chunk_count(1_000_000) == 1024
     assert chunk_count(10**12) == 1 << 20

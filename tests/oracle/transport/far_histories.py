@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.capture.lineage import Lineage
-from olr_pg.capture.online_logs import OnlineLogs
+from olr_pg.capture.online_logs import MemberWay, OnlineLogs
 from olr_pg.config.source_section import OracleSource
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.online_checks import check_online
@@ -129,9 +129,7 @@ def _open_database(
     ranges = open_ranges(source.transport, source)
     online = OnlineLogs(
         folder / "spool",
-        open_member=ranges.open,
-        look_seconds=ranges.look_seconds,
-        close_way=ranges.close,
+        way=MemberWay(ranges.open, ranges.look_seconds, ranges.close),
     )
     database = LiveDatabase(
         source,

@@ -15,7 +15,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
@@ -83,7 +83,7 @@ def test_what_clients_write_is_loaded_replicated_and_identical(
     with sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, postgres_database)
         found = verify(settings, source.sources(source.choose(())), shared_session,
-                       at_position=True)  # fmt: skip
+                       AT_POSITION)  # fmt: skip
     assert not found.failures
     assert [one.identical for one in found.tables] == [True] * len(TABLES)
     journal.carry_out(postgres_database, "reference")

@@ -17,6 +17,7 @@ from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, table
+from tests.split_results import blocks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ def test_the_row_and_the_place_of_every_value(tmp_path: Path, split_blocks: int)
     driver = Assembler(subscription.row_plan, subscription.tables, is_split=False)
     faults: list[RowFault] = []
     for start in range(2, log.header.nab or 0, split_blocks):
-        result = decode_split(subscription, log, start, start + split_blocks)
+        result = decode_split(subscription, log, blocks_of(start, start + split_blocks))
         finished = driver.feed(result.remainder)
         faults += [*result.faults, *(finished.faults if finished else ())]
     assert [fault.lobs for fault in faults] == EXPECTED
