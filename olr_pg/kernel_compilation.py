@@ -24,7 +24,7 @@ from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.arrow_values import arrow_converter
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
-from olr_pg.replicator.decode_once import LogDecoding, decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
 from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, uncollected, warm_online
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.server.kernel_warmup import warm_port
@@ -97,12 +97,12 @@ def _decode_in_every_form(folder: Path) -> None:
         folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions,
         lambda: decoding.tables, sessions,
     ) as files:  # fmt: skip
-        for run in decoding.runs(sessions=sessions, storage=storage, plan=plan):
+        for run in decoding.runs(DecodingOptions(sessions=sessions, storage=storage, plan=plan)):
             for _ in lines.pieces(run.blob, decoding.tables):
                 pass
             files.take(run)
     of_messages = JsonLines(snapshot.database)
-    for messages in decode_logs(snapshot, logs, storage=storage):
+    for messages in decode_logs(snapshot, logs, options=DecodingOptions(storage=storage)):
         of_messages.render(messages)
     log_statistics(open_for_decoding(decoding.logs[0].path))
 

@@ -61,6 +61,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.evolution import DdlKind
@@ -76,6 +77,7 @@ from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
+from olr_pg.server.queue import QueueBounds
 from olr_pg.spark.session import stop_session
 from olr_pg.wire.frames import ByteOrder
 
@@ -312,22 +314,22 @@ def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> Runn
     order = ByteOrder(port.byte_order)
     section = config.apply if common.apply else None
     directory = target_directory(config)
-    delivery = Delivery(
-        decoder,
-        config.name,
+    view = TargetView(
         big_endian=order.is_big,
         chunk_bytes=port.chunk_size,
+        filters=filters_of(port.filter) if isinstance(port, NamedTarget) else NO_FILTERS,
         # The option is only for external clients, because the bundled applier writes XML as text.
         raw_xml=port.binary_xml == "raw" and section is None,
+    )
+    bounds = QueueBounds(
         transactions_max=memory.max_tx_msgs,
         bytes_max=memory.max_mb * MIB // _READY_PART // share,
         backlog=Backlog(directory / "ready", port.max_spill_mb * MIB)
         if isinstance(port, NamedTarget) and share > 1
         else None,
-        filters=filters_of(port.filter) if isinstance(port, NamedTarget) else NO_FILTERS,
-        is_told=section is not None,
-        ends_with_table=section is None and share > 1,
     )
+    delivery = Delivery(decoder, config.name, view, bounds, is_told=section is not None)
+    delivery.ends_with_table = section is None and share > 1
     connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
     if section is not None:
         common.loaded.know(connect_string, section.subscription)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, measured
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.session import SparkSettings, stop_session
 
@@ -95,7 +95,11 @@ def _decoded(logs: LogSet, chosen: Sequence[Path]) -> _Cost:
     decoder = SparkDecoding(SparkSettings("local[2]", {}, PRELOAD))
 
     def work() -> float:
-        messages = decode_logs(logs.snapshot, [str(log) for log in chosen], decode=decoder.decode)
+        messages = decode_logs(
+            logs.snapshot,
+            [str(log) for log in chosen],
+            options=DecodingOptions(decode=decoder.decode),
+        )
         return sum(blob.nbytes for blob in messages)
 
     sample = measured(work, tree=True)

@@ -15,7 +15,7 @@ from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
-from olr_pg.replicator.decode_once import LogDecoding, decode_splits
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_splits
 from olr_pg.replicator.thread_decoding import ThreadDecoding
 from olr_pg.wire.room_filling import Form
 
@@ -91,7 +91,7 @@ def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], flo
     def work() -> float:
         with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
             decoded = _decoding_of(logs)
-            for run in decoded.runs(decode=decode):
+            for run in decoded.runs(DecodingOptions(decode=decode)):
                 if run.batch.form is Form.LINES:
                     file.write(run.blob)
                     continue
@@ -117,7 +117,7 @@ def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Ca
             lambda: decoded.tables, sessions,
             threads=threads,
         ) as files:  # fmt: skip
-            for run in decoded.runs(decode=decode, sessions=sessions):
+            for run in decoded.runs(DecodingOptions(decode=decode, sessions=sessions)):
                 files.take(run)
         return logs.size
 

@@ -24,7 +24,7 @@ from olr_pg.files.sealed import (
     seal_file,
     sealing,
 )
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def _there_and_back(path: Path, data: bytes) -> float:
 
 def _spilled(snapshot: Snapshot, logs: Path, folder: Path, size: int) -> float:
     storage = SpillFiles(folder, 0)
-    for _ in LogDecoding(snapshot, [str(logs)]).runs(storage=storage):
+    for _ in LogDecoding(snapshot, [str(logs)]).runs(DecodingOptions(storage=storage)):
         pass
     return size
 

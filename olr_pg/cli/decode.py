@@ -14,6 +14,7 @@ import typer
 from olr_pg.cli.completion import table_names
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.replicator.decode_once import DecodingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -187,17 +188,19 @@ def decode(
             interpret_first(_SHORT_SECONDS)
         with byte_progress("decoding") as advance:
             runs = decoding.runs(
-                progress=advance,
-                incidents=incident_dir or Path(gettempdir()),
-                account=accounts.append,
-                sessions=sessions,
-                storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
-                decode=decoder,
-                ddl=_ddl_printer(
-                    partial(is_wanted, table or None, containers=snapshot.database.containers)
-                )
-                if ddl and not account
-                else None,
+                DecodingOptions(
+                    progress=advance,
+                    incidents=incident_dir or Path(gettempdir()),
+                    account=accounts.append,
+                    sessions=sessions,
+                    storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
+                    decode=decoder,
+                    ddl=_ddl_printer(
+                        partial(is_wanted, table or None, containers=snapshot.database.containers)
+                    )
+                    if ddl and not account
+                    else None,
+                ),
             )
             if out is not None and sessions is not None:
                 _write_files(runs, decoding, out, sessions, jobs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.rendering.ddl_lines import render_ddl
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.scalars import format_xid
 
 LOST: Final = "lost"
@@ -67,7 +67,7 @@ def decoded_events(
                 value = {"column": one.column, "code": one.code, "commit_scn": scn}
                 events.append({"op": LOST, "xid": format_xid(fault.xid), **place, **value})
 
-    for run in decoding.runs(ddl=ddl, incidents=incidents, lost=lost):
+    for run in decoding.runs(DecodingOptions(ddl=ddl, incidents=incidents, lost=lost)):
         for piece in render.pieces(run.blob, decoding.tables):
             take(bytes(piece))
     return events

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -47,6 +47,37 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 _log = structlog.get_logger(__name__)
+
+
+class DecodingOptions(NamedTuple):
+    """How logs are decoded, and who is told what.
+
+    Attributes:
+        progress: called as ``progress(bytes done, total bytes)``.
+        incidents: the directory for the incident file of a decoding error.
+        account: receives the complete account at the end.
+        sessions: receives the Oracle sessions of the transactions before the transactions are
+            yielded.
+        storage: stores the bytes of open and of large transactions.
+        decode: decodes the splits; None to decode in this process, without Spark.
+        plan: divides a log into splits, as for `merge_logs`.
+        ddl: called with each transaction that contains DDL statements in the tables' containers,
+            before the rows of this transaction and of later commits are yielded.
+        lost: receives the missing LOB values of the yielded changes.
+    """
+
+    progress: Callable[[int, int], None] | None = None
+    incidents: Path | None = None
+    account: Callable[[Accounting], None] | None = None
+    sessions: SessionDirectory | None = None
+    storage: Storage = IN_MEMORY
+    decode: Decode | None = None
+    plan: Callable[[ArchivedLog], Sequence[Split]] | None = None
+    ddl: Callable[[DictionaryTransaction], None] | None = None
+    lost: Callable[[RowFault], None] = lambda _fault: None
+
+
+FROM_MEMORY: Final = DecodingOptions()
 
 
 class LogDecoding:
@@ -102,40 +133,24 @@ class LogDecoding:
         """The tables of the subscription, with the versions found so far."""
         return self._subscription.tables
 
-    def runs(
-        self,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-        incidents: Path | None = None,
-        account: Callable[[Accounting], None] | None = None,
-        sessions: SessionDirectory | None = None,
-        storage: Storage | None = None,
-        decode: Decode | None = None,
-        plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
-        ddl: Callable[[DictionaryTransaction], None] | None = None,
-        lost: Callable[[RowFault], None] = lambda _fault: None,
-    ) -> Iterator[ReadyRun]:
+    def runs(self, options: DecodingOptions = FROM_MEMORY) -> Iterator[ReadyRun]:
         """Yield every committed transaction, in runs; can be called only once.
-
-        Args:
-            lost: receives the missing LOB values of the yielded changes.
-            progress, incidents, account, sessions, storage, decode, plan, ddl: as for
-                `decode_logs`.
 
         Raises:
             OlrPgError: as for `decode_logs`.
         """
         snapshot, follower = self._snapshot, self.follower
+        sessions, ddl, incidents = options.sessions, options.ddl, options.incidents
         merger = Merger(
-            self._subscription, 0, thread_starts(self._readable), follower, storage or IN_MEMORY,
+            self._subscription, 0, thread_starts(self._readable), follower, options.storage,
             filters=TransactionFilters(self._filters, sessions=sessions),
         )  # fmt: skip
         files = [LogFile.of(log) for log in self.logs]
         reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
-        done = _Done(self.logs, progress)
+        done = _Done(self.logs, options.progress)
         try:
-            decode = decode or partial(decode_splits, with_names=sessions is not None)
-            for released, left_out, source in merge_logs(merger, self.logs, decode, plan):
+            decode = options.decode or partial(decode_splits, with_names=sessions is not None)
+            for released, left_out, source in merge_logs(merger, self.logs, decode, options.plan):
                 self._subscription = merger.subscription
                 statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
                 for run in _between_statements(released, statements, ddl):
@@ -147,7 +162,9 @@ class LogDecoding:
                     _tell(ddl, statements.popleft())
                 for fault in left_out:
                     if fault.lobs:
-                        lost(fault)  # `LobLosses` warns of it; the change itself was yielded
+                        options.lost(
+                            fault
+                        )  # `LobLosses` warns of it; the change itself was yielded
                         continue
                     error = filled_by_ddl(fault, follower.events)
                     reporter.report(fault._replace(error=error) if error else fault)
@@ -158,8 +175,8 @@ class LogDecoding:
         except OlrPgError as failure:
             raise with_incident(failure, files, incidents) from failure
         merger.report_waiting()
-        if account is not None:
-            account(merger.accounting())
+        if options.account is not None:
+            options.account(merger.accounting())
         if self._stream.gaps:
             raise self._stream.gaps[0].as_error()
         for error in (*follower.ended(), *reporter.first.values()):
@@ -194,30 +211,14 @@ def decode_logs(
     *,
     tables: Sequence[str] | None = None,
     filters: Filters = NO_FILTERS,
-    progress: Callable[[int, int], None] | None = None,
-    incidents: Path | None = None,
-    account: Callable[[Accounting], None] | None = None,
-    sessions: SessionDirectory | None = None,
-    storage: Storage | None = None,
-    decode: Decode | None = None,
-    plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
-    ddl: Callable[[DictionaryTransaction], None] | None = None,
+    options: DecodingOptions = FROM_MEMORY,
 ) -> Iterator[memoryview]:
     """Yield the framed messages of all committed transactions in delivery order, many messages at a
     time.
 
     Args:
         snapshot, specs, tables, filters: as for `LogDecoding`.
-        progress: called as ``progress(bytes done, total bytes)``.
-        incidents: the directory for the incident file of a decoding error.
-        account: receives the complete account at the end.
-        sessions: receives the Oracle sessions of the transactions before the transactions are
-            yielded.
-        storage: stores the bytes of open and of large transactions; None for memory.
-        decode: decodes the splits; None to decode in this process, without Spark.
-        plan: divides a log into splits, as for `merge_logs`.
-        ddl: called with each transaction that contains DDL statements in the tables' containers,
-            before the rows of this transaction and of later commits are yielded.
+        options: as for `LogDecoding.runs`.
 
     Raises:
         OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables; all transactions yielded
@@ -225,10 +226,7 @@ def decode_logs(
             after a DDL could not be decoded; 2011, 2015, 2016, 2060 to 2062, changes that could not
             be decoded were left out.
     """
-    runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(
-        progress=progress, incidents=incidents, account=account, sessions=sessions,
-        storage=storage, decode=decode, plan=plan, ddl=ddl,
-    )  # fmt: skip
+    runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(options)
     for run in runs:
         yield run.blob
 

@@ -35,7 +35,7 @@ from olr_pg.redo.log_end import find_end
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.line_kernel import write_lines_kernel
-from olr_pg.replicator.decode_once import LogDecoding, decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
 from olr_pg.wire.encoder import fill_room
 
 if TYPE_CHECKING:
@@ -180,10 +180,10 @@ def _decode(folder: Path, *, lines: bool = False) -> None:
     # Decode the logs one by one: if small logs were joined, no transaction would be open at the end
     # of a split.
     if not lines:
-        for _ in decode_logs(snapshot, logs, plan=plan_splits):
+        for _ in decode_logs(snapshot, logs, options=DecodingOptions(plan=plan_splits)):
             pass
         return
     decoding, rendered = LogDecoding(snapshot, logs, packed=True), PackedLines(snapshot.database)
-    for run in decoding.runs(plan=plan_splits):
+    for run in decoding.runs(DecodingOptions(plan=plan_splits)):
         for _ in rendered.pieces(run.blob, decoding.tables):
             pass

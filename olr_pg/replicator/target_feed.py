@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureState
-from olr_pg.decoding.filters import NO_FILTERS, Filters, report_idle
+from olr_pg.decoding.filters import report_idle
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.target_view import TargetView
+from olr_pg.decoding.target_view import EVERYTHING, TargetView
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.steady_time import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.feed import Chosen, Feed
-from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, ReadyQueue
-from olr_pg.wire.chunks import CHUNK_BYTES
+from olr_pg.server.queue import USUAL_BOUNDS, QueueBounds, ReadyQueue
 from olr_pg.wire.element_plan import check_tables
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.replicator.decoder import Decoder
-    from olr_pg.server.backlog import Backlog
     from olr_pg.server.replication_source import RecoveryPoint
 
 
@@ -40,17 +38,16 @@ class Delivery:
     Args:
         decoder: the decoder, which all targets share.
         name: the name of the target; empty if there is only one target.
-        big_endian: whether the output's byte order is big-endian.
-        chunk_bytes: maximum bytes of a LOB value in one Chunk element.
-        raw_xml: whether binary XML is delivered as stored.
-        transactions_max, bytes_max: the limits of its ready queue.
-        backlog: stores ready transactions beyond these limits; None to let decoding wait instead.
-        filters: the filters of this target, in addition to the decoder's.
+        view: the form and the selection of row changes; its filters apply in addition to the
+            decoder's.
+        bounds: the limits of its ready queue.
         is_told: whether its client is the bundled applier, which receives events of tables.
-        ends_with_table: whether the delivery ends with an error when changes of a table cannot be
-            delivered any more, because the client receives no events.
 
     Attributes:
+        view, is_told: see above.
+        ends_with_table: whether the delivery ends with an error when changes of a table cannot be
+            delivered any more, because the client receives no events; initially False. It must be
+            set before the first session begins.
         drained: set when everything available was queued.
         failure: the error that ended the decoding for the last session, or prevented its start;
             None if there was none.
@@ -66,24 +63,17 @@ class Delivery:
         self,
         decoder: Decoder,
         name: str = "",
+        view: TargetView = EVERYTHING,
+        bounds: QueueBounds = USUAL_BOUNDS,
         *,
-        big_endian: bool = False,
-        chunk_bytes: int = CHUNK_BYTES,
-        raw_xml: bool = False,
-        transactions_max: int = TRANSACTIONS_MAX,
-        bytes_max: int = BYTES_MAX,
-        backlog: Backlog | None = None,
-        filters: Filters = NO_FILTERS,
         is_told: bool = False,
-        ends_with_table: bool = False,
     ) -> None:
         self._decoder = decoder
         self.name = name
-        self.view = TargetView(big_endian, chunk_bytes, None, filters, raw_xml)
-        self._bounds = (transactions_max, bytes_max)
-        self._backlog = backlog
+        self.view = view
+        self._bounds = bounds
         self.is_told = is_told
-        self.ends_with_table = ends_with_table
+        self.ends_with_table = False
         self.monitor = CaptureMonitor(steady_time)
         self.progress = DecodeProgress()
         self.drained = threading.Event()
@@ -132,7 +122,7 @@ class Delivery:
             OlrPgError: 2010 the log with `scn` is missing; 2xxx the logs cannot be used.
         """
         assert self._chosen is not None  # the protocol requires TableList first
-        queue = ReadyQueue(*self._bounds, self._backlog, self.told)
+        queue = ReadyQueue(*self._bounds, self.told)
         saved = scn if resumed else -1
         feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed, saved_scn=saved)
         self.drained.clear()
@@ -187,8 +177,8 @@ class Delivery:
             self._decoder.leave(self._feed)
             if self._decoder.recovery is not None:
                 self._decoder.recovery.leave(self.name)
-            if self._backlog is not None:
-                self._backlog.clear()
+            if self._bounds.backlog is not None:
+                self._bounds.backlog.clear()
         self._feed = self._chosen = None
         if self.state.phase is not CapturePhase.STOPPED:
             self.monitor.enter(CapturePhase.WAITING_FOR_CLIENT)

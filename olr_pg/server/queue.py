@@ -103,6 +103,21 @@ _PIECE_BYTES: Final = 1 << 20
 """Minimum bytes of memory that are released at once, because each release is a system call."""
 
 
+class QueueBounds(NamedTuple):
+    """The limits of a ready queue.
+
+    Attributes:
+        backlog: stores ready transactions beyond these limits; None to let decoding wait instead.
+    """
+
+    transactions_max: int = TRANSACTIONS_MAX
+    bytes_max: int = BYTES_MAX
+    backlog: Backlog | None = None
+
+
+USUAL_BOUNDS: Final = QueueBounds()
+
+
 class ReadyQueue:
     """The ready queue of one run of replication; see the module. Thread-safe.
 

@@ -129,10 +129,11 @@ class NamedSimulation:
             place_table(
                 number, spec, shape.start_scn,
                 index_blocks=INDEX_BLOCKS, index_spacing=INDEX_SPACING,
-                row_space=ROW_SPACE, update_reserve=UPDATE_RESERVE,
             )
             for number, spec in enumerate(self._named.tables(shape.logging[0], shape.rows))
         )  # fmt: skip
+        for table in self.tables:
+            table.row_space, table.update_reserve = ROW_SPACE, UPDATE_RESERVE
         few = self._named.sessions // (1 if size >= LITTLE else 2)
         few = 1 if shape.rows.statements == 0 else few
         self._session_count = max(few, shape.threads)

@@ -152,14 +152,10 @@ class Simulation:
         row_space = min(piece_max, self._rng.choice(ROW_SPACES))
         if spec.block_size == WIDE_BLOCK_SIZE:
             piece_max = row_space = WIDE_ROW_SPACE
-        return place_table(
-            number,
-            spec,
-            self._start_scn,
-            row_space=row_space,
-            piece_max=piece_max,
-            row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
-        )
+        table = place_table(number, spec, self._start_scn)
+        table.row_space, table.piece_max = row_space, piece_max
+        table.row_scn = self.shape.redo.row_scn_size if spec.row_dependencies else 0
+        return table
 
     def _encrypt(self, container: Container) -> None:
         """In the mode ENCRYPTED, put some tables into encrypted tablespaces, at least one."""

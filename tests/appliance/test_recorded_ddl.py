@@ -15,7 +15,7 @@ from olr_pg.appliance.created_tables import FILE_NAME, CreatedTables, GrownDatab
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS
 from olr_pg.ordering.table_events import checked_halves
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -156,7 +156,9 @@ def test_the_part_of_the_ddl_that_another_run_has_read_makes_no_difference(
     made(source)
     source.finish()
     ddl: list[DictionaryTransaction] = []
-    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
+    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(
+        DecodingOptions(ddl=ddl.append)
+    ):
         pass
     tables, events, _ = come_back(tmp_path, snapshot, ddl, 0)
     assert "SHOP.L" in tables

@@ -19,7 +19,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import LogDecoding, decode_logs, decode_splits
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
@@ -230,7 +230,7 @@ def test_ddl_that_is_read_later_than_what_committed_after_it_is_followed_in_its_
     assert snapshot is not None
     ddl: list[DictionaryTransaction] = []
     decoding = LogDecoding(snapshot, [str(altered.directory / "logs")])
-    for _ in decoding.runs(ddl=ddl.append):
+    for _ in decoding.runs(DecodingOptions(ddl=ddl.append)):
         pass
 
     def follower(history: DictionaryHistory) -> DictionaryFollower:
@@ -293,7 +293,9 @@ def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
 def ddl_of(source: DdlSource, snapshot: Snapshot) -> list[DictionaryTransaction]:
     """The transactions that changed the dictionary."""
     ddl: list[DictionaryTransaction] = []
-    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(ddl=ddl.append):
+    for _ in LogDecoding(snapshot, [str(source.directory / "logs")]).runs(
+        DecodingOptions(ddl=ddl.append)
+    ):
         pass
     return ddl
 

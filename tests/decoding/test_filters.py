@@ -21,7 +21,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.scalars import pack_xid, parse_xid
 from olr_pg.simulator.simulation import simulate
 from olr_pg.transactions.finished_columns import DmlKind
@@ -44,7 +44,12 @@ def decoded(
 ) -> tuple[list[list[Line]], Accounting]:
     """The lines of each transaction."""
     render, accounts = JsonLines(snapshot.database), list[Any]()
-    blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append, storage=storage)
+    blobs = decode_logs(
+        snapshot,
+        [logs],
+        filters=filters,
+        options=DecodingOptions(account=accounts.append, storage=storage),
+    )
     transactions = [one for blob in blobs for one in split_transactions(bytes(blob))]
     return [lines_of(one.blob, render) for one in transactions], accounts[0]
 

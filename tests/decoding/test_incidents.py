@@ -13,7 +13,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import RowKey, SealedReader, sealing
 from olr_pg.redo.dump.incident import incident_records, read_incident
 from olr_pg.redo.record_view import same_transaction, vector_xids
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_ddl_pipeline import run_once
@@ -67,7 +67,13 @@ def check_incident(folder: Path) -> bytes:
 def test_decode_leaves_the_records_of_the_transaction(source: DdlSource, tmp_path: Path) -> None:
     folder = tmp_path / "incidents"
     with pytest.raises(OlrPgError) as caught:
-        list(decode_logs(narrowed(source), [str(source.directory / "logs")], incidents=folder))
+        list(
+            decode_logs(
+                narrowed(source),
+                [str(source.directory / "logs")],
+                options=DecodingOptions(incidents=folder),
+            )
+        )
     assert str(folder) in str(caught.value.where["incident"])
     content = check_incident(folder)
     assert b"one".hex().encode() in content
@@ -76,7 +82,13 @@ def test_decode_leaves_the_records_of_the_transaction(source: DdlSource, tmp_pat
 def test_with_a_key_it_is_encrypted(source: DdlSource, tmp_path: Path) -> None:
     folder, key = tmp_path / "incidents", RowKey(bytes(range(32)))
     with sealing(key), pytest.raises(OlrPgError):
-        list(decode_logs(narrowed(source), [str(source.directory / "logs")], incidents=folder))
+        list(
+            decode_logs(
+                narrowed(source),
+                [str(source.directory / "logs")],
+                options=DecodingOptions(incidents=folder),
+            )
+        )
     (path,) = folder.iterdir()
     assert b"one".hex().encode() not in path.read_bytes()
     with sealing(key), SealedReader(path) as sealed:

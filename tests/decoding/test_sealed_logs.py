@@ -17,7 +17,7 @@ from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import RowKey, seal_file, sealing
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
@@ -49,7 +49,10 @@ def test_they_decode_to_the_same(source: tuple[Snapshot, Path, Path], split_byte
     plan = partial(plan_splits, split_bytes=split_bytes)
     with sealing(KEY):
         expected, found = (
-            b"".join(bytes(blob) for blob in decode_logs(snapshot, [str(folder)], plan=plan))
+            b"".join(
+                bytes(blob)
+                for blob in decode_logs(snapshot, [str(folder)], options=DecodingOptions(plan=plan))
+            )
             for folder in (plain, sealed)
         )
     assert len(expected) > 10_000

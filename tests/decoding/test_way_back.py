@@ -18,8 +18,9 @@ from olr_pg.decoding.split import SPLIT_BYTES
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.replicator.thread_decoding import ThreadDecoding
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire.room_filling import Form
 from tests.simulator.sql.databases import Recorded
 
@@ -113,7 +114,7 @@ def decoded(
     filters: Filters,
     *,
     split_bytes: int = SPLIT_BYTES,
-    storage: Storage | None = None,
+    storage: Storage = IN_MEMORY,
     threads: ThreadDecoding | None = None,
 ) -> tuple[list[dict[str, Any]], Accounting]:
     """The changes that are delivered, and the account."""
@@ -124,7 +125,9 @@ def decoded(
     with patch("olr_pg.replicator.decode_once.thread_splits", split):
         decoding = LogDecoding(redo.snapshot, [redo.logs], filters=filters, packed=True)
         decode = None if threads is None else threads.decode
-        for run in decoding.runs(account=accounts.append, storage=storage, decode=decode):
+        for run in decoding.runs(
+            DecodingOptions(account=accounts.append, storage=storage, decode=decode)
+        ):
             is_text = run.batch.form is Form.LINES
             found = [run.blob] if is_text else lines.pieces(run.blob, decoding.tables)
             pieces += map(bytes, found)

@@ -10,6 +10,7 @@ from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureSt
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.target_feed import Delivery
+from olr_pg.server.queue import QueueBounds
 from olr_pg.spark.session import SparkSettings
 from tests.oracle.test_live_run import QUERY, wait_until
 
@@ -56,7 +57,9 @@ def test_the_phases_of_a_live_source(
 ) -> None:
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     with live.database() as database:
-        delivery = Delivery(Decoder(database, SparkSettings()), transactions_max=1)
+        delivery = Delivery(
+            Decoder(database, SparkSettings()), bounds=QueueBounds(transactions_max=1)
+        )
         assert delivery.state.phase is CapturePhase.WAITING_FOR_CLIENT
         delivery.resolve(QUERY)
         queue = delivery.start(0)

@@ -10,7 +10,7 @@ import pytest
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.ordering.accounting import Accounting
 from olr_pg.ordering.split_merging import thread_splits
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.simulation import simulate
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def account_of(snapshot: Snapshot, logs: Path, storage: Storage = IN_MEMORY) -> Accounting:
     found: list[Accounting] = []
-    for _ in decode_logs(snapshot, [str(logs)], account=found.append, storage=storage):
+    for _ in decode_logs(
+        snapshot, [str(logs)], options=DecodingOptions(account=found.append, storage=storage)
+    ):
         pass
     (accounting,) = found
     return accounting

@@ -17,7 +17,7 @@ from olr_pg.capture.orphans import lost_ends
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering import split_merging
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -485,7 +485,12 @@ def test_decode_leaves_out_what_was_open_and_orphaned(tmp_path: Path) -> None:
     account: list[Accounting] = []
     found = [
         one
-        for blob in decode_logs(source.snapshot, logs, tables=["SHOP.A"], account=account.append)
+        for blob in decode_logs(
+            source.snapshot,
+            logs,
+            tables=["SHOP.A"],
+            options=DecodingOptions(account=account.append),
+        )
         for one in begins(blob)
     ]
     assert found == expected

@@ -13,7 +13,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.format.opcodes import HARMLESS, opcode_name
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.walk import Objects
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER, ktudh
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
 from tests.redo.hand_made import log_of
@@ -67,7 +67,7 @@ def test_they_are_counted_by_name(tmp_path: Path) -> None:
     redo.end()
     path = str(redo.write(tmp_path))
     counts: list[Accounting] = []
-    list(decode_logs(snapshot(), [path], account=counts.append))
+    list(decode_logs(snapshot(), [path], options=DecodingOptions(account=counts.append)))
     found: Any = counts[0].as_json()["not_interpreted"]
     assert found == {"4.1 block cleanout": 1, "13.22 segment space": 2, "99.1 unknown": 1}
 
@@ -122,7 +122,7 @@ def test_real_logs_have_none_that_may_matter(real_log_dir: Path) -> None:
     paths = sorted(map(str, real_log_dir.glob("*.dbf")))
     counts: list[Accounting] = []
     with capture_logs() as logs:
-        list(decode_logs(dictionary, paths, account=counts.append))
+        list(decode_logs(dictionary, paths, options=DecodingOptions(account=counts.append)))
     assert [one for one in logs if one.get("code") == "OLR-02142"] == []
     found: Any = counts[0].as_json()["not_interpreted"]
     assert found["13.59 segment space"] == 127

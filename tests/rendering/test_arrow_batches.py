@@ -16,7 +16,7 @@ from olr_pg.dictionary.model import Column, Database, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.arrow_changes import ChangeFacts
-from olr_pg.replicator.decode_once import chosen_tables, decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, chosen_tables, decode_logs
 from olr_pg.scalars import encode_redo_time, pack_xid
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Delete, Element, Insert, Update
 from tests.rendering.change_batches import ChangeBatches, changes_schema
@@ -190,7 +190,10 @@ def test_the_rows_of_every_table_are_the_truth(tmp_path: Path, seed: int, worklo
     truth = [json.loads(line, parse_float=Decimal) for line in source.truth.splitlines()]
     rows = [line for line in truth if "table" in line]
     sessions = SessionDirectory()
-    blobs = [bytes(blob) for blob in decode_logs(source.snapshot, logs, sessions=sessions)]
+    blobs = [
+        bytes(blob)
+        for blob in decode_logs(source.snapshot, logs, options=DecodingOptions(sessions=sessions))
+    ]
     seen = 0
     for one in chosen_tables(source.snapshot, None):
         made = ChangeBatches(one, source.snapshot.database)

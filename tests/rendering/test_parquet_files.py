@@ -13,7 +13,7 @@ import pytest
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.parquet_files import ParquetFiles
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.decoded_seeds import SimulatedSeed, Source, simulated
 
@@ -33,7 +33,7 @@ def write(snapshot: Snapshot, logs: Path, out: Path, threads: int = 0) -> LogDec
         lambda: decoding.tables, sessions,
         threads=threads,
     ) as files:  # fmt: skip
-        for run in decoding.runs(sessions=sessions):
+        for run in decoding.runs(DecodingOptions(sessions=sessions)):
             files.take(run)
     return decoding
 
@@ -120,7 +120,7 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
         LogDecoding(source.snapshot, [str(source.folder / "logs")], packed=True),
         SessionDirectory(),
     )
-    runs = list(decoding.runs(sessions=sessions))
+    runs = list(decoding.runs(DecodingOptions(sessions=sessions)))
     last = runs[-1].cut(len(runs[-1]) - 1)[0]
 
     def interrupted() -> None:

@@ -16,9 +16,10 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.sessions.workload import DdlUse
+    from olr_pg.transactions.waiting_storage import Storage
 
 WHOLE: Final = 1 << 30
 SPLIT_BYTES: Final = (8_192, 20_000, 100_000)
@@ -130,7 +132,7 @@ class SimulatedSeed(NamedTuple):
     def decode(self, source: Source, first_log: int = 0) -> bytes:
         """What is decoded from the logs, but for the first ones of them."""
         step = WHOLE if self.seed % 2 else SPLIT_BYTES[self.seed // 2 % 3]
-        storage = None
+        storage: Storage = IN_MEMORY
         if self.seed % 4 == 2:
             part_bytes = PART_BYTES[self.seed // 4 % 3]
             storage = SpillFiles(source.folder / "spill", 0, part_bytes=part_bytes)
@@ -138,7 +140,7 @@ class SimulatedSeed(NamedTuple):
         split = partial(thread_splits, split_bytes=step)
         with patch("olr_pg.replicator.decode_once.thread_splits", split):
             decoding = LogDecoding(source.snapshot, logs, packed=True)
-            runs = _until_error(decoding.runs(storage=storage), source.stopped)
+            runs = _until_error(decoding.runs(DecodingOptions(storage=storage)), source.stopped)
             lines = PackedLines(source.snapshot.database)
             pieces = (piece for run in runs for piece in lines.pieces(run.blob, decoding.tables))
             return b"".join(map(bytes, pieces))

@@ -14,6 +14,7 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.target_feed import Delivery
+from olr_pg.server.queue import QueueBounds
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 from olr_pg.spark.session import SparkSettings
@@ -143,7 +144,9 @@ class Reader:
     ) -> None:
         self.decoder = Decoder(source, SparkSettings(), once=once, **settings)
         self.decoder.decode = decode
-        self.delivery = Delivery(self.decoder, transactions_max=transactions_max, bytes_max=1 << 30)
+        self.delivery = Delivery(
+            self.decoder, bounds=QueueBounds(transactions_max=transactions_max, bytes_max=1 << 30)
+        )
         self._query = query
         self._source = source
         self._start(scn, resumed=resumed)

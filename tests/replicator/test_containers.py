@@ -14,7 +14,7 @@ from olr_pg.decoding.split import decode_split, open_split, plan_splits
 from olr_pg.dictionary.loader import load_dictionary, load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse
@@ -117,6 +117,6 @@ def test_one_pass_reads_each_split_once(tmp_path: Path) -> None:
             read.append((split.path, split.first_block))
             yield decode_split(subscription, open_split(split), split)
 
-    list(decode_logs(both, [str(tmp_path / "logs")], decode=decode))
+    list(decode_logs(both, [str(tmp_path / "logs")], options=DecodingOptions(decode=decode)))
     logs = discover_logs([str(tmp_path / "logs")])
     assert len(read) == sum(len(plan_splits(log)) for log in logs)

@@ -11,7 +11,7 @@ import pytest
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.ddl_lines import render_ddl
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs, is_wanted
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, is_wanted
 from olr_pg.simulator.simulation import simulate
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
@@ -33,7 +33,9 @@ def lines_of(
     def take(transaction: DictionaryTransaction) -> None:
         text.extend(render_ddl(transaction, partial(is_wanted, tables)))
 
-    for blob in decode_logs(snapshot, [logs], tables=tables, ddl=take if ddl else None):
+    for blob in decode_logs(
+        snapshot, [logs], tables=tables, options=DecodingOptions(ddl=take if ddl else None)
+    ):
         text.append(render.render(blob))
     return [json.loads(line) for line in b"".join(text).splitlines()]
 

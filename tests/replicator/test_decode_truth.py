@@ -32,7 +32,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.split_merging import thread_splits
-from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_starts
+from olr_pg.replicator.decode_once import DecodingOptions, chosen_tables, decode_logs, thread_starts
 from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
@@ -153,7 +153,9 @@ def test_decoding_gives_the_truth(
     )
     logs = [str(tmp_path / "logs")]
     with waiting_rows_sealed(are_sealed=bool(seed % 2)):
-        decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))
+        decoded = source.lines(
+            decode_logs(source.snapshot, logs, options=DecodingOptions(storage=storage))
+        )
     again = f"{command('test_decoding_gives_the_truth', seed)}\n{shape_of(seed)}"
     check_same(decoded, source.truth, again)
 

@@ -12,7 +12,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def begins(snapshot: Snapshot, logs: str) -> tuple[list[dict[str, Any]], Session
         LogDecoding(snapshot, [logs], packed=True),
     )
     lines: list[dict[str, Any]] = []
-    for run in decoding.runs(sessions=sessions):
+    for run in decoding.runs(DecodingOptions(sessions=sessions)):
         for piece in packed.pieces(run.blob, decoding.tables):
             lines += [json.loads(line) for line in bytes(piece).splitlines()]
     return [line for line in lines if line["op"] == "begin"], sessions

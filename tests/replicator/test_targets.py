@@ -32,6 +32,7 @@ from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved
 from olr_pg.server.listener import Listener
+from olr_pg.server.queue import QueueBounds
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.spark.session import SparkSettings
 from tests.replicator import run_with_images
@@ -264,7 +265,7 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
     )
     backlog = Backlog(tmp_path / "backlog", 8 << 10)
     fast = Delivery(decoder, "fast")
-    slow = Delivery(decoder, "slow", bytes_max=3 << 10, backlog=backlog, big_endian=False)
+    slow = Delivery(decoder, "slow", bounds=QueueBounds(bytes_max=3 << 10, backlog=backlog))
     checkpoints = {name: Checkpoint(tmp_path / f"{name}.json", "S") for name in ("fast", "slow")}
     with ExitStack() as stack:
         lines = stack.enter_context(capture_logs())
@@ -335,7 +336,8 @@ def test_a_table_that_ends_ends_the_delivery_of_its_client_only(tmp_path: Path) 
         follow=DictionaryFollower,
         expected=("a", "b"),
     )
-    ends, goes_on = (Delivery(decoder, name, ends_with_table=True) for name in ("a", "b"))
+    ends, goes_on = (Delivery(decoder, name) for name in ("a", "b"))
+    ends.ends_with_table = goes_on.ends_with_table = True
     queues = []
     for delivery, table in ((ends, "A"), (goes_on, "B")):
         delivery.resolve(f"SELECT owner, table_name FROM all_tables WHERE table_name = '{table}'")

@@ -14,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.replicator.thread_decoding import ThreadDecoding
 from olr_pg.wire.room_filling import Form
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -38,7 +38,7 @@ def lines(
         "olr_pg.replicator.decode_once.thread_splits", partial(thread_splits, split_bytes=20_000)
     ):
         decoding = LogDecoding(snapshot, [str(logs)], packed=True)
-        for run in decoding.runs(decode=decode, sessions=sessions):
+        for run in decoding.runs(DecodingOptions(decode=decode, sessions=sessions)):
             forms.add(run.batch.form)
             is_text = run.batch.form is Form.LINES
             found += map(
@@ -68,7 +68,7 @@ def test_splits_that_are_not_needed_are_given_up(threads: ThreadDecoding, source
     folder = source.folder / "logs"
     for _ in range(3):
         decoding = LogDecoding(source.snapshot, [str(folder)], packed=True)
-        runs = decoding.runs(decode=threads.decode)
+        runs = decoding.runs(DecodingOptions(decode=threads.decode))
         next(iter(runs))
         del runs
     assert lines(source.snapshot, folder, threads.decode)[0] == source.truth

@@ -21,7 +21,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs, decode_splits
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, decode_splits
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.sessions.workload import LobUse
 from olr_pg.simulator.simulation import simulate
@@ -75,7 +75,10 @@ def decoded(
     printed, error = b"", None
     try:
         for blob in decode_logs(
-            source.snapshot, [str(source.folder / "logs")], tables=tables, account=counts.append
+            source.snapshot,
+            [str(source.folder / "logs")],
+            tables=tables,
+            options=DecodingOptions(account=counts.append),
         ):
             printed += render.render(blob)
     except OlrPgError as caught:

@@ -15,6 +15,7 @@ from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.reading import load_config
+from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder
@@ -22,6 +23,7 @@ from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY
 from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.port_connection import PortSettings
+from olr_pg.server.queue import QueueBounds
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
 from tests.simulation.entry import (
@@ -111,9 +113,8 @@ class Here:
         )
         delivery = Delivery(
             decoder,
-            big_endian=settings.byte_order == "big",
-            chunk_bytes=settings.chunk_size,
-            transactions_max=settings.transactions_max,
+            view=TargetView(settings.byte_order == "big", settings.chunk_size),
+            bounds=QueueBounds(transactions_max=settings.transactions_max),
             is_told=simulation.plan.tells,
         )
         assert config.apply is not None

@@ -22,7 +22,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.split_merging import thread_splits
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.simulator.fields.lob_layout import BLOB, PAGE, secure_header
 from olr_pg.simulator.sessions.workload import DdlUse
@@ -162,7 +162,9 @@ def decoded(snapshot: Snapshot, logs: str, storage: Storage) -> tuple[list[bytes
     accounts: list[Accounting] = []
 
     def decode() -> None:
-        for blob in decode_logs(snapshot, [logs], storage=storage, account=accounts.append):
+        for blob in decode_logs(
+            snapshot, [logs], options=DecodingOptions(storage=storage, account=accounts.append)
+        ):
             blobs.extend(one.blob for one in split_transactions(bytes(blob)))
 
     with pytest.raises(OlrPgError) as caught:

@@ -22,7 +22,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.simulator.model.tables import Logging, Row
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions import row_conditions
@@ -51,7 +51,12 @@ def decoded(
 ) -> tuple[list[Line], Accounting]:
     """The row changes, and the account."""
     render, accounts = JsonLines(snapshot.database), list[Any]()
-    blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append, storage=storage)
+    blobs = decode_logs(
+        snapshot,
+        [logs],
+        filters=filters,
+        options=DecodingOptions(account=accounts.append, storage=storage),
+    )
     lines = [json.loads(line) for blob in blobs
              for line in render.render(blob).splitlines()]  # fmt: skip
     return [line for line in lines if "table" in line], accounts[0]

@@ -22,7 +22,7 @@ from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs, decode_splits
+from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.scalars import format_xid
 from olr_pg.server.checkpoint import Checkpoint
@@ -81,7 +81,11 @@ def test_decode_leaves_the_faulty_parts_out_and_says_so_at_the_end(
     def decode() -> None:
         folder = str(faulty.source.directory / "logs")
         storage = in_parts(faulty)
-        for blob in decode_logs(faulty.snapshot, [folder], account=counts.append, storage=storage):
+        for blob in decode_logs(
+            faulty.snapshot,
+            [folder],
+            options=DecodingOptions(account=counts.append, storage=storage),
+        ):
             blobs.append(blob)  # noqa: PERF402 - what comes before the error counts
 
     with pytest.raises(OlrPgError) as caught:

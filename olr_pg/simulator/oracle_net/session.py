@@ -76,8 +76,9 @@ _SET_CONTAINER: Final = re.compile(r'ALTER SESSION SET CONTAINER = "(.+)"$')
 
 @dataclass(slots=True)
 class Cursor:
-    """An open cursor and its remaining rows."""
+    """An open cursor, with its number in the session, and its remaining rows."""
 
+    number: int
     sql: str
     bind_types: tuple[BindType, ...] = ()
     returned: tuple[int, ...] = ()
@@ -319,27 +320,26 @@ class ClientSession:
         if request.sql is not None:
             if not number:
                 number, self._next_cursor = self._next_cursor, self._next_cursor + 1
-            self._cursors[number] = Cursor(request.sql)
+            self._cursors[number] = Cursor(number, request.sql)
         cursor = self._cursor(number)
         if request.options & ExecuteOption.DEFINE:
             self._define(cursor, request.defines or ())
             rows = request.rows if request.options & ExecuteOption.FETCH else 0
-            self._write_rows(number, cursor, rows, out)
+            self._write_rows(cursor, rows, out)
             return
         cursor.bind_types, cursor.returned = request.bind_types, request.returned
         commits = bool(request.options & ExecuteOption.COMMIT)
-        self._run(number, cursor, request.rows, request.binds, out, commits=commits)
+        self._run(cursor, request.rows, request.binds, out, commits=commits)
 
     def _reexecute(self, reader: TtcReader, out: TtcWriter) -> None:
         number, rows, commits = msg.read_reexecute(reader)
         cursor = self._cursor(number)
         executions = 1 if is_query(cursor.sql) else max(rows, 1)
         binds = msg.read_binds(reader, cursor.bind_types, executions, cursor.returned)
-        self._run(number, cursor, rows, binds, out, commits=commits)
+        self._run(cursor, rows, binds, out, commits=commits)
 
     def _run(
         self,
-        number: int,
         cursor: Cursor,
         rows: int,
         binds: list[list[bytes | None]],
@@ -351,7 +351,7 @@ class ClientSession:
         self._strike("execute", cursor.sql)
         entered = _SET_CONTAINER.match(cursor.sql)
         if self._sql is not None and not entered:
-            self._run_sql(self._sql, number, cursor, rows, binds, out, commits=commits)
+            self._run_sql(cursor, rows, binds, out, commits=commits)
             return
         if not is_query(cursor.sql):
             if cursor.sql.upper() == _READ_ONLY:
@@ -364,7 +364,7 @@ class ClientSession:
                 self._enter(entered[1])
             else:
                 self._state().command(cursor.sql)
-            msg.write_end(out, cursor=number)
+            msg.write_end(out, cursor=cursor.number)
             return
         first = binds[0] if binds else []
         catalogue = self._state().catalogue
@@ -372,12 +372,10 @@ class ClientSession:
             decode_bind(*one, catalogue.text, self._lobs)
             for one in zip(cursor.bind_types, first, strict=True)
         ]
-        self._answer_query(number, cursor, rows, catalogue.query(cursor.sql, values), out)
+        self._answer_query(cursor, rows, catalogue.query(cursor.sql, values), out)
 
     def _run_sql(
         self,
-        client: SqlClient,
-        number: int,
         cursor: Cursor,
         rows: int,
         binds: list[list[bytes | None]],
@@ -385,25 +383,25 @@ class ClientSession:
         *,
         commits: bool,
     ) -> None:
+        client = self._sql
+        assert client is not None
         outcomes = client.run(cursor.sql, cursor.bind_types, binds)
         if outcomes[-1].is_query:
-            self._answer_query(number, cursor, rows, client.result(outcomes[-1]), out)
+            self._answer_query(cursor, rows, client.result(outcomes[-1]), out)
             return
         if commits:
             client.session.commit()
         if cursor.returned:
             client.write_returned(out, outcomes, cursor.bind_types, cursor.returned)
-        msg.write_end(out, cursor=number, rows=sum(one.count for one in outcomes))
+        msg.write_end(out, cursor=cursor.number, rows=sum(one.count for one in outcomes))
 
-    def _answer_query(
-        self, number: int, cursor: Cursor, rows: int, result: QueryResult, out: TtcWriter
-    ) -> None:
+    def _answer_query(self, cursor: Cursor, rows: int, result: QueryResult, out: TtcWriter) -> None:
         cursor.result, cursor.sent = result, 0
         cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)
         # LOBs are sent only after the driver has said in which form it wants them.
         wants_lobs = any(one.code in LOBS for one in cursor.wanted)
-        self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
+        self._write_rows(cursor, 0 if wants_lobs else rows, out)
 
     def _enter(self, container: str) -> None:
         """Enter a PDB.
@@ -439,9 +437,9 @@ class ClientSession:
         number, rows = reader.integer(), reader.integer()
         cursor = self._cursor(number)
         self._strike("fetch", cursor.sql)
-        self._write_rows(number, cursor, rows, out)
+        self._write_rows(cursor, rows, out)
 
-    def _write_rows(self, number: int, cursor: Cursor, count: int, out: TtcWriter) -> None:
+    def _write_rows(self, cursor: Cursor, count: int, out: TtcWriter) -> None:
         assert cursor.result is not None
         rows = cursor.result.rows[cursor.sent : cursor.sent + count]
         cursor.sent += len(rows)
@@ -454,9 +452,9 @@ class ClientSession:
                 write_value(out, value, wanted, self._lobs, conversions)
         if count and cursor.sent == len(cursor.result.rows):
             text = "ORA-01403: no data found\n"
-            msg.write_end(out, msg.NO_DATA_FOUND, text, cursor=number, rows=cursor.sent)
+            msg.write_end(out, msg.NO_DATA_FOUND, text, cursor=cursor.number, rows=cursor.sent)
         else:
-            msg.write_end(out, cursor=number, rows=cursor.sent)
+            msg.write_end(out, cursor=cursor.number, rows=cursor.sent)
 
     def _lob(self, reader: TtcReader, out: TtcWriter) -> None:
         request = msg.read_lob(reader)

@@ -109,10 +109,6 @@ def place_table(
     *,
     index_blocks: int = INDEX_BLOCKS,
     index_spacing: int = INDEX_SPACING,
-    row_space: int = ROW_SPACE,
-    update_reserve: int = UPDATE_RESERVE,
-    piece_max: int = ROW_SPACE,
-    row_scn: int = 0,
 ) -> SimTable:
     """Make an empty table.
 
@@ -121,7 +117,6 @@ def place_table(
         scn: the SCN at which its blocks were formatted.
         index_blocks: leaf blocks of each index.
         index_spacing: blocks from the beginning of one index to the next.
-        row_space, update_reserve, piece_max, row_scn: see `SimTable`.
     """
     obj, relative = FIRST_OBJECT + 20 * number, _file(number)
     place = 128 + number % TABLES_PER_FILE * 65_536
@@ -143,11 +138,10 @@ def place_table(
         relative_file=relative,
         segment_block=segment,
         indexes=_indexes(number, spec, scn, index_blocks, index_spacing),
-        row_space=row_space,
-        update_reserve=update_reserve,
-        piece_max=piece_max,
+        row_space=ROW_SPACE,
+        update_reserve=UPDATE_RESERVE,
+        piece_max=ROW_SPACE,
         row_max=spec.row_max,
-        row_scn=row_scn,
         partition_column=spec.partition_column,
         segments=[
             SimSegment(obj + 10 + part, dataobj + 10 + part, relative,

@@ -230,7 +230,8 @@ class _Definitions:
         )  # fmt: skip
         row_scn = database.shape.redo.row_scn_size if found.row_dependencies else 0
         number, database.tables_made = database.tables_made, database.tables_made + 1
-        sim = place_table(number, spec, database.instance.scn, row_scn=row_scn)
+        sim = place_table(number, spec, database.instance.scn)
+        sim.row_scn = row_scn
         table = SqlTable(sim, columns)
         table.moves_rows = found.row_movement
         table.partition_names = [one.name for one in found.ranges] or [
