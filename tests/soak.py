@@ -40,8 +40,7 @@ import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from olr_pg.appliance.demo_run import compare_tables
-from olr_pg.appliance.demo_source import DemoSource
+from olr_pg.appliance.demo_run import DemoSource, compare_tables
 from olr_pg.bench.measure import memory_mib
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config

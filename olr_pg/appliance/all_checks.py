@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary
 from olr_pg.appliance.encryption import check_key
-from olr_pg.appliance.offline_checks import check_logs
-from olr_pg.appliance.offline_logging import check_encryption, check_supplemental
+from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource

@@ -5,7 +5,7 @@ order.
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +17,10 @@ from olr_pg.appliance.created_tables import FILE_NAME as CREATED_FILE
 from olr_pg.appliance.created_tables import CreatedTables, GrownDatabase
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
-from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.appliance.loading_new_tables import loading_new_tables
-from olr_pg.appliance.main_loop import Serving
+from olr_pg.appliance.main_loop import Serving, Watchdog
 from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
 from olr_pg.appliance.opened_target import open_target
@@ -35,7 +34,6 @@ from olr_pg.appliance.target import (
     is_passable,
     target_directory,
 )
-from olr_pg.appliance.watchdog import Watchdog
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import (
@@ -65,7 +63,8 @@ from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.evolution import DdlKind
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.disk_room import tells_of_full_disk
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
 from olr_pg.replicator.decoder import Decoder
@@ -82,7 +81,7 @@ from olr_pg.spark.session import stop_session
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.applier.settings import TranslateStep
     from olr_pg.capture.source_database import SourceDatabase
@@ -517,3 +516,22 @@ def applier_settings(
         policies=apply.value_policies,
         choices=apply.choices,
     )
+
+
+@contextmanager
+def full_disk_told(data: Path) -> Iterator[None]:
+    """Convert the error of a full disk to an error with a code, so that it is not reported as a
+    defect.
+
+    Args:
+        data: `context.data`.
+
+    Raises:
+        OlrPgError: 1160, the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not tells_of_full_disk(error):
+            raise
+        raise OlrPgError(Code.DATA_DISK_FULL, plain_reason(error), path=str(data)) from error

@@ -1,4 +1,6 @@
-"""Checks the logs of an offline source for `olr-pg doctor`."""
+"""Checks an offline source for `olr-pg doctor`: its logs, and whether its dictionary says that its
+redo can be decoded (supplemental logging, encrypted tablespaces).
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,29 @@ from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogPlaces, no_logs
 from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
 from olr_pg.capture.wanted_logs import check_beginning, wanted_stream
+from olr_pg.dictionary.stored_segments import is_encryption_known
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.findings import Finding, coded, warning
+from olr_pg.observability.findings import Finding, coded, error, warning
+from olr_pg.oracle.supplemental import (
+    NO_MINIMAL_LOGGING,
+    told_columns,
+    without_key,
+    without_key_words,
+)
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.image_files import read_image
 from olr_pg.replicator.recovery.run_images import marks_of
 from olr_pg.server.checkpoint import FILE_NAME, read_saved, source_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.capture.archived_log import Reached
     from olr_pg.capture.logs import LogScan
     from olr_pg.config.model import Config
     from olr_pg.config.source_section import OfflineSource
-    from olr_pg.dictionary.model import Database, Snapshot
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.dictionary.sys_rows import SysRows
 
 _COMING: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
 """Errors of a log that is too short or not closed yet: it may still be being copied."""
@@ -121,3 +131,63 @@ def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reache
         # A run also works without the image; then it reads from the checkpoint's SCN.
         return saved.scn, {}
     return saved.scn, marks_of(image)
+
+
+CHECK: Final = "offline.supplemental"
+ENCRYPTION: Final = "offline.encryption"
+
+
+def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[Finding]:
+    """Yield findings about tables whose key is not written to the redo, according to the
+    dictionary.
+
+    A dictionary without rows of the SYS tables contains no information about this. An older
+    dictionary may lack the logging level of the database; in this case there is one warning for all
+    tables.
+    """
+    for member in snapshot.containers:
+        own = {table.object_key for table in member.tables}
+        yield from _of_container(member.sys_rows, [one for one in chosen if one.object_key in own])
+
+
+def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Finding]:
+    if rows is None:
+        return
+    if rows.supp_log_db_min == 0:
+        yield error(CHECK, *NO_MINIMAL_LOGGING)
+    missing = list(without_key(told_columns(rows, chosen)))
+    if rows.supp_log_db_all is not None:
+        for table, level in missing:
+            yield error(CHECK, *without_key_words(table, level))
+    elif missing:
+        names = ", ".join(table.full_name for table, _ in missing[:_NAMED_MAX])
+        more = len(missing) - _NAMED_MAX
+        yield warning(
+            CHECK,
+            "the dictionary does not say whether the database logs the key of every"
+            f" changed row, and these tables do not log it themselves: {names}"
+            + (f" and {more} more" if more > 0 else ""),
+            "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_PK, SUPPLEMENTAL_LOG_DATA_ALL"
+            " FROM V$DATABASE;",
+            "if one of the last two columns says YES, ignore this warning; else"
+            f" {without_key_words(*missing[0])[1]}",
+        )
+
+
+def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield a warning if a dictionary contains no information about encrypted tablespaces.
+
+    If the dictionary lacks the rows of the SYS tables, `refusal` of the tables reports this.
+    """
+    for member in snapshot.containers:
+        if member.sys_rows is not None and not is_encryption_known(member.sys_rows):
+            name = f" of {member.database.con_name}" if member.database.con_name else ""
+            yield warning(
+                ENCRYPTION,
+                f"the dictionary{name} does not say which tables are in encrypted tablespaces:"
+                " the first change of such a table stops it",
+                "SELECT TABLESPACE_NAME FROM DBA_TABLESPACES WHERE ENCRYPTED = 'YES';",
+                "if the query returns no row, ignore this warning. Else export the"
+                " dictionary with `olr-pg dictionary export`, which records the"
+                " encrypted tablespaces",
+            )

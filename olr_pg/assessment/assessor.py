@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.assessment.assessed_tables import assessed_table
-from olr_pg.assessment.code import code_item
+from olr_pg.assessment.plsql import code_item
 from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, Report
 
 if TYPE_CHECKING:

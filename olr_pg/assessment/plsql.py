@@ -1,5 +1,5 @@
-"""Finds the constructs in PL/SQL that PostgreSQL lacks or executes differently, by the tokens of
-the code.
+"""Estimates the effort to rewrite PL/SQL, from the number of its lines and from the constructs that
+PostgreSQL lacks or executes differently. They are found by the tokens of the code.
 
 Comments and literals are ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it
 fails, all words of the text are used).
@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 from sqlglot.dialects.oracle import Oracle
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
+
+from olr_pg.assessment.report import Carrier, Effort, Item
 
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_][\w$#]*|%\w+|\S")
@@ -148,3 +150,27 @@ def _words(text: str) -> list[str]:
         else:
             words += word.replace("@", " @ ").split() or [word]
     return words
+
+
+_MINUTES_EACH_LINE: Final = 1
+_SHORT, _LONG = 30, 120
+
+
+def code_item(kind: str, name: str, text: str, remark: str = "") -> Item:
+    """Assess a unit of PL/SQL."""
+    constructs = find_constructs(text)
+    state = package_state(text)
+    if state is not None:
+        constructs = [state, *constructs]
+    lines = code_lines(text)
+    minutes = max(lines * _MINUTES_EACH_LINE, 5) + sum(one.minutes for one in constructs)
+    effort = Effort.LOW if minutes <= _SHORT else Effort.MEDIUM
+    if minutes > _LONG:
+        effort = Effort.HIGH
+    reasons = [*([remark] if remark else []), f"rewrite {lines} lines of PL/SQL"]
+    reasons += [f"{one.places} × {one.advice}" for one in constructs if one.minutes]
+    if kind == "PACKAGE":
+        reasons.append(
+            "replace the package by a schema, and its routines by functions in this schema"
+        )
+    return Item(kind, name, Carrier.BY_HAND, effort, minutes, tuple(reasons), lines)

@@ -4,6 +4,9 @@ A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are
 error of a read is an exception. An error of a mapped page ends the process with a signal, without a
 message: the file was truncated, or deleted on the server of a network mount. So the appliance's own
 process maps no logs that others can change; it reads them in ranges too.
+
+Logs that somebody has compressed with a tool are recognised by their first bytes. Oracle itself
+does not write such files.
 """
 
 from __future__ import annotations
@@ -14,12 +17,11 @@ import stat
 import weakref
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.capture.compression import compression_of
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed
@@ -31,6 +33,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.capture.archived_log import ArchivedLog
+
+
+class Compression(NamedTuple):
+    """A compression format.
+
+    Attributes:
+        magic: the first bytes of each file in this format.
+        command: the command that decompresses a file in this format.
+    """
+
+    name: str
+    magic: bytes
+    command: str
+
+
+_KNOWN: Final = (
+    Compression("gzip", b"\x1f\x8b", "gunzip"),
+    Compression("compress", b"\x1f\x9d", "uncompress"),
+    Compression("zstd", b"\x28\xb5\x2f\xfd", "unzstd"),
+    Compression("bzip2", b"BZh", "bunzip2"),
+    Compression("xz", b"\xfd7zXZ\0", "unxz"),
+    Compression("lz4", b"\x04\x22\x4d\x18", "unlz4"),
+    Compression("lzip", b"LZIP", "lzip -d"),
+    Compression("lzop", b"\x89LZO", "lzop -d"),
+    Compression("zip", b"PK\x03\x04", "unzip"),
+    Compression("7-Zip", b"7z\xbc\xaf\x27\x1c", "7z x"),
+)
+
+
+def compression_of(start: bytes) -> Compression | None:
+    """Return the compression format of a file with these first bytes; None if it is not compressed.
+
+    A redo log begins with a zero byte; no compressed file does.
+    """
+    return next((one for one in _KNOWN if start.startswith(one.magic)), None)
+
 
 HEADER_BYTES: Final = 8_192
 """Maximum bytes of the two header blocks; blocks have at most 4 KiB."""

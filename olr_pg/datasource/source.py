@@ -5,39 +5,55 @@ Spark calls this code in three kinds of processes. The first process returns the
 to a second process, which returns the tasks (`RedoReader.partitions`). Workers return the rows
 (`RedoReader.read`). The reader contains the data that all tasks share; it is sent to the workers
 once.
+
+The conditions of a query on commits become bounds, so that redo without commits within them is not
+read.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from olr_pg.datasource.change_schema import changes_of_any_table, changes_of_table
 from olr_pg.datasource.options import parse_options
-from olr_pg.datasource.pushed_filters import bounds_of
+from olr_pg.datasource.redo_split import REDO_TIME_MAX, Bounds
 from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode_once import chosen_tables
+from olr_pg.scalars import MAX_SCN, encode_redo_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import Filter
 
     from olr_pg.datasource.options import SourceOptions
-    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
+    from olr_pg.datasource.redo_split import Decoding, RedoSplit
     from olr_pg.datasource.survey import Survey
-    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.model import Column, Snapshot, Table
 
 FORMAT: Final = "olr_pg"
 
@@ -190,3 +206,138 @@ class RedoReader(DataSourceReader):
 def arrow_schema(schema: pa.Schema) -> pa.Schema:
     """Convert an Arrow schema to Spark's types and back. Return it with times in UTC."""
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")
+
+
+_CHANGE: Final[tuple[pa.Field[Any], ...]] = (
+    pa.field("op", pa.string(), nullable=False),
+    pa.field("commit_scn", pa.int64(), nullable=False),
+    pa.field("commit_time", pa.timestamp("us"), nullable=False),
+    pa.field("scn", pa.int64(), nullable=False),
+    pa.field("xid", pa.string(), nullable=False),
+    pa.field("position", pa.int64(), nullable=False),
+    pa.field("rowid", pa.string(), nullable=False),
+    pa.field("thread", pa.int32(), nullable=False),
+    pa.field("login_user", pa.string()),
+    pa.field("os_user", pa.string()),
+    pa.field("machine", pa.string()),
+    pa.field("program", pa.string()),
+)
+_NAMES: Final[tuple[pa.Field[Any], ...]] = (
+    pa.field("owner", pa.string(), nullable=False),
+    pa.field("table", pa.string(), nullable=False),
+)
+
+_MICROSECOND_DIGITS: Final = 6
+_DECIMAL_DIGITS_MAX: Final = 38
+
+
+def changes_of_any_table() -> pa.Schema:
+    """Return the columns for changes of several tables; before and after images are JSON text."""
+    images = (pa.field("before", pa.string()), pa.field("after", pa.string()))
+    return pa.schema([*_CHANGE, *_NAMES, *images])
+
+
+def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
+    """Return the columns for changes of one table; before and after images are structs with its
+    columns.
+
+    Args:
+        versions: the table's definitions over time, the oldest first. If a definition does not have
+            a column that another definition has, the column is NULL in changes with the first
+            definition.
+    """
+    types: dict[str, pa.DataType] = {}
+    for table in versions:
+        for column in table.delivered:
+            own = arrow_type(column)
+            types[column.name] = _wider(types.get(column.name, own), own)
+    image = pa.struct(types.items())
+    return pa.schema([*_CHANGE, pa.field("before", image), pa.field("after", image)])
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """Return the Arrow type of a column's values; text if no Arrow type represents them exactly."""
+    code, scale = column.type_code, column.scale or 0
+    if code == OracleType.NUMBER and column.precision is not None:
+        return pa.decimal128(column.precision, scale) if 0 <= scale <= column.precision else _TEXT
+    if code in (OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ) and scale <= _MICROSECOND_DIGITS:
+        return pa.timestamp("us", "UTC" if code == OracleType.TIMESTAMP_TZ else None)
+    return _TYPES.get(code, _TEXT)
+
+
+_TEXT: Final = pa.string()
+_TYPES: Final[dict[int, pa.DataType]] = {
+    OracleType.RAW: pa.binary(),
+    OracleType.LONG_RAW: pa.binary(),
+    OracleType.BLOB: pa.binary(),
+    OracleType.DATE: pa.timestamp("us"),
+    OracleType.BINARY_FLOAT: pa.float32(),
+    OracleType.BINARY_DOUBLE: pa.float64(),
+    OracleType.BOOLEAN: pa.bool_(),
+}
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return a type that can represent the values of both types."""
+    if one == other:
+        return one
+    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
+        scale = max(one.scale, other.scale)
+        digits = max(one.precision - one.scale, other.precision - other.scale) + scale
+        if digits <= _DECIMAL_DIGITS_MAX:
+            return pa.decimal128(digits, scale)
+    return _TEXT
+
+
+_SCN: Final = ("commit_scn",)
+_TIME: Final = ("commit_time",)
+_NEVER: Final = Bounds(1, 0, 1, 0)
+_FIRST_YEAR: Final = 1988
+
+
+def bounds_of(filters: Iterable[Filter]) -> Bounds:
+    """Return bounds that include every commit that meets all filters, and possibly more."""
+    bounds = Bounds()
+    for one in filters:
+        bounds = bounds.meet(_bounds(one))
+    return bounds
+
+
+def _bounds(one: Filter) -> Bounds:
+    match one:
+        case EqualTo(attribute, value) | EqualNullSafe(attribute, value):
+            return _at(attribute, value, value)
+        case GreaterThan(attribute, value) | GreaterThanOrEqual(attribute, value):
+            return _at(attribute, value, None)
+        case LessThan(attribute, value) | LessThanOrEqual(attribute, value):
+            return _at(attribute, None, value)
+        case In(attribute, values) if values and all(value is not None for value in values):
+            return _at(attribute, min(values), max(values))
+    return Bounds()
+
+
+def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
+    """Return the bounds for the condition that a column's value is from `first` to `last`, both
+    inclusive. None means that there is no such bound.
+    """
+    if attribute == _SCN:
+        first, last = 0 if first is None else first, MAX_SCN if last is None else last
+        return Bounds(first_scn=max(0, first), last_scn=last) if last >= 0 else _NEVER
+    if attribute == _TIME and all(
+        value is None or (isinstance(value, datetime) and value.tzinfo is None)
+        for value in (first, last)
+    ):
+        return Bounds(
+            first_time=0 if first is None else _redo_time(first),
+            last_time=REDO_TIME_MAX if last is None else _redo_time(last),
+        )
+    return Bounds()
+
+
+def _redo_time(when: datetime) -> int:
+    """Return the redo time of a time, in whole seconds; if the time is out of range, return the
+    lowest or highest redo time.
+    """
+    if when.year < _FIRST_YEAR:
+        return 0
+    return min(encode_redo_time(when), REDO_TIME_MAX)

@@ -22,6 +22,7 @@ UTF-8, so the column is described as UTF-8, whatever the character set of the da
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ import orjson
 import pyarrow as pa
 
 from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
+from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
 from olr_pg.datatypes.outcomes import Outcome, check
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
@@ -46,7 +48,6 @@ from olr_pg.load.arrow_oracle_forms import (
     ticks_kernel,
     time_text_kernel,
 )
-from olr_pg.load.intervals import day_second_bytes, year_month_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,65 @@ if TYPE_CHECKING:
     """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""
     Convert = Callable[[Array], ValueColumn]
     Plan = Callable[[Column, pa.DataType], "ArrowColumn | None"]
+
+_ISO: Final = re.compile(
+    r"(-?)P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?"
+    r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+)(?:\.(\d{1,9}))?S)?)?"
+)
+_YEAR_MONTH: Final = re.compile(r"([+-]?)(\d+)-(\d+)")
+_DAY_SECOND: Final = re.compile(r"([+-]?)(\d+) (\d+):(\d+):(\d+)(?:\.(\d{1,9}))?")
+
+
+def year_month_bytes(text: str) -> bytes:
+    """Convert ``P-3Y-7M`` or ``-03-07`` to INTERVAL YEAR TO MONTH.
+
+    Raises:
+        OlrPgError: 5102, the text has another format.
+    """
+    if found := _YEAR_MONTH.fullmatch(text):
+        sign, years, months = found.groups()
+        return encode_year_month(YearMonth(_signed(sign, 12 * int(years) + int(months))))
+    if (found := _ISO.fullmatch(text)) and not any(found.groups()[3:]):
+        sign, iso_years, iso_months = found.groups()[:3]
+        total = 12 * int(iso_years or 0) + int(iso_months or 0)
+        return encode_year_month(YearMonth(_signed(sign, total)))
+    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"not an INTERVAL YEAR TO MONTH: {text!r}")
+
+
+def day_second_bytes(text: str) -> bytes:
+    """Convert ``P-1DT-2H-3M-4.5S`` or ``-01 02:03:04.5`` to INTERVAL DAY TO SECOND.
+
+    Raises:
+        OlrPgError: 5102, the text has another format.
+    """
+    if found := _DAY_SECOND.fullmatch(text):
+        sign, days, hours, minutes, seconds, fraction = found.groups()
+        total = _nanoseconds(days, hours, minutes, seconds, fraction)
+        return encode_day_second(DaySecond(_signed(sign, total)))
+    if (found := _ISO.fullmatch(text)) and not any(found.groups()[1:3]):
+        sign, _, _, *parts = found.groups()
+        return encode_day_second(DaySecond(_signed(sign, _nanoseconds(*parts))))
+    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"not an INTERVAL DAY TO SECOND: {text!r}")
+
+
+def _signed(sign: str, total: int) -> int:
+    return -total if sign == "-" else total
+
+
+def _nanoseconds(
+    days: str | None,
+    hours: str | None,
+    minutes: str | None,
+    seconds: str | None,
+    fraction: str | None,
+) -> int:
+    clock = int(days or 0) * 24 + int(hours or 0)
+    total = (clock * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
+    part = int((fraction or "").ljust(9, "0"))
+    # The fraction has the sign of the seconds. For a negative value between −1 and 0, only the text
+    # "-0" shows the sign.
+    return total * 1_000_000_000 + (-part if (seconds or "").startswith("-") else part)
+
 
 UTF8_CHARSET: Final = 873
 """AL32UTF8."""

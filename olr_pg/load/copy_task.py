@@ -1,12 +1,19 @@
-"""A Spark task of the initial load: copies one partition to the target, in one transaction."""
+"""A Spark task of the initial load: copies one partition to the target, in one transaction.
+
+One thread produces the next item while the other sends the current one. Without this, the task
+would wait for the server while sending rows, and the server would wait while the task encodes.
+Sending and encoding take about the same time, and encoding (kernels, Arrow) releases the
+interpreter lock, so they can run at the same time.
+"""
 
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -22,7 +29,6 @@ from olr_pg.load.column_binding import add_losses, bind_columns
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
-from olr_pg.load.prefetching import prefetched
 from olr_pg.load.retry import retried
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
@@ -265,3 +271,21 @@ def _refused(
         sqlstate=error.sqlstate,
         **task.partition.place,
     )
+
+
+T = TypeVar("T")
+
+
+def prefetched(items: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Yield items; each is produced in another thread while the caller uses the previous one.
+
+    Args:
+        items: the generator; it runs only in the other thread. An exception of the generator is
+            raised to the caller, after the items before it. The generator is closed at the end, and
+            also if the caller stops early.
+    """
+    with closing(items), ThreadPoolExecutor(1, "load-ahead") as maker:
+        following = maker.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = maker.submit(next, items, None)
+            yield item

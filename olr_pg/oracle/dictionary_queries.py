@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, select
+from sqlalchemy.sql.elements import quoted_name
 
-from olr_pg.datatypes.binary_xml import NO_TOKENS
+from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.consistency import check_unique_tables
 from olr_pg.dictionary.index_organised import holds_rows
@@ -27,8 +28,7 @@ from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.segment_storage import encrypted_now, read_compression
 from olr_pg.oracle.supplemental import read_levels
-from olr_pg.oracle.tables import among
-from olr_pg.oracle.xml_tokens import read_xml_tokens
+from olr_pg.oracle.tables import among, bound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -308,3 +308,49 @@ def _plain(field: str, value: Any) -> Any:
 def _batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     for at in range(0, len(values), BATCH):
         yield values[at : at + BATCH]
+
+
+_DEFAULT: Final = 0
+"""FLAGS of the default token set. Tables use it unless another token set is specified."""
+
+_ATTRIBUTE: Final = 1
+
+
+def read_xml_tokens(connection: Connection, scn: int) -> XmlTokens:
+    """Read the token tables as of `scn`; empty if the database has no XML DB token set.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    sets = as_of(_xdb("XDB$TTSET", TOKSUF=String, FLAGS=Integer), scn, "t")
+    query = select(sets.c.TOKSUF).where(bound(_DEFAULT) == sets.c.FLAGS)
+    suffix = connection.execute(query).scalar()
+    if suffix is None:
+        return NO_TOKENS
+    spaces = _rows(connection, _xdb(f"X$NM{suffix}", NMSPCURI=String, ID=LargeBinary), scn)
+    columns = {"NMSPCID": LargeBinary, "LOCALNAME": String, "FLAGS": LargeBinary, "ID": LargeBinary}
+    names = _rows(connection, _xdb(f"X$QN{suffix}", **columns), scn)
+    return XmlTokens(
+        {_hex(token): uri for uri, token in spaces},
+        {
+            _hex(token): QualifiedName(_hex(space), name, bool(flags and flags[-1] & _ATTRIBUTE))
+            for space, name, flags, token in names
+        },
+    )
+
+
+def _xdb(name: str, **columns: Any) -> Table:
+    return Table(
+        quoted_name(name, quote=True),
+        MetaData(),
+        *(Column(quoted_name(column, quote=True), kind) for column, kind in columns.items()),
+        schema=quoted_name("XDB", quote=True),
+    )
+
+
+def _rows(connection: Connection, table: Table, scn: int) -> Iterable[Any]:
+    return connection.execute(select(as_of(table, scn, "t")))
+
+
+def _hex(raw: bytes | None) -> str:
+    return (raw or b"").hex().upper()

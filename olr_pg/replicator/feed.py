@@ -16,7 +16,6 @@ from olr_pg.dictionary.evolution import OF_TWO, UNKNOWN_DDL, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import checked_halves
 from olr_pg.redo.commit_position import CommitPosition
-from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.replicator.recovery.bounded_recovery import Need
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -30,6 +29,41 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.transactions.ancestry import Ancestry
+
+
+class PublishedEvents:
+    """Recognizes events that an earlier run of decoding has put into the same queue.
+
+    Each run finds the same row events in the same commit order. So an event with a lower commit SCN
+    than the last one was queued already; only the events at the last SCN are remembered. Each run
+    begins with all changes of definitions, so these are all remembered; they are few.
+    """
+
+    def __init__(self) -> None:
+        self._definitions: set[tuple[str, int, int]] = set()
+        self._rows_scn = -1
+        self._rows: set[tuple[tuple[str, int, int], bool]] = set()
+
+    def is_new(self, event: SchemaEvent) -> bool:
+        """Return whether an event is new, and remember it."""
+        if not event.is_of_rows:
+            known = event.identity in self._definitions
+            self._definitions.add(event.identity)
+            return not known
+        if event.commit_scn > self._rows_scn:
+            self._rows_scn, self._rows = event.commit_scn, set()
+        key = event.identity, event.is_fault
+        known = event.commit_scn < self._rows_scn or key in self._rows
+        self._rows.add(key)
+        return not known
+
+    def abandon(self, scn: int) -> None:
+        """Forget the events with this commit SCN or a later one: a RESETLOGS has orphaned their
+        redo.
+        """
+        self._definitions = {one for one in self._definitions if one[1] < scn}
+        if self._rows_scn >= scn:
+            self._rows_scn, self._rows = scn - 1, set()
 
 
 _log = structlog.get_logger(__name__)

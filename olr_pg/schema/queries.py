@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlglot import exp
 
-from olr_pg.schema.collections import collection
 from olr_pg.schema.functions.json_functions import json_table
 from olr_pg.schema.functions.xml_functions import xml_table
 from olr_pg.schema.hierarchies import rewrite_hierarchy
@@ -22,12 +21,13 @@ from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.row_limits import rewrite_row_limit
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, in_byte_order, quoted
-from olr_pg.schema.value_kinds import NUMBERS, TEXTS, UNKNOWN, Fact, ValueKind
+from olr_pg.schema.value_kinds import DATE, NUMBER, NUMBERS, TEXT, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.schema.translating import Translator
+
 
 _CASTS: Final = {
     ValueKind.INTEGER: "NUMERIC",
@@ -621,3 +621,42 @@ def _sort_outside(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> 
     if len(facts) == 1:
         t.note(new, facts[0]._replace(filled=False))
     query.replace(new)
+
+
+_LISTS: Final = {
+    "ODCINUMBERLIST": ("NUMERIC", NUMBER),
+    "ODCIVARCHAR2LIST": ("TEXT", TEXT),
+    "ODCIDATELIST": ("TIMESTAMP(0)", DATE),
+    "DBMS_DEBUG_VC2COLL": ("TEXT", TEXT),
+    "KU$_VCNT": ("TEXT", TEXT),
+}
+
+
+def collection(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
+    """Replace ``TABLE(type(…))`` in FROM by rows with the column COLUMN_VALUE.
+
+    Raises:
+        UntranslatableError: the type is not one of Oracle's built-in collection types.
+    """
+    inner = call.expressions[0] if isinstance(call, exp.Anonymous) and call.expressions else None
+    name = inner.name.upper().removeprefix("SYS.") if isinstance(inner, exp.Anonymous) else ""
+    if call.name.upper() != "TABLE" or inner is None or name not in _LISTS:
+        raise UntranslatableError("it reads a collection with TABLE()")
+    typed, fact = _LISTS[name]
+    for one in list(inner.expressions):
+        t.translate(one)
+    values = ", ".join(_value(t, one, fact) for one in inner.expressions)
+    alias = node.args.get("alias")
+    called = t.plain(alias.this) if alias is not None and alias.this else ""
+    target = t.relations.name(called) if called else "collection"
+    rows = f"UNNEST(CAST(ARRAY[{values}] AS {typed}[]))"
+    node.replace(t.raw(f'{rows} AS {quoted(target)} ("column_value")', TEXT))
+    return Source(called, target, {"COLUMN_VALUE": RelationColumn("column_value", fact)})
+
+
+def _value(t: Translator, node: exp.Expr, fact: Fact) -> str:
+    if t.is_null(node):
+        return "NULL"
+    if fact.kind is ValueKind.TEXT:
+        return t.text(node)
+    return t.number(node) if fact.kind is ValueKind.NUMBER else t.moment(node)

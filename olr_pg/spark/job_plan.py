@@ -2,7 +2,7 @@
 
 Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more. So there are few
 jobs, and each core gets its share of a job as one Spark task. Two jobs run at a time
-(`planned_jobs`).
+(`jobs`).
 """
 
 from __future__ import annotations

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +34,10 @@ from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
-from olr_pg.spark.scratch import new_scratch
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -467,3 +471,62 @@ def _close_gateway(
         process.kill()
         process.wait()
         return False
+
+
+_SCRATCH_PREFIX: Final = "olr-pg-spark-"
+_LOCK_FILE: Final = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The scratch directory of a session; its lock file is locked until the process ends."""
+
+    path: Path
+    _lock: IO[bytes]
+
+    def remove(self) -> None:
+        """Delete the directory and its contents; ignore errors."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def new_scratch(parent: Path | None = None) -> Scratch:
+    """Create a scratch directory for this process; delete the scratch directories of killed
+    processes.
+
+    Args:
+        parent: the parent directory; None for the system's directory of temporary files.
+
+    Raises:
+        OSError: the disk is full, or permission is denied.
+    """
+    parent = parent or Path(tempfile.gettempdir())
+    _remove_abandoned(parent)
+    path = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=parent))
+    try:
+        lock = (path / _LOCK_FILE).open("xb")
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return Scratch(path, lock)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for path in parent.glob(f"{_SCRATCH_PREFIX}*"):
+        # Ignore directories of other users, directories without a lock file yet, and directories
+        # that another process is just removing.
+        with contextlib.suppress(OSError):
+            if path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_abandoned(path: Path) -> bool:
+    with (path / _LOCK_FILE).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        # If only the lock file exists, the owner may have just created it and not locked it yet:
+        # then the directory is not abandoned.
+        return any(entry.name != _LOCK_FILE for entry in path.iterdir())

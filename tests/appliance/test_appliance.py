@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.appliance import full_disk_told, run_appliance
 from olr_pg.config.reading import load_config
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     pass
+
 
 COMMIT_SCN = 2267708
 DICTIONARY = "TEST-chkpt-2266634.json"
@@ -93,3 +95,14 @@ def test_a_flipped_bit_ends_the_run_with_its_place_and_nothing_is_applied(
     assert caught.value.where["block"] == 117
     with psycopg.connect(postgres_database) as connection:
         assert connection.execute("SELECT count(*) FROM olr_test.test_cdc").fetchone() == (0,)
+
+
+def test_no_room_has_a_code_and_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(OlrPgError) as caught, full_disk_told(tmp_path):
+        # A device that takes nothing, as a full disk.
+        Path("/dev/full").write_bytes(b"x")
+    assert caught.value.code is Code.DATA_DISK_FULL
+    assert caught.value.where == {"path": str(tmp_path)}
+    with pytest.raises(OSError, match="other") as other, full_disk_told(tmp_path):
+        raise OSError(errno.EIO, "other")
+    assert other.value.errno == errno.EIO

@@ -10,8 +10,7 @@ import psycopg
 import pytest
 from rich.console import Console
 
-from olr_pg.appliance.demo_run import compare_tables, run_demo
-from olr_pg.appliance.demo_source import DemoSource
+from olr_pg.appliance.demo_run import DemoSource, compare_tables, run_demo
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.table_rows import read_rows

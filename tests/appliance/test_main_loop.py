@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import urllib.request
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from structlog.testing import capture_logs
 
+from olr_pg.appliance.main_loop import Watchdog
+from olr_pg.observability.service_manager import ServiceManager
+from olr_pg.observability.thread_activity import ThreadActivity
 from tests.appliance.forked_appliance import at_work
 from tests.replicator.test_outages import await_status, is_caught_up, running
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 from tests.simulation.proxy import Proxy
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 WAIT_SECONDS = 120.0
 BOUNDS = {"shutdown-seconds": 3, "drain-seconds": 1}
@@ -160,3 +168,41 @@ def metrics(config: Path) -> str:
     with urllib.request.urlopen(place + "metrics", timeout=60) as answer:
         text: bytes = answer.read()
     return text.decode()
+
+
+class Told(ServiceManager):
+    """Counts the reports."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.count = 0
+
+    def alive(self) -> None:
+        self.count += 1
+
+
+def test_a_stuck_thread_ends_the_reports_until_it_moves() -> None:
+    now = [0.0]
+    over = threading.Event()
+    worker = threading.Thread(target=over.wait, name="apply-0", daemon=True)
+    worker.start()
+    busy: list[tuple[threading.Thread, ...]] = [(worker,)]
+    target = cast("Any", SimpleNamespace(busy_threads=busy))
+    told = Told()
+    watchdog = Watchdog(told, [target], ThreadActivity(lambda: now[0]), still_seconds=900)
+
+    def is_silent() -> bool:
+        now[0] += 901
+        before = told.count
+        watchdog.poll()
+        return told.count == before
+
+    with capture_logs() as logs:
+        wait_until(is_silent)
+        assert is_silent()
+    assert [entry["code"] for entry in logs] == ["OLR-04045"]
+    assert "apply-0" in logs[0]["event"]
+    busy.clear()
+    assert not is_silent()
+    over.set()
+    worker.join()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from olr_pg.assessment.plsql import code_lines, find_constructs, package_state
+from olr_pg.assessment.plsql import code_item, code_lines, find_constructs, package_state
+from olr_pg.assessment.report import Effort
 
 
 def _found(text: str) -> dict[str, int]:
@@ -39,3 +40,13 @@ def test_text_that_cannot_be_read_is_looked_through_all_the_same() -> None:
 
 def test_lines_of_code() -> None:
     assert code_lines("a;\n\n-- no\n/* no\nno */\nb;\n") == 2
+
+
+def test_effort() -> None:
+    short = code_item("FUNCTION", "S.F", "FUNCTION f RETURN NUMBER IS\nBEGIN\nRETURN 1;\nEND;")
+    assert (short.effort, short.lines, short.minutes) == (Effort.LOW, 4, 5)
+    hard = code_item("PROCEDURE", "S.P", "PROCEDURE p IS\nBEGIN\nUTL_HTTP.x; DBMS_AQ.y;\nEND;")
+    assert hard.effort is Effort.HIGH
+    assert any("UTL_HTTP" in reason for reason in hard.reasons)
+    long = code_item("PROCEDURE", "S.L", "PROCEDURE l IS\n" + "x := 1;\n" * 60)
+    assert (long.effort, long.minutes) == (Effort.MEDIUM, 61)

@@ -14,7 +14,7 @@ from olr_pg.config.table_patterns import TablePattern, parse_pattern
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables, would_name
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.plain_query import check_plain
+from olr_pg.oracle.table_list_query import check_plain
 
 NAMES = [
     *("SHOP.ORDERS", "SHOP.ORDER_LINES", "SHOP.ORD%X", "SHOP.STOCK", "SHOP.LOG_1", "SHOP.LOG_2"),

@@ -17,10 +17,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
-from olr_pg.datasource.change_schema import changes_of_any_table
 from olr_pg.datasource.options import SourceOptions
 from olr_pg.datasource.redo_split import Bounds
-from olr_pg.datasource.source import arrow_schema, changes_schema
+from olr_pg.datasource.source import arrow_schema, changes_of_any_table, changes_schema
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
 
+from olr_pg.datasource.redo_split import Bounds
+from olr_pg.datasource.source import bounds_of
+from olr_pg.scalars import encode_redo_time
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
@@ -14,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
 
 SIZE = 200_000
 SPLIT_BYTES = 20_000
@@ -88,3 +104,36 @@ def test_columns_that_are_asked_for_are_those_that_come(
 def test_what_is_no_option_is_refused(spark: SparkSession, source: Source) -> None:
     with pytest.raises(PySparkException, match=r"OLR-06040.*tabel"):
         frame(spark, source, tabel="A.B")
+
+
+SCN = ("commit_scn",)
+NOON = datetime(2026, 3, 1, 12)  # noqa: DTZ001 - redo has no zone
+
+
+@pytest.mark.parametrize(
+    ("filters", "bounds"),
+    [
+        ([], Bounds()),
+        ([EqualTo(SCN, 7)], Bounds(first_scn=7, last_scn=7)),
+        ([GreaterThan(SCN, 7), LessThan(SCN, 9)], Bounds(first_scn=7, last_scn=9)),
+        ([In(SCN, (9, 7, 8))], Bounds(first_scn=7, last_scn=9)),
+        ([IsNotNull(SCN), Not(EqualTo(SCN, 7)), EqualTo(("op",), "delete")], Bounds()),
+        ([GreaterThanOrEqual(SCN, -7)], Bounds()),
+        (
+            [GreaterThanOrEqual(("commit_time",), NOON)],
+            Bounds(first_time=encode_redo_time(NOON)),
+        ),
+        (
+            [LessThanOrEqual(("commit_time",), NOON.replace(microsecond=5))],
+            Bounds(last_time=encode_redo_time(NOON)),
+        ),
+        ([GreaterThan(("commit_time",), NOON.replace(year=1900))], Bounds()),
+        ([GreaterThan(("commit_time",), "2026")], Bounds()),
+    ],
+)
+def test_conditions_on_commits_become_bounds(filters: list[Filter], bounds: Bounds) -> None:
+    assert bounds_of(filters) == bounds
+
+
+def test_what_nothing_fits_is_never_read() -> None:
+    assert not bounds_of([LessThan(SCN, -1)]).overlap(Bounds())

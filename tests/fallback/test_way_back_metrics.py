@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from olr_pg.fallback.fallback_run import Status
 from olr_pg.fallback.oracle_ledger import ROW_MISSING, LedgerState, Record, TableStop
 from olr_pg.fallback.preparation import Slot
-from olr_pg.fallback.way_back_metrics import WayBackCollector
+from olr_pg.fallback.way_back_page import WayBackCollector
 from tests.configs.promql_subset import Alert, Recording, firing, names
 
 RULES: Final = Path(__file__).parents[2] / "configs/prometheus/olr-pg-fallback.rules.yml"

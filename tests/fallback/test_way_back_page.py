@@ -18,8 +18,7 @@ from olr_pg.fallback import way_back_page
 from olr_pg.fallback.fallback_run import Status, joined
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, LedgerState, Record, TableStop
 from olr_pg.fallback.preparation import Slot
-from olr_pg.fallback.way_back_metrics import WayBackCollector
-from olr_pg.fallback.way_back_page import WayBackWatch
+from olr_pg.fallback.way_back_page import WayBackCollector, WayBackWatch
 from olr_pg.fallback.way_back_status import Watched, WayBackStatus
 from olr_pg.monitor.service import StatusService
 from olr_pg.monitor.status_values import Identity

@@ -58,9 +58,7 @@ NO_ROWS: Final = {
     "server/checkpoint.py": "SCNs",
     "schema/files.py": "statements that `olr-pg schema` was asked for",
     "spark/jobs.py": "see files/result_files.py",
-    "spark/planned_jobs.py": "see files/result_files.py",
-    "spark/scratch.py": "a directory; what Spark writes there is encrypted by Spark",
-    "spark/session.py": "settings of Java",
+    "spark/session.py": "settings of Java; a directory, in which Spark encrypts what it writes",
 }
 ASKED_FOR: Final = {
     "cli/decode.py": "the terminal",

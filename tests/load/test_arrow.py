@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.binary_float import encode_binary_float
-from olr_pg.datatypes.interval import DaySecond, decode_day_second, decode_year_month
+from olr_pg.datatypes.interval import DaySecond, YearMonth, decode_day_second, decode_year_month
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.temporal import (
     DateTime,
@@ -25,7 +25,7 @@ from olr_pg.datatypes.temporal import (
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, decode_vector, encode_vector
 from olr_pg.dictionary.model import Column
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.arrow import arrow_column
+from olr_pg.load.arrow import arrow_column, day_second_bytes, year_month_bytes
 
 NUMBER, DATE, TIMESTAMP, TIMESTAMP_TZ, LOCAL = 2, 12, 180, 181, 231
 
@@ -341,3 +341,44 @@ def test_binary_holds_the_internal_form() -> None:
     assert internal(NUMBER, pa.array(raw, pa.binary())) == raw
     assert internal(DATE, pa.array([date(2026, 3, 7)])) == [bytes([120, 126, 3, 7, 1, 1, 1])]
     assert np.array(internal(182, pa.array([b"\x80\0\0\1\x3c"]))).tolist() == [b"\x80\0\0\1\x3c"]
+
+
+HOUR = 3_600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "months"),
+    [("P-3Y-7M", -43), ("-P3Y7M", -43), ("-03-07", -43), ("+10-11", 131), ("P5M", 5), ("P2Y", 24)],
+)
+def test_years_and_months(text: str, months: int) -> None:
+    assert decode_year_month(year_month_bytes(text)) == YearMonth(months)
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("P1DT2H", 26 * HOUR),
+        ("PT-0.5S", -(10**9) // 2),
+        ("-01 02:00:00.000000001", -26 * HOUR - 1),
+        ("+00 00:00:00.5", 10**9 // 2),
+        ("P-1DT-2H-3M-4.5S", -26 * HOUR - 184_500_000_000),
+    ],
+)
+def test_days_and_seconds(text: str, nanoseconds: int) -> None:
+    assert decode_day_second(day_second_bytes(text)) == DaySecond(nanoseconds)
+
+
+@pytest.mark.parametrize("text", ["P1D", "1", "03-", "P1Y2D", "", "P1.5Y"])
+def test_what_is_no_interval_of_months(text: str) -> None:
+    if text == "":
+        text = "-"
+    with pytest.raises(OlrPgError) as caught:
+        year_month_bytes(text)
+    assert caught.value.code == 5102
+
+
+@pytest.mark.parametrize("text", ["P1M", "P1Y", "01 02:03", "PT1.1234567890S"])
+def test_what_is_no_interval_of_days(text: str) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        day_second_bytes(text)
+    assert caught.value.code == 5102

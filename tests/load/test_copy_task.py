@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -10,13 +11,16 @@ import pytest
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
+from olr_pg.load.copy_task import prefetched
 from tests.load.conftest import Project
 from tests.load.test_initial import target_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from tests.load.table_data import Source
+
 
 DISCARDS = """
 CREATE FUNCTION discarded() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
@@ -49,3 +53,48 @@ def test_rows_that_a_trigger_discards_are_missed(
         connection.execute(f"DROP TRIGGER discards ON {name}".encode())
         project.load(resume=True)
     assert target_rows(project) == wanted
+
+
+PATIENCE_SECONDS = 60
+
+
+def test_the_next_one_is_made_meanwhile() -> None:
+    second = threading.Event()
+
+    def items() -> Generator[int, None, None]:
+        yield 1
+        second.set()
+        yield 2
+
+    made = prefetched(items())
+    assert next(made) == 1
+    assert second.wait(PATIENCE_SECONDS)
+    assert list(made) == [2]
+
+
+def test_what_fails_fails_in_its_place() -> None:
+    def items() -> Generator[int, None, None]:
+        yield 1
+        raise ValueError("the second")
+
+    made = prefetched(items())
+    assert next(made) == 1
+    with pytest.raises(ValueError, match="the second"):
+        next(made)
+
+
+def test_it_ends_where_no_more_is_wanted() -> None:
+    ended = list[str]()
+
+    def items() -> Generator[int, None, None]:
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.append("closed")
+
+    made = prefetched(items())
+    next(made)
+    made.close()
+    assert ended == ["closed"]
+    assert not [one for one in threading.enumerate() if one.name.startswith("load-ahead")]

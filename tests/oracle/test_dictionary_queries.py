@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.config.source_section import OracleSource
+from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.model import KeyKind, Table
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.dictionary_queries import BATCH, KINDS, read_dictionary
+from olr_pg.oracle.dictionary_queries import BATCH, KINDS, read_dictionary, read_xml_tokens
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.oracle.xml_tokens import read_xml_tokens
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
 from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.sys_rows import SysRow
+
 
 NAMES = [(table.owner, table.name) for table in TABLES]
 
@@ -231,3 +232,23 @@ def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
     assert refused.refusal is not None
     assert "hybrid columnar" in refused.refusal
     assert ('partition "P2" has' if parts else "it has") in refused.refusal
+
+
+TOKENS = XmlTokens(
+    {"07": "http://www.w3.org/XML/1998/namespace", "1A2B": "urn:shop"},
+    {"2C0D": QualifiedName("1A2B", "order", False), "3E": QualifiedName("07", "lang", True)},
+)
+
+
+@pytest.fixture
+def state() -> OracleState:
+    return OracleState(replace(make_snapshot(), xml_tokens=TOKENS), dbid=DBID)
+
+
+def test_names_and_spaces_are_read(oracle: OracleDatabase) -> None:
+    assert oracle.read("testing", lambda one: read_xml_tokens(one, SCN)) == TOKENS
+
+
+def test_only_the_default_set_counts(oracle: OracleDatabase, state: OracleState) -> None:
+    state.catalogue.update('UPDATE XDB."XDB$TTSET" SET "FLAGS" = 1')
+    assert oracle.read("testing", lambda one: read_xml_tokens(one, SCN)) == NO_TOKENS

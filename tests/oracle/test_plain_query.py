@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.plain_query import check_plain
+from olr_pg.oracle.table_list_query import check_plain
 
 
 def test_oracles_own_ways_of_writing_are_plain() -> None:

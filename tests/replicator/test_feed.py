@@ -14,7 +14,7 @@ from olr_pg.dictionary.evolution import OF_TWO, DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import joined
-from olr_pg.replicator.feed import Chosen, Feed
+from olr_pg.replicator.feed import Chosen, Feed, PublishedEvents
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.schema_event import SchemaEvent
 from tests.server.test_queue import transaction
@@ -129,3 +129,37 @@ def test_what_concerns_two_names_waits_for_an_applier_that_is_ending(kind: DdlKi
     assert one.await_event_room(event._replace(commit_scn=40), 0)
     own = Evolution((Step(DdlKind.TRUNCATE),))
     assert one.await_event_room(event._replace(evolution=own), 0)
+
+
+def ddl(scn: int, table: str = "S.T", xid: int = 1) -> SchemaEvent:
+    return SchemaEvent(table, scn, xid, scn - 5, Evolution(), None)
+
+
+def fault(scn: int, table: str = "S.T", xid: int = 1) -> SchemaEvent:
+    return ddl(scn, table, xid)._replace(is_fault=True)
+
+
+def test_a_second_run_tells_only_what_is_new() -> None:
+    told = PublishedEvents()
+    first = [ddl(10), fault(20), fault(20, "S.U"), fault(30), ddl(40)]
+    assert all(told.is_new(event) for event in first)
+    assert not any(told.is_new(event) for event in first)
+    assert told.is_new(fault(30, "S.U"))  # the first run ended between the two
+    assert told.is_new(fault(50))
+    assert told.is_new(ddl(35, "S.U"))
+
+
+def test_a_fault_and_left_out_values_of_one_transaction_are_two_events() -> None:
+    told = PublishedEvents()
+    assert told.is_new(fault(20))
+    assert told.is_new(ddl(20)._replace(lobs=(None,)))  # type: ignore[arg-type]
+
+
+def test_other_redo_tells_anew() -> None:
+    told = PublishedEvents()
+    for event in (ddl(10), fault(20), ddl(30)):
+        told.is_new(event)
+    told.abandon(20)
+    assert not told.is_new(ddl(10))
+    assert told.is_new(fault(20))
+    assert told.is_new(ddl(30))

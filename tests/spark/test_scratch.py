@@ -7,7 +7,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from olr_pg.spark.scratch import new_scratch
+from olr_pg.spark.session import new_scratch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 PROGRAM = """
-from olr_pg.spark.scratch import new_scratch
+from olr_pg.spark.session import new_scratch
 scratch = new_scratch()
 (scratch.path / "file").write_text("kept as long as the process lives")
 print(scratch.path, flush=True)

@@ -8,21 +8,32 @@ If the next batch is ready, the current batch is committed without waiting for t
 as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its commit.
 If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the server
 delivers all pending changes again, and the ledger shows which of them are already applied.
+
+A worker applies one batch at a time. If the batches of one table take long (because its key has no
+index, a trigger is slow, or there are many changes), the lag of the worker's other tables grows
+too, although they have no problem themselves. So `WorkerTime` measures which table uses most of the
+time.
+
+A batch can keep failing with an error that is usually transient. Two such errors can also be
+permanent: PostgreSQL reports XX000 for a row that is too large for its memory, and 53200 for a
+table with more partitions than its lock table can contain. So the batch is first retried for
+`apply.retry-seconds`. If it still fails, the error is attributed to the table: the table is
+stopped, and the others continue (`give_up`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
+from collections import defaultdict, deque
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import psycopg
 import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
-from olr_pg.applier.batches.giving_up import give_up
 from olr_pg.applier.batches.lock_patience import (
     BlockedError,
     patience,
@@ -34,9 +45,9 @@ from olr_pg.applier.batches.replay import Step
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
-from olr_pg.applier.batches.worker_time import WorkerTime
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stopped.refused_changes import refusal
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
@@ -45,7 +56,6 @@ from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, targe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from psycopg import Connection
 
@@ -56,6 +66,57 @@ if TYPE_CHECKING:
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.transactions.schema_event import SchemaEvent
+
+WINDOW_SECONDS: Final = 10.0
+"""The time of batches is added up for this many seconds up to now (the window)."""
+
+LARGE_SHARE: Final = 0.5
+"""A table that uses at least this share of the window delays the others."""
+
+
+class WorkerTime:
+    """Adds up how long the batches of each table recently took; guarded by its worker's condition.
+
+    Args:
+        clock: returns a monotonic time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ended: deque[tuple[float, float, str]] = deque()
+        self._begun: tuple[float, str] | None = None
+
+    def begin(self, table: str) -> None:
+        """Note that a batch of the table begins."""
+        self._begun = self._clock(), table
+
+    def end(self) -> None:
+        """Note that the batch has ended."""
+        if self._begun is not None:
+            began, table = self._begun
+            self._begun = None
+            self._ended.append((began, self._clock(), table))
+            self._drop()
+
+    def slowest(self) -> str | None:
+        """Return the table that took at least half of the window; None if there is none."""
+        self._drop()
+        now = self._clock()
+        first = now - WINDOW_SECONDS
+        spent: defaultdict[str, float] = defaultdict(float)
+        for began, ended, table in self._ended:
+            spent[table] += ended - max(began, first)
+        if self._begun is not None:
+            began, table = self._begun
+            spent[table] += now - max(began, first)
+        table, seconds = max(spent.items(), key=lambda one: one[1], default=("", 0.0))
+        return table if seconds >= WINDOW_SECONDS * LARGE_SHARE else None
+
+    def _drop(self) -> None:
+        first = self._clock() - WINDOW_SECONDS
+        while self._ended and self._ended[0][1] <= first:
+            self._ended.popleft()
+
 
 _log = structlog.get_logger(__name__)
 
@@ -604,3 +665,21 @@ class Worker:
             queue.applier.forget()
             if queue.locked is not None:
                 queue.locked.forget()
+
+
+def give_up(applier: TableApplier, connection: Connection[Any], selection: Selection) -> None:
+    """Apply the transactions of a batch one by one; stop the table at the first transaction that
+    fails.
+
+    Raises:
+        psycopg.Error: a transient error that cannot be the table's own. Transactions that were
+            applied or held before stay so.
+    """
+    for rows in selection.transactions():
+        part = selection.part(rows)
+        try:
+            applier.apply(connection, part)
+        except psycopg.Error as error:
+            if not may_last(error):
+                raise
+            applier.stop_with(connection, part, refusal(error))

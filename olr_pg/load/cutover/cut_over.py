@@ -7,10 +7,12 @@ write to the target, they can return simply by using the source again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
+from psycopg import sql
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
@@ -23,7 +25,6 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare
 from olr_pg.fallback.preparation import begun_record
 from olr_pg.load import sources
-from olr_pg.load.cutover.application_grants import application_grants
 from olr_pg.load.cutover.constraints import check_constraints
 from olr_pg.load.cutover.quiet_point import cutover_source
 from olr_pg.load.cutover.structure_check import accepted, lacking_structure
@@ -51,7 +52,7 @@ from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema.followed_steps import step_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from psycopg import Connection
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
@@ -526,3 +528,40 @@ class _Cutover:
             ]
             there = [one for one in targets if one is not None]
             return application_grants(target.connection, there, sequences)
+
+
+APPLICATION: Final = "application"
+"""The placeholder in the statements for the role that applications use."""
+
+_KINDS: Final = (
+    ("SELECT, INSERT, UPDATE, DELETE ON TABLE", 0),
+    ("USAGE, SELECT ON SEQUENCE", 1),
+)
+
+
+def application_grants(
+    connection: Connection[Any],
+    tables: Iterable[TargetTable],
+    sequences: Iterable[tuple[str, str]],
+) -> list[str]:
+    """Return the statements, one per line: for each schema, then for its tables and sequences.
+
+    Args:
+        sequences: schema and name of each.
+    """
+    found = defaultdict[str, tuple[list[str], list[str]]](lambda: ([], []))
+    named = [((table.schema, table.name), 0) for table in tables]
+    named += [(name, 1) for name in sequences]
+    for (schema, name), kind in named:
+        quoted = sql.Identifier(schema, name).as_string(connection)
+        found[schema][kind].append(quoted)
+    statements = []
+    for schema, parts in sorted(found.items()):
+        quoted = sql.Identifier(schema).as_string(connection)
+        statements.append(f"GRANT USAGE ON SCHEMA {quoted} TO {APPLICATION};")
+        statements += [
+            f"GRANT {rights} {', '.join(parts[kind])} TO {APPLICATION};"
+            for rights, kind in _KINDS
+            if parts[kind]
+        ]
+    return statements

@@ -7,19 +7,25 @@ The views show the current state; they cannot be read as of an SCN. Columns of t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import oracledb
+import sqlalchemy.exc
 from sqlalchemy import func, select
 
 from olr_pg.dictionary.inventory import (
+    Constraint,
+    ConstraintKind,
     DatabaseLink,
     Grant,
     IndexPart,
     Inventory,
     InventoryIndex,
     InventoryView,
+    LogDay,
     MaterializedView,
     NamedObject,
     OtherSchema,
@@ -33,18 +39,17 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
 from olr_pg.oracle import tables
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
 from olr_pg.oracle.inventory import dictionary_views as views
-from olr_pg.oracle.inventory.inventory_constraints import read_constraints
 from olr_pg.oracle.inventory.inventory_tables import read_columns, read_tables
-from olr_pg.oracle.inventory.redo_volume import read_redo_volume
 from olr_pg.oracle.inventory.view_reading import OWNER, ViewReader, grouped
+from olr_pg.oracle.tables import LOG_VOLUME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from sqlalchemy import Connection
 
-    from olr_pg.dictionary.inventory import Constraint
     from olr_pg.oracle.inventory.dictionary_views import DictionaryView
     from olr_pg.oracle.inventory.inventory_tables import Columns
     from olr_pg.oracle.inventory.view_reading import Row
@@ -364,3 +369,79 @@ def _index_part(row: dict[str, Any], expression: str | None) -> IndexPart:
 
 def _int64(value: int) -> int:
     return min(max(int(value), INT64_MIN), INT64_MAX)
+
+
+_KINDS: Final[dict[str, ConstraintKind]] = {
+    "P": "primary key",
+    "U": "unique",
+    "R": "foreign key",
+    "C": "check",
+}
+_NOT_NULL: Final = re.compile(r'\s*"[^"]+"\s+IS\s+NOT\s+NULL\s*', re.IGNORECASE)
+
+
+def read_constraints(reader: ViewReader) -> Iterator[Constraint]:
+    """Read the constraints with their columns; for a foreign key also the referenced columns."""
+    columns = {
+        name: tuple(row["COLUMN_NAME"] for row in sorted(rows, key=lambda row: _position(row)))
+        for name, rows in grouped(reader.rows(views.CONS_COLUMNS), "CONSTRAINT_NAME").items()
+    }
+    rows = {(row[OWNER], row["CONSTRAINT_NAME"]): row for row in reader.rows(views.CONSTRAINTS)}
+    for name, row in sorted(rows.items(), key=lambda item: (item[1]["TABLE_NAME"], item[0])):
+        parent_name = row["R_OWNER"], row["R_CONSTRAINT_NAME"]
+        parent = rows.get(parent_name)
+        condition = row["SEARCH_CONDITION"].strip()
+        yield Constraint(
+            owner=name[0],
+            name=name[1],
+            table=row["TABLE_NAME"],
+            kind=_KINDS.get(row["CONSTRAINT_TYPE"], "other"),
+            oracle_kind=row["CONSTRAINT_TYPE"],
+            columns=columns.get(name, ()),
+            condition=condition,
+            enabled=row["STATUS"] == "ENABLED",
+            validated=row["VALIDATED"] == "VALIDATED",
+            deferrable=row["DEFERRABLE"] == "DEFERRABLE",
+            deferred=row["DEFERRED"] == "DEFERRED",
+            generated_name=row["GENERATED"] == "GENERATED NAME",
+            parent_owner=row["R_OWNER"],
+            parent_table=parent["TABLE_NAME"] if parent else "",
+            parent_columns=columns.get(parent_name, ()) if parent else (),
+            delete_rule=row["DELETE_RULE"],
+            index=row["INDEX_NAME"],
+            not_null=_NOT_NULL.fullmatch(condition) is not None,
+        )
+
+
+def _position(row: Row) -> int:
+    """Return a column's position in the constraint; columns of a check constraint have no
+    position.
+    """
+    return int(row["POSITION"] or 0)
+
+
+def read_redo_volume(connection: Connection, unread: list[str]) -> tuple[LogDay, ...]:
+    """Add up the sizes of the archived logs for each day. A log counts once, on the day of its
+    first change.
+
+    Args:
+        unread: receives the view's name if the account cannot read it.
+    """
+    columns = [LOG_VOLUME.c[name] for name in ("THREAD#", "SEQUENCE#", "RESETLOGS_ID")]
+    sizes = [LOG_VOLUME.c[name] for name in ("FIRST_TIME", "BLOCKS", "BLOCK_SIZE")]
+    try:
+        rows = connection.execute(select(*columns, *sizes)).all()
+    except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
+        if oracle_error(error, "").code != PRIVILEGE:
+            raise
+        unread.append("V$ARCHIVED_LOG")
+        return ()
+    logs, size, seen = Counter[str](), Counter[str](), set[tuple[int, ...]]()
+    for thread, sequence, resetlogs, began, blocks, block_size in rows:
+        if began is None or (thread, sequence, resetlogs) in seen:
+            continue
+        seen.add((thread, sequence, resetlogs))
+        day = str(began)[:10]
+        logs[day] += 1
+        size[day] += int(blocks) * int(block_size)
+    return tuple(LogDay(day=day, logs=logs[day], bytes=size[day]) for day in sorted(logs))

@@ -10,16 +10,17 @@ import psutil
 import psycopg
 import pytest
 
-from olr_pg.applier.batches import lock_patience, worker_time
+from olr_pg.applier.batches import lock_patience
 from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.batches.worker import Worker
+from olr_pg.applier.batches.worker import Worker, WorkerTime
 from olr_pg.postgres.embedded import start_embedded
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -176,7 +177,7 @@ def test_a_table_tells_which_one_it_waits_behind(
     replication: Replication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lag of a table is not its own where another one takes the worker's time."""
-    monkeypatch.setattr(worker_time, "WINDOW_SECONDS", 0.2)
+    monkeypatch.setattr("olr_pg.applier.batches.worker.WINDOW_SECONDS", 0.2)
     r = replication
     r.execute(
         "CREATE TABLE s.u (LIKE s.t INCLUDING ALL); CREATE TABLE s.ended ();"
@@ -211,3 +212,32 @@ def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> N
     worker.reset()
     worker._settle()
     assert worker.is_drained()
+
+
+def test_the_table_that_takes_half_of_the_last_seconds_is_the_slowest() -> None:
+    now = [0.0]
+    worker_time = WorkerTime(lambda: now[0])
+
+    def batch(table: str, seconds: float) -> None:
+        worker_time.begin(table)
+        now[0] += seconds
+        worker_time.end()
+
+    assert worker_time.slowest() is None
+    worker_time.end()  # of a batch that was never begun: a reset came in between
+    worker_time.begin("A")
+    now[0] += 4.9
+    assert worker_time.slowest() is None
+    now[0] += 0.1
+    assert worker_time.slowest() == "A", "while its batch goes on"
+    worker_time.end()
+    batch("B", 4.0)
+    assert worker_time.slowest() == "A"
+    now[0] += 2.0
+    assert worker_time.slowest() is None, "of its five seconds one is too long ago"
+    for _ in range(40):
+        batch("C", 0.2)
+        batch("A", 0.05)
+    assert worker_time.slowest() == "C", "many short batches count together"
+    now[0] += 60.0
+    assert worker_time.slowest() is None

@@ -10,10 +10,12 @@ import pytest
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.cutover.cut_over import STEPS
+from olr_pg.load.cutover.cut_over import APPLICATION, STEPS, application_grants
 from tests.applier.target.test_grants import run_script
 from tests.load.test_initial import fetch
 from tests.load.test_kills import CHANGES, FINISHED, KILLED, PARTS, killed_at
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from tests.load.conftest import Project
     from tests.load.table_data import Source
+
 
 NAMES = [step.name for step in STEPS]
 
@@ -356,3 +359,31 @@ def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: P
     stopped, code = cut(dictionary=[final])
     assert code == 5128
     assert states(stopped)["report"] == "failed"
+
+
+def test_the_grants_are_all_that_an_application_needs(postgres_database: str) -> None:
+    with connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute('CREATE TABLE shop."Orders" (id int PRIMARY KEY, n int)')
+        connection.execute("CREATE TABLE shop.other (id int)")
+        connection.execute("CREATE SEQUENCE shop.s")
+        table = read_table(connection, "shop", "Orders")
+        assert table is not None
+        statements = application_grants(connection, [table], [("shop", "s")])
+        role = "app_" + connection.info.dbname
+        connection.execute(f'CREATE ROLE "{role}"')
+        try:
+            for statement in statements:
+                connection.execute(statement.replace(f"TO {APPLICATION};", f'TO "{role}"'))
+            connection.execute(f'SET ROLE "{role}"')
+            connection.execute("INSERT INTO shop.\"Orders\" VALUES (nextval('shop.s'), 1)")
+            connection.execute('UPDATE shop."Orders" SET n = 2')
+            assert connection.execute('SELECT n FROM shop."Orders"').fetchall() == [(2,)]
+            connection.execute('DELETE FROM shop."Orders"')
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("SELECT FROM shop.other")
+        finally:
+            connection.execute("RESET ROLE")
+            connection.execute(f'DROP OWNED BY "{role}"')
+            connection.execute(f'DROP ROLE "{role}"')
+    assert len(statements) == 3
