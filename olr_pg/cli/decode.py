@@ -14,7 +14,6 @@ import typer
 from olr_pg.cli.completion import table_names
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.replicator.decode_once import DecodingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -175,7 +174,7 @@ def decode(
     from olr_pg.dictionary.loader import load_dictionary
     from olr_pg.kernels.late_dispatcher import interpret_first
     from olr_pg.redo.sessions import SessionDirectory
-    from olr_pg.replicator.decode_once import LogDecoding, is_wanted
+    from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, is_wanted
 
     keep_freed_memory()
     snapshot = load_dictionary(map(str, dictionary))

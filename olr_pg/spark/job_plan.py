@@ -1,8 +1,7 @@
 """Groups tasks into Spark tasks, and Spark tasks into jobs.
 
 Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more. So there are few
-jobs, and each core gets its share of a job as one Spark task. Two jobs run at a time
-(`jobs`).
+jobs, and each core gets its share of a job as one Spark task. Two jobs run at a time (`jobs`).
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ every process.
 Spark schedules in the same way on one machine and on a cluster: `job_plan` determines the jobs and
 their Spark tasks. Two jobs run at a time, so that no core waits for the slowest task of a job or
 for the driver. The next job is submitted when the caller has taken all results of the oldest job.
-So the results of at most two jobs exist at a time, in memory or on disk. If
-the driver and the executors share a directory (`session.RESULTS_PROPERTY`), as they do on one
-machine unless files are encrypted, each task writes its result to a file there
-(`files.result_files`), and the driver takes the result as soon as the file is complete. Otherwise
-results pass through the JVM (`result_cells`) when their job ends.
+So the results of at most two jobs exist at a time, in memory or on disk. If the driver and the
+executors share a directory (`session.RESULTS_PROPERTY`), as they do on one machine unless files are
+encrypted, each task writes its result to a file there (`files.result_files`), and the driver takes
+the result as soon as the file is complete. Otherwise results pass through the JVM (`result_cells`)
+when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
