@@ -17,7 +17,7 @@ from olr_pg.monitor.history import HistoryStore
 from olr_pg.monitor.history_recorder import HistoryRecorder
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.otlp import Collector, exported
-from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,11 +76,10 @@ def monitored(
     settings = config.status
     with ExitStack() as stack:
         observers = [stack.enter_context(Observer(one)) for one in parts]
-        first = observers[0].status
         targets = {
             one.target.name: observer.status for one, observer in zip(parts, observers, strict=True)
         }
-        registry = make_registry(first, targets)
+        registry = make_registry(observers[0].status, targets)
         postgres = config.metrics.postgres if config.metrics else None
         if postgres is not None:
             table = MetricsTable(
@@ -103,13 +102,14 @@ def monitored(
             history = HistoryStore(data / HISTORY_FILE)
             stack.enter_context(HistoryRecorder(history, targets))
             service = StatusService(
-                first,
+                targets,
                 registry,
-                address=settings.address,
-                tls=server_context(settings.tls) if settings.tls else None,
-                allow=settings.allow,
-                announcement=data / FILE_NAME,
-                targets=targets,
+                ServiceSettings(
+                    settings.address,
+                    server_context(settings.tls) if settings.tls else None,
+                    settings.allow,
+                    data / FILE_NAME,
+                ),
                 history=history,
                 control=control,
             )

@@ -110,7 +110,7 @@ def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusSer
         OlrPgError: 4009, 4010 or 4030 the page cannot be served.
     """
     # Import it here, because it imports a web server, which --once does not need.
-    from olr_pg.monitor.service import StatusService
+    from olr_pg.monitor.service import ServiceSettings, StatusService
 
     section, settings = config.way_back, config.status
     watched = Watched(
@@ -125,11 +125,13 @@ def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusSer
     registry = CollectorRegistry()
     registry.register(WayBackCollector(watch.found, section.max_wal_mb))
     service = StatusService(
-        watch.status,
+        {"": watch.status},
         registry,
-        address=section.metrics_address,
-        tls=server_context(settings.tls) if settings.tls else None,
-        allow=settings.allow,
+        ServiceSettings(
+            address=section.metrics_address,
+            tls=server_context(settings.tls) if settings.tls else None,
+            allow=settings.allow,
+        ),
     )
     looking = Periodic("olr-way-back-page", LOOK_SECONDS, watch.look)
     with service, looking:

@@ -24,7 +24,7 @@ from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.disk_room import tells_of_full_disk
 from olr_pg.load.load_watch import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
-from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import (
     LoadStatus,
@@ -76,12 +76,14 @@ def load_page(
     expected = {one.table.full_name: one.data.rows or 0 for one in work}
     loading = _Loading(config, target, database, targets, expected)
     service = StatusService(
-        loading.status,
+        {"": loading.status},
         make_registry(loading.status),
-        address=settings.address,
-        tls=server_context(settings.tls) if settings.tls else None,
-        allow=settings.allow,
-        announcement=announcement,
+        ServiceSettings(
+            address=settings.address,
+            tls=server_context(settings.tls) if settings.tls else None,
+            allow=settings.allow,
+            announcement=announcement,
+        ),
     )
     looking = Periodic("olr-load-page", LOOK_SECONDS, loading.look, at_once=True)
     with ExitStack() as stack:

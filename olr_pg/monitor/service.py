@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 import uvicorn
@@ -92,52 +92,63 @@ _FILES: Final = {"page.html": "text/html", "page.css": "text/css", "page.js": "t
 _log = structlog.get_logger(__name__)
 
 
-class StatusService:
-    """Serves the status between the calls of `start` and `stop`; it is also a context manager.
+class ServiceSettings(NamedTuple):
+    """Where the service listens, and to whom.
 
-    Args:
+    Attributes:
         address: the address to listen on; None for `DEFAULT_ADDRESS`, or any free port if this
             address is in use.
         tls: the TLS context.
         allow: networks that may connect, in addition to loopback; None for all.
         announcement: a file that contains the address of the service; it exists while the service
             runs.
-        targets: the status of each target by name, if there are several; each target has its own
-            page.
+    """
+
+    address: Address | None = None
+    tls: ssl.SSLContext | None = None
+    allow: Sequence[Network] | None = None
+    announcement: Path | None = None
+
+
+USUAL_SERVICE: Final = ServiceSettings()
+
+
+class StatusService:
+    """Serves the status between the calls of `start` and `stop`; it is also a context manager.
+
+    Args:
+        targets: the status of each target by name; each target has its own page. The name is empty
+            if there is only one.
+        settings: where to listen.
         history: the history of the targets; without it the page has no charts.
         control: runs commands for clients with a token; without it commands are refused.
 
     Attributes:
-        allow: see above. It can be changed while the service runs; a change applies to new
+        allow: `settings.allow`. It can be changed while the service runs; a change applies to new
             connections.
     """
 
     def __init__(
         self,
-        status: Callable[[], ServedStatus],
+        targets: Mapping[str, Callable[[], ServedStatus]],
         registry: CollectorRegistry,
+        settings: ServiceSettings = USUAL_SERVICE,
         *,
-        address: Address | None = None,
-        tls: ssl.SSLContext | None = None,
-        allow: Sequence[Network] | None = None,
-        announcement: Path | None = None,
-        targets: Mapping[str, Callable[[], ServedStatus]] | None = None,
         history: HistoryStore | None = None,
         control: Control | None = None,
     ) -> None:
-        self._targets = targets or {"": status}
+        self._targets = targets
         self._registry = registry
         self._kept = history
         self._control = control
         self._refused_at = -_REFUSAL_SECONDS
-        self._wanted = address
-        self._tls = tls
-        self._announcement = announcement
+        self._wanted, self._tls = settings.address, settings.tls
+        self._announcement = settings.announcement
         self._instance = secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self.allow = allow
+        self.allow = settings.allow
 
     def __enter__(self) -> StatusService:
         self.start()

@@ -20,7 +20,7 @@ from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, LedgerState, 
 from olr_pg.fallback.preparation import Slot
 from olr_pg.fallback.way_back_page import WayBackCollector, WayBackWatch
 from olr_pg.fallback.way_back_status import Watched, WayBackStatus
-from olr_pg.monitor.service import StatusService
+from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Identity
 from olr_pg.observability.steady_time import steady_time
 
@@ -78,7 +78,9 @@ def test_what_is_served_is_of_the_last_look() -> None:
     watch = WayBackWatch(watched(), answers)
     registry = CollectorRegistry()
     registry.register(WayBackCollector(watch.found, 100))
-    with StatusService(watch.status, registry, address=Address("127.0.0.1", 0)) as service:
+    with StatusService(
+        {"": watch.status}, registry, ServiceSettings(address=Address("127.0.0.1", 0))
+    ) as service:
 
         def asked() -> dict[str, Any]:
             code, text = get(service, "/status.json")

@@ -19,7 +19,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.control import ACTIONS, RUNNING_MAX, Control, RequestRefusedError
 from olr_pg.monitor.metrics import make_registry
-from olr_pg.monitor.service import StatusService
+from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Status
 from olr_pg.observability.recent import recent_events
 
@@ -59,7 +59,9 @@ def control(reloads: Reloads) -> Iterator[Control]:
 def service(control: Control, status: Status) -> Iterator[StatusService]:
     address = Address("127.0.0.1", 0)
     registry = make_registry(lambda: status)
-    with StatusService(lambda: status, registry, address=address, control=control) as one:
+    with StatusService(
+        {"": lambda: status}, registry, ServiceSettings(address=address), control=control
+    ) as one:
         yield one
 
 
@@ -176,7 +178,7 @@ def test_a_large_body_is_not_read(service: StatusService) -> None:
 def test_without_control_there_is_none(status: Status) -> None:
     registry = make_registry(lambda: status)
     address = Address("127.0.0.1", 0)
-    with StatusService(lambda: status, registry, address=address) as service:
+    with StatusService({"": lambda: status}, registry, ServiceSettings(address=address)) as service:
         assert ask(service, "/control/reload")[0] == 404
         assert ask(service, "/control/jobs/1", method="GET")[0] == 404
 

@@ -29,7 +29,7 @@ from olr_pg.monitor import service as service_module
 from olr_pg.monitor.history import LEVELS, WHOLE, HistoryStore, Reading
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.problems import with_problems
-from olr_pg.monitor.service import StatusService
+from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Identity, Status
 from tests.monitor.browser import CHROMIUM, Browser
 from tests.monitor.conftest import NOW
@@ -126,7 +126,9 @@ def test_every_state_is_readable_on_every_screen(
     shown = Shown(read_state(STATES[0], NOW))
     store = HistoryStore(tmp_path / "history.sqlite")
     fill(store, NOW)
-    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY), history=store
+    ) as service:
         for is_phone in (False, True):
             if is_phone:
                 browser.narrow()
@@ -179,7 +181,9 @@ def test_the_picture_of_the_readme(browser: Browser, pictures: Path, tmp_path: P
     fill(store, NOW)
     browser.wide(1100)
     browser.scheme("light")
-    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY), history=store
+    ) as service:
         browser.open(service.url)
         browser.await_text("code", "CAUGHT_UP")
         await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 4)
@@ -192,7 +196,9 @@ def test_what_the_page_says(browser: Browser, status: Status, tmp_path: Path) ->
     shown = Shown(status)
     store = HistoryStore(tmp_path / "history.sqlite")
     browser.wide()
-    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY), history=store
+    ) as service:
         browser.open(service.url)
         browser.await_text("health", "degraded")
         assert browser.text("code") == "WAITING_FOR_REDO"
@@ -246,7 +252,7 @@ def test_the_page_of_a_way_back(browser: Browser) -> None:
         return found.status(Looked(NOW, answer), NOW, NOW)
 
     browser.wide()
-    with StatusService(status, CollectorRegistry(), address=ANY) as service:
+    with StatusService({"": status}, CollectorRegistry(), ServiceSettings(address=ANY)) as service:
         browser.open(service.url)
         browser.await_text("health", "degraded")
         assert browser.text("state") == "Replicating from PostgreSQL to Oracle"

@@ -27,7 +27,13 @@ from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.history import WHOLE, HistoryStore, Reading
 from olr_pg.monitor.metrics import make_registry
-from olr_pg.monitor.service import CONNECTIONS_MAX, FILE_NAME, STREAMS_MAX, StatusService
+from olr_pg.monitor.service import (
+    CONNECTIONS_MAX,
+    FILE_NAME,
+    STREAMS_MAX,
+    ServiceSettings,
+    StatusService,
+)
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import SourceStatus, StageState, Status
 from tests.server.certificates import Authority
@@ -53,7 +59,7 @@ def shown(status: Status) -> Shown:
 
 @pytest.fixture
 def service(shown: Shown) -> Iterator[StatusService]:
-    with StatusService(shown, make_registry(shown), address=ANY) as one:
+    with StatusService({"": shown}, make_registry(shown), ServiceSettings(address=ANY)) as one:
         yield one
 
 
@@ -105,7 +111,9 @@ def test_history_of_a_range(shown: Shown, status: Status, tmp_path: Path) -> Non
     store = HistoryStore(tmp_path / "history.sqlite")
     readings = {WHOLE: Reading(rows=12.5, apply=3.0), "SHOP.ORDERS": Reading(changes=7.0)}
     store.add(status.at - 10, "", readings)
-    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY), history=store
+    ) as service:
         code, body = get(service, "/history.json?range=1h")
         found = json.loads(body)
         assert (code, found["step"], found["to"] - found["from"]) == (200, 5, 3600)
@@ -160,10 +168,12 @@ def test_the_default_port_gives_way(shown: Shown, monkeypatch: pytest.MonkeyPatc
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address(*taken.getsockname())
         monkeypatch.setattr(service_module, "DEFAULT_ADDRESS", address)
-        with StatusService(shown, make_registry(shown)) as service:
+        with StatusService({"": shown}, make_registry(shown)) as service:
             assert get(service, "/healthz")[0] == 200
         with pytest.raises(OlrPgError) as caught:
-            StatusService(shown, make_registry(shown), address=address).start()
+            StatusService(
+                {"": shown}, make_registry(shown), ServiceSettings(address=address)
+            ).start()
         assert caught.value.code == 4009
 
 
@@ -192,7 +202,7 @@ def test_slow_clients_are_dropped(
     shown: Shown, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     monkeypatch.setattr(service_module, "REQUEST_SECONDS", 0.2)
-    with StatusService(shown, make_registry(shown), address=ANY) as service:
+    with StatusService({"": shown}, make_registry(shown), ServiceSettings(address=ANY)) as service:
         with raw(service) as slow:
             slow.sendall(said)
             await_end(slow)
@@ -202,7 +212,7 @@ def test_slow_clients_are_dropped(
 
 def test_a_flood_and_noise_leave_it_standing(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "REQUEST_SECONDS", 0.2)
-    with StatusService(shown, make_registry(shown), address=ANY) as service:
+    with StatusService({"": shown}, make_registry(shown), ServiceSettings(address=ANY)) as service:
         for noise in (b"\xff" * 100_000, b"SSH-2.0-x\r\n", b"GET /" + b"a" * 100_000):
             with raw(service) as scanner:
                 scanner.sendall(noise)
@@ -217,7 +227,10 @@ def test_a_flood_and_noise_leave_it_standing(shown: Shown, monkeypatch: pytest.M
 
 def test_an_address_that_is_not_allowed(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "is_allowed", lambda host, _: host != "127.0.0.1")
-    with StatusService(shown, make_registry(shown), address=ANY) as service, raw(service) as one:
+    with (
+        StatusService({"": shown}, make_registry(shown), ServiceSettings(address=ANY)) as service,
+        raw(service) as one,
+    ):
         one.sendall(b"GET /status.json HTTP/1.1\r\nHost: h\r\n\r\n")
         assert await_end(one) == b""
 
@@ -245,7 +258,9 @@ def test_the_command_tells_what_is_left_out(shown: Shown, tmp_path: Path) -> Non
         return [line for line in result.stdout.splitlines() if line.startswith("Not delivered:")]
 
     file = tmp_path / FILE_NAME
-    with StatusService(shown, make_registry(shown), address=ANY, announcement=file):
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY, announcement=file)
+    ):
         (line,) = lines()
         assert line.removeprefix("Not delivered:").strip() == (
             "17 rows excluded by the filter, 5 transactions excluded by the filter,"
@@ -285,7 +300,9 @@ def test_asking(shown: Shown, tmp_path: Path) -> None:
         ask_status(config)
     assert caught.value.code == 9010
     file = tmp_path / FILE_NAME
-    with StatusService(shown, make_registry(shown), address=ANY, announcement=file) as service:
+    with StatusService(
+        {"": shown}, make_registry(shown), ServiceSettings(address=ANY, announcement=file)
+    ) as service:
         announced = json.loads(file.read_text())
         assert (announced["url"], announced["pid"]) == (service.url, os.getpid())
         assert ask_status(config)["source"]["logs"] == 12
@@ -311,10 +328,14 @@ def test_the_address_of_a_killed_one_that_another_appliance_has_by_now(
 ) -> None:
     shown.status = replace(shown.status, state=StageState(name, 0.0, "why"))
     file, registry = tmp_path / FILE_NAME, make_registry(shown)
-    with StatusService(shown, registry, address=ANY, announcement=file) as killed:
+    with StatusService(
+        {"": shown}, registry, ServiceSettings(address=ANY, announcement=file)
+    ) as killed:
         left_behind, port = file.read_text(), urllib.parse.urlsplit(killed.url).port
     file.write_text(left_behind)
-    with StatusService(shown, registry, address=Address("127.0.0.1", port or 0)):
+    with StatusService(
+        {"": shown}, registry, ServiceSettings(address=Address("127.0.0.1", port or 0))
+    ):
         for page in ("status.json", "healthz"):
             with pytest.raises(
                 OlrPgError, match="another appliance now uses its address"
@@ -333,11 +354,13 @@ def test_tls_and_certificates_of_clients(shown: Shown, tmp_path: Path) -> None:
     }
     config = config_of(tmp_path, tls=files)
     with StatusService(
-        shown,
+        {"": shown},
         make_registry(shown),
-        address=ANY,
-        tls=server_context(Tls.model_validate(files)),
-        announcement=tmp_path / FILE_NAME,
+        ServiceSettings(
+            address=ANY,
+            tls=server_context(Tls.model_validate(files)),
+            announcement=tmp_path / FILE_NAME,
+        ),
     ) as service:
         assert service.url.startswith("https://")
         code, _ = get(service, "/healthz", context=authority.client_context(client))
