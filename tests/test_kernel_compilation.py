@@ -22,7 +22,7 @@ from olr_pg.redo import blocks
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
-from olr_pg.replicator.decode_once import LogDecoding, decode_logs
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
 from olr_pg.wire import offsets
 
 def compiled():
@@ -53,7 +53,9 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
             storage = SpillFiles(folder / "spill", 0, part_bytes=700)
             few = partial(thread_splits, split_bytes=split_bytes)
             with patch("olr_pg.replicator.decode_once.thread_splits", few):
-                for _ in decode_logs(snapshot, logs, storage=storage):
+                for _ in decode_logs(
+                    snapshot, logs, options=DecodingOptions(storage=storage)
+                ):
                     pass
         lines, packed = JsonLines(snapshot.database), PackedLines(snapshot.database)
         sessions, decoding = SessionDirectory(), LogDecoding(snapshot, logs, packed=True)
@@ -61,7 +63,7 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
         with ParquetFiles(
             folder / "parquet", *known, lambda: decoding.tables, sessions
         ) as files:
-            for run in decoding.runs(sessions=sessions):
+            for run in decoding.runs(DecodingOptions(sessions=sessions)):
                 list(packed.pieces(run.blob, decoding.tables))
                 files.take(run)
         for blob in decode_logs(snapshot, logs):

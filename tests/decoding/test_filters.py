@@ -15,6 +15,7 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of, report_idle
 from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
@@ -142,7 +143,10 @@ def test_each_of_several_targets_has_filters_of_its_own(
     restarts = Restarts(tmp_path, snapshot, monkeypatch, storage=storage)
     restarts.archive(discover_logs([str(tmp_path / "logs")]))
     decoder = restarts.decoder(*wanted)
-    clients = {name: restarts.client(decoder, name, filters=own) for name, own in wanted.items()}
+    clients = {
+        name: restarts.client(decoder, name, view=TargetView(filters=own))
+        for name, own in wanted.items()
+    }
     for client in clients.values():
         client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'")
     render = JsonLines(snapshot.database)
@@ -187,7 +191,9 @@ def test_a_column_that_is_added_later_is_left_out_for_one_target_only(
     restarts = Restarts(tmp_path, snapshot, monkeypatch)
     restarts.archive(discover_logs([str(source.directory / "logs")]))
     decoder = restarts.decoder("all", "less")
-    less = restarts.client(decoder, "less", filters=Filters(columns={"*.A": ("EXTRA",)}))
+    less = restarts.client(
+        decoder, "less", view=TargetView(filters=Filters(columns={"*.A": ("EXTRA",)}))
+    )
     clients = (restarts.client(decoder, "all"), less)
     for client in clients:
         client.start(QUERY)

@@ -12,6 +12,7 @@ from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, Need
 from olr_pg.replicator.recovery.image_files import Image, Mark, read_image
+from olr_pg.server.queue import QueueBounds
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.replicator.recovery_runs import (
     QUERY,
@@ -231,7 +232,7 @@ def test_one_left_behind_goes_on_from_an_image_and_so_do_both_together(
     try:
         live.start("a", QUERY)
         live.take_until(lambda: restarts.checkpoint("a").image is not None, "a")
-        live.start("b", QUERY, transactions_max=2)
+        live.start("b", QUERY, bounds=QueueBounds(transactions_max=2))
         # It takes what there is and is decoded for together with the other, then nothing more.
         live.take_until(lambda: live.runs == 1, "a", "b")
         seen = len(restarts.read)

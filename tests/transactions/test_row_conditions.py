@@ -18,6 +18,7 @@ from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.target_view import TargetView
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.ordering.split_merging import thread_splits
@@ -202,7 +203,10 @@ def test_each_of_several_targets_has_rows_of_its_own(
     filters = {name: NO_FILTERS if name == "all" else rows_filter(one)
                for name, one in wanted.items()}  # fmt: skip
     decoder = restarts.decoder(*wanted)
-    clients = {name: restarts.client(decoder, name, filters=own) for name, own in filters.items()}
+    clients = {
+        name: restarts.client(decoder, name, view=TargetView(filters=own))
+        for name, own in filters.items()
+    }
     for client in clients.values():
         client.start(QUERY)
     render = JsonLines(snapshot.database)
@@ -241,8 +245,9 @@ def test_what_the_redo_does_not_tell_is_an_error_of_the_table(
         source.finish()
         storage = SpillFiles(directory / "spill", 0, part_bytes=100) if in_parts else IN_MEMORY
         found, filters, logs = list[Line](), rows_filter(condition), str(directory / "logs")
+        options = DecodingOptions(incidents=tmp_path, storage=storage)
         with pytest.raises(OlrPgError) as caught:
-            collect(found, snapshot, logs, filters=filters, incidents=tmp_path, storage=storage)
+            collect(found, snapshot, logs, filters=filters, options=options)
         assert (caught.value.code, caught.value.where["table"]) == (code, "SHOP.A")
         assert [line["table"] for line in found] == ["SHOP.B", "SHOP.B"]
 
@@ -259,8 +264,8 @@ def test_what_one_target_cannot_be_given_concerns_that_target(
     restarts = Restarts(tmp_path, snapshot, monkeypatch)
     restarts.archive(discover_logs([str(tmp_path / "s" / "logs")]))
     decoder = restarts.decoder("all", "some")
-    clients = [restarts.client(decoder, "all"),
-               restarts.client(decoder, "some", filters=rows_filter("n > 3"))]  # fmt: skip
+    some = TargetView(filters=rows_filter("n > 3"))
+    clients = [restarts.client(decoder, "all"), restarts.client(decoder, "some", view=some)]
     for client in clients:
         client.start(QUERY)
     delivered = [len(client.take_all()) for client in clients]
@@ -285,8 +290,9 @@ def test_a_table_that_loses_a_column_of_its_condition_stops(tmp_path: Path) -> N
     source.insert("B", 3)
     source.finish()
     found, filters, logs = list[Line](), rows_filter("n > 3"), str(tmp_path / "s" / "logs")
+    options = DecodingOptions(incidents=tmp_path)
     with pytest.raises(OlrPgError) as caught:
-        collect(found, snapshot, logs, filters=filters, incidents=tmp_path)
+        collect(found, snapshot, logs, filters=filters, options=options)
     assert caught.value.code == 2160
     assert "OLR-01132" in caught.value.detail
     assert [line["after"] for line in found] == [{"ID": 1, "N": 5}, {"ID": 3}]

@@ -26,6 +26,7 @@ from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, decode_s
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.scalars import format_xid
 from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.queue import QueueBounds
 from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.row_fault import RowFault
 from tests.decoding.test_dictionary_follower import SPLITS
@@ -256,7 +257,12 @@ def test_decoding_waits_while_too_many_faults_wait(
         follow=partial(DictionaryFollower, ends_delivery=False),
     )
     monkeypatch.setattr(decoder, "decode", decode_splits)
-    client = Client(decoder, "", Checkpoint(tmp_path / "checkpoint", "x"), {"bytes_max": 4096})
+    client = Client(
+        decoder,
+        "",
+        Checkpoint(tmp_path / "checkpoint", "x"),
+        {"bounds": QueueBounds(bytes_max=4096)},
+    )
     client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'")
     try:
         taken = list[int]()
