@@ -133,9 +133,9 @@ class TableLoadProgress(NamedTuple):
 
         The deleted records are held changes, and records of loaded partitions. The latter can exist
         if someone has deleted the record of an earlier load; they would count as partitions of this
-        load, although their rows are missing. Changes after its SCN are delivered again, and none of
-        them is skipped: if an operator has skipped one before, the decision was about rows that the
-        load replaces.
+        load, although their rows are missing. Changes after the load's SCN are delivered again, and
+        none of them is skipped: if an operator has skipped one before, the decision was about rows
+        that the load replaces.
         """
         self._drop_held(connection, load.scn)
         self.forget(connection)
