@@ -278,7 +278,7 @@ def _close_files(config: Config, data: Path) -> None:
 
 
 class _OfAllTargets(NamedTuple):
-    """What the targets have in common.
+    """The objects that all targets share.
 
     Attributes:
         loaded: receives each target's address.

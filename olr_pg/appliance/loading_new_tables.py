@@ -41,7 +41,8 @@ def loading_new_tables(
     withheld: Callable[[], Mapping[str, str]],
     command: Sequence[str] = (sys.executable, "-m", "olr_pg"),
 ) -> Iterator[Callable[[str], bool]]:
-    """While the context is active, load the tables with whose names the yielded function is called.
+    """Yield a function that is called with the name of a table, and load these tables while the
+    context is active.
 
     The function returns whether the table will be loaded into every target that has a bundled
     applier: the source is live, and they have the policy ``load``. It returns at once.

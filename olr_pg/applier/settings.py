@@ -173,8 +173,8 @@ def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
 
 
 class KnownLedger(NamedTuple):
-    """What a dictionary contains of the way back to one container: its accounts, and whether it
-    contains the ledger.
+    """The data in a dictionary about the way back to one container: its accounts, and whether the
+    dictionary contains the ledger.
 
     Attributes:
         accounts: as returned by `target.way_back_lives.account_text`; more than one if the account

@@ -81,5 +81,5 @@ def run_once(cluster: Cluster, logs: LogSet, folder: Path, targets: int = 1) -> 
         with psycopg.connect(target) as connection:
             row = connection.execute("SELECT count(*) FROM olr_pg.ledger").fetchone()
         assert row is not None
-        assert row[0], "no table has got anything"
+        assert row[0], "no table has received changes"
     return Peak(anonymous, resident, cpu)

@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Surveyed(NamedTuple):
-    """What the survey has found in a split.
+    """The result of the survey of a split.
 
     Attributes:
         log: the log that contains the split.

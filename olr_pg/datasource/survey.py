@@ -315,9 +315,9 @@ def _read_split(
         sessions=sessions,
         blocks=blocks,
         passed=passed,
-        # The merger needs parallel commits. Without them, a query could end at the commit SCN of a
-        # parallel DML some of whose children were not read, and a query that continues from that
-        # SCN would never see these children.
+        # The merger needs parallel commits. Without them, a query could end at the commit SCN of
+        # parallel DML before it has read all children. A query that continues from that SCN would
+        # never see the remaining children.
         parallel=parallel,
     )
     return result, joined_rows(boundaries)

@@ -5,7 +5,7 @@ table without rows, the table can be replicated from then on, because all its ro
 redo. `Take` is called, so that the part that made the subscription can make one that also contains
 the new table. The same is done if a replicated table gets a new name.
 
-Other new tables cannot be replicated until they are loaded, by `Take` or by somebody:
+Other new tables cannot be replicated until they are loaded, by `Take` or by an operator:
 
 - a table that the statement created together with rows;
 - a table that was renamed and was not replicated under its old name;

@@ -366,8 +366,8 @@ def _undo_needed(
     needed = math.ceil(passed + rest)
     source = options.undo_retention()
     words = (
-        f"{error.detail}; the load reads rows as of SCN {work.state.scn}, which is"
-        f" {passed:.0f} seconds ago. {left} partitions are left, for about {rest:.0f}"
+        f"{error.detail}; the load reads rows as of SCN {work.state.scn}, which was"
+        f" current {passed:.0f} seconds ago. {left} partitions remain, which need about {rest:.0f}"
         f" more seconds. The load needs undo of {needed} seconds"
     )
     return OlrPgError(

@@ -29,7 +29,7 @@ Position = tuple[int, int, int]
 
 
 class _Redo(NamedTuple):
-    """What the two databases show about redo.
+    """The state of the standby, and the archived logs of both databases.
 
     Attributes:
         role, mode: DATABASE_ROLE and OPEN_MODE of the standby.

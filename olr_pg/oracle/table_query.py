@@ -164,8 +164,8 @@ def _vector(name: str, has_sparse: bool) -> str:
     # Fetch a sparse vector as a dense one, because in the text of a sparse vector the positions
     # begin with 0 or 1, depending on the release.
     returning = "RETURNING CLOB FORMAT DENSE" if has_sparse else "RETURNING CLOB"
-    # Also fetch the format: FLOAT32 values have nine digits in the text, which give another value
-    # if they are read as FLOAT64.
+    # Also fetch the format: the text of a FLOAT32 value has nine digits, and would give another
+    # value if it were read as FLOAT64.
     text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} {returning})"
     return f"CASE WHEN {name} IS NOT NULL THEN {text} END"
 

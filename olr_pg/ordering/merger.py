@@ -413,8 +413,8 @@ class Merger:
     # --- the dictionary ---
 
     def _save(self, source: ThreadSplit) -> None:
-        """Save the state before a split. Discard saved states up to whose end the dictionary is
-        known.
+        """Save the state before a split. Discard saved states that end where the dictionary is
+        already known.
         """
         self._states = self._undoable_states()
         state = SavedState(
@@ -433,7 +433,7 @@ class Merger:
         self._states.append((state, 0))
 
     def _undoable_states(self) -> list[tuple[SavedState, int]]:
-        """Return the saved states without those up to whose end the dictionary is known.
+        """Return the saved states, except those that end where the dictionary is already known.
 
         Only states at the front of the list are left out. A later state stays even if it ends at a
         lower SCN, because a return to an earlier state undoes all splits that were merged after it,

@@ -121,7 +121,7 @@ REASONS: Final = {
     ChangeStatus.UNLOGGED_LOB: "LOB pages of the table were written without redo",
     ChangeStatus.CONTRADICTION: "its change vectors contradict each other",
     ChangeStatus.LEAF_BLOCK: "rows of an index-organised table were written as a whole block",
-    ChangeStatus.NO_UNDO: "a change stands without its undo record and belongs to no transaction",
+    ChangeStatus.NO_UNDO: "a change has no undo record and belongs to no transaction",
     ChangeStatus.NO_END: "the end of its transaction was not read, and another one uses its slot",
     ChangeStatus.NOT_TAKEN_BACK: "its transaction was rolled back, but nothing takes it back",
     ChangeStatus.STRAY: "its change vector names another container than its transaction",

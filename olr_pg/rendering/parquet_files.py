@@ -66,7 +66,7 @@ class ParquetFiles:
         logs: the logs that are decoded.
         versions: returns the table definitions that are known so far, each with the SCN from which
             on it is valid.
-        tables: returns the tables by whose numbers packed transactions refer to them.
+        tables: returns the tables; packed transactions contain their indexes in this sequence.
         threads: number of threads that write files; 0 to write in the caller's thread.
     """
 

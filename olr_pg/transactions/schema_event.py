@@ -74,8 +74,8 @@ class SchemaEvent(NamedTuple):
 
     @property
     def due(self) -> int:
-        """The SCN before whose commits the applier applies the event, if it applies the event
-        separately.
+        """If the applier applies the event separately, it does so before the transactions that
+        commit at this SCN or later.
         """
         return self.commit_scn if self.is_fault else self.commit_scn + 1
 

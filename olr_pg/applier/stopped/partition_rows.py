@@ -214,9 +214,9 @@ class PartitionRows:
         inherited = {name(one) for step in steps for one in step.sources}
         lost = {held for one in gone for held in self._holding(one) or ()}
         if not all(self._is_known(one) for one in gone if one not in inherited):
-            # A partition was dropped for whose range the target has no separate partition: later
-            # rows of the range belong to a neighbour in the source, and can be in any partition of
-            # the target.
+            # A partition was dropped, and the target has no separate partition for its range. Later
+            # rows of the range belong to a neighbouring partition in the source, and can be in any
+            # partition of the target.
             lost = set(self._tree)
         for step in steps:
             if step.sources:

@@ -175,7 +175,7 @@ class OutageWatch(Protocol):
 
 
 class Watches(NamedTuple):
-    """What watches a connection.
+    """The objects that watch a connection.
 
     Attributes:
         outage: is informed of the connection's errors and successes.

@@ -290,7 +290,7 @@ class StatementWatch:
         for one in silent:
             seconds = min(one.silent_seconds(now), now - self._answered_at)
             if seconds >= self._answer_seconds:
-                self._give_up(one, f"PostgreSQL answers nobody for {seconds:.0f} s")
+                self._give_up(one, f"PostgreSQL has answered no session for {seconds:.0f} s")
 
     def _judge(self, silent: Sequence[_Watched], found: Mapping[int, _Session]) -> None:
         """Close connections that wait for PostgreSQL while PostgreSQL waits for them."""

@@ -222,7 +222,7 @@ class _Work:
 
 
 class Scope(NamedTuple):
-    """What of the tables is compared.
+    """Which part of the tables is compared, and as of which SCN.
 
     Attributes:
         at_position: read a live source not as of its given SCN, but as of the SCN up to which the
@@ -403,8 +403,8 @@ def _compare(
 
 
 def _without_undo(error: OlrPgError, where: Mapping[str, Place]) -> OlrPgError:
-    """If `error` says that Oracle lacks the undo for the SCN, return an error of the comparison in
-    its place, because `error` recommends to load again. Otherwise return `error`.
+    """If `error` says that Oracle lacks the undo for the SCN, return an error of the comparison
+    instead, because `error` recommends to load again. Otherwise return `error`.
 
     Args:
         where: ``table`` and ``scn`` of the comparison.

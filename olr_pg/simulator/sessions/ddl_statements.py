@@ -123,8 +123,8 @@ class DdlStatements:
     of table, because Oracle would fill it row by row. Every method returns whether the statement
     was carried out.
 
-    DDL on partitions with names needs no more than that no open transaction has changed these
-    partitions, as in Oracle. Other DDL on partitions fails if an open transaction has changed the
+    DDL on partitions with names fails only if an open transaction has changed these partitions, as
+    in Oracle. Other DDL on partitions fails if an open transaction has changed any part of the
     table.
 
     Args:
