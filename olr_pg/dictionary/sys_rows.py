@@ -149,8 +149,8 @@ class IndexColumnRow(SysRow):
 
 
 class PartitionRow(SysRow):
-    """TABPART$, TABCOMPART$ and INDPART$; `bo` is OBJ# of the table, in INDPART$ of the index.
-    `part` gives the order of the partitions; None if unknown.
+    """TABPART$, TABCOMPART$ and INDPART$. In the first two, `bo` is OBJ# of the table; in INDPART$,
+    it is OBJ# of the index. `part` gives the order of the partitions; None if unknown.
     """
 
     obj: Number
