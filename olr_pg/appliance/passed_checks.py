@@ -177,6 +177,11 @@ WAY_BACK: Final = (
         (*_TARGET_TABLES, "fallback.account"),
     ),
     Check(
+        "fallback.policies",
+        "no security policy hides rows from the account",
+        (*_TARGET_TABLES, "fallback.account"),
+    ),
+    Check(
         "fallback.triggers",
         "the account may disable and enable the triggers of the tables",
         (*_TARGET_TABLES, "fallback.account"),

@@ -4,8 +4,8 @@ fallback.
 In PostgreSQL: logical decoding is enabled; a slot and a WAL sender are free; the role can
 replicate, owns the tables and can publish them; each table has a replica identity; PostgreSQL has
 not removed WAL that the slot needs. In Oracle: the account can read and change each table, which is
-tested with statements that affect no row; the account can disable the tables' triggers and enable
-them again.
+tested with statements that affect no row; no security policy hides rows from the account; it can
+disable the tables' triggers and enable them again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.config.fallback_section import account_name
+from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.observability.findings import coded, error, warning
+from olr_pg.oracle.access_policies import check_access_policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +46,7 @@ IDENTITY: Final = "fallback.replica-identity"
 SLOT: Final = "fallback.slot"
 ACCOUNT: Final = "fallback.account"
 RIGHTS: Final = "fallback.privileges"
+POLICIES: Final = "fallback.policies"
 TRIGGERS: Final = "fallback.triggers"
 LEDGERS: Final = "fallback.ledger"
 
@@ -306,6 +309,10 @@ def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Fi
                     f'GRANT {rights} ON "{owner}"."{table.name}" TO {source.user};',
                     "or run sql/oracle/fallback.sql again for the schema",
                 )
+            try:
+                check_access_policies(connection, unqualified(table), writes=True)
+            except OlrPgError as problem:
+                yield coded(POLICIES, problem)
         yield from _check_triggers(connection, source, tables)
         connection.rollback()
 

@@ -34,7 +34,7 @@ _HAS_POLICY: Final = 0x800
 
 _PRIVILEGES: Final = "SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE LIKE 'EXEMPT %'"
 _POLICIES: Final = (
-    "SELECT POLICY_NAME, SEL, ENABLE FROM ALL_POLICIES"
+    "SELECT POLICY_NAME, ENABLE, SEL, INS, UPD, DEL FROM ALL_POLICIES"
     " WHERE OBJECT_OWNER = :owner AND OBJECT_NAME = :name ORDER BY POLICY_NAME"
 )
 _FLAGS: Final = "SELECT FLAGS FROM SYS.TAB$ WHERE OBJ# = :obj"
@@ -44,7 +44,7 @@ _REDACTED: Final = (
 )
 
 
-def check_access_policies(connection: Any, table: Table) -> None:
+def check_access_policies(connection: Any, table: Table, *, writes: bool = False) -> None:
     """Check that no policy hides rows of a table from the connection's account, or replaces values.
 
     Data Redaction is not noticed if the account cannot read REDACTION_POLICIES; `olr-pg doctor
@@ -53,29 +53,35 @@ def check_access_policies(connection: Any, table: Table) -> None:
     Args:
         connection: a connection of the driver, in the table's container.
         table: the table, with the names that it has in its container.
+        writes: whether the connection also changes rows. A policy for these statements can hide
+            rows from them too: DELETE without a condition would leave them.
 
     Raises:
         OlrPgError: 7047, a policy applies.
         oracledb.Error: any error of Oracle.
     """
     exempt = {privilege for (privilege,) in _rows(connection, _PRIVILEGES)}
-    if ACCESS not in exempt and (reason := _hides_rows(connection, table)) is not None:
-        raise _refused(table, reason, ACCESS)
+    if ACCESS not in exempt and (reason := _hides_rows(connection, table, writes)) is not None:
+        raise _refused(connection, table, reason, ACCESS)
     if REDACTION not in exempt and (reason := _replaces_values(connection, table)) is not None:
-        raise _refused(table, reason, REDACTION)
+        raise _refused(connection, table, reason, REDACTION)
 
 
-def _hides_rows(connection: Any, table: Table) -> str | None:
+def _hides_rows(connection: Any, table: Table, writes: bool) -> str | None:
     """Return which security policy may hide rows; None if there is none."""
     found = _rows(connection, _POLICIES, owner=table.owner, name=table.name)
-    active = [policy for policy, selects, enabled in found if selects == enabled == "YES"]
+    active = [
+        policy
+        for policy, enabled, selects, *others in found
+        if enabled == "YES" and "YES" in (selects, *(others if writes else ()))
+    ]
     if active:
         return f"the policy {', '.join(active)} (ALL_POLICIES) may hide rows"
     if found:
         return None
     # Oracle's own script that creates TAB$ calls this bit "table has security policy". The view
     # may lack policies that are not of DBMS_RLS.
-    flagged = _rows(connection, _FLAGS, obj=table.obj)
+    flagged = _rows_if_allowed(connection, _FLAGS, obj=table.obj)
     if any(int(flags or 0) & _HAS_POLICY for (flags,) in flagged):
         return (
             "according to TAB$.FLAGS it has a security policy that ALL_POLICIES does not show, such"
@@ -88,25 +94,21 @@ def _replaces_values(connection: Any, table: Table) -> str | None:
     """Return which redaction policy may replace values; None if there is none, or the account
     cannot read the policies.
     """
-    try:
-        found = _rows(connection, _REDACTED, owner=table.owner, name=table.name)
-    except oracledb.Error as error:
-        if oracle_error(error, "reading REDACTION_POLICIES").code != PRIVILEGE:
-            raise
-        return None
+    found = _rows_if_allowed(connection, _REDACTED, owner=table.owner, name=table.name)
     active = [policy for policy, enabled in found if str(enabled or "").strip() == "YES"]
     if not active:
         return None
     return f"the policy {', '.join(active)} (REDACTION_POLICIES) may replace values"
 
 
-def _refused(table: Table, reason: str, privilege: str) -> OlrPgError:
+def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrPgError:
     return OlrPgError(
         Code.POLICY_HIDES_DATA,
         reason,
-        action=f"as a DBA: GRANT {privilege} TO the user of `source`, even if the policy itself"
-        " makes an exception for this user, which olr_pg cannot see. Or disable the policy while"
-        " olr_pg reads the table. Replication needs neither, because redo contains all rows",
+        action=f"as a DBA: GRANT {privilege} TO {str(connection.username).upper()}; even if the"
+        " policy itself makes an exception for this user, which olr_pg cannot see. Or disable the"
+        " policy while olr_pg reads the table. Replication needs neither, because redo contains all"
+        " rows",
         table=table.full_name,
     )
 
@@ -116,3 +118,13 @@ def _rows(connection: Any, query: str, **binds: object) -> Sequence[Any]:
         cursor.execute(query, binds)
         rows: Sequence[Any] = cursor.fetchall()
     return rows
+
+
+def _rows_if_allowed(connection: Any, query: str, **binds: object) -> Sequence[Any]:
+    """Return the rows of the query; none if the account lacks the privilege."""
+    try:
+        return _rows(connection, query, **binds)
+    except oracledb.Error as error:
+        if oracle_error(error, "checking the policies of a table").code != PRIVILEGE:
+            raise
+        return ()

@@ -24,6 +24,7 @@ from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, 
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import ways_back
 from olr_pg.observability.findings import Finding, Severity
+from olr_pg.simulator.sql import dictionary_views
 from tests.fallback.made_way import way_document, write_document
 from tests.proving.served import Served, served_source
 
@@ -240,6 +241,20 @@ def test_an_account_without_rights_gets_its_grants(served: Served, target: str) 
     (rights,) = [one for one in found if one.check == "fallback.privileges"]
     assert rights.what == "app may not SELECT, INSERT, UPDATE, DELETE APP.GONE"
     assert rights.mend[0] == 'GRANT SELECT, INSERT, UPDATE, DELETE ON "APP"."GONE" TO app;'
+
+
+def test_a_policy_that_hides_rows_from_the_account_is_found(
+    served: Served, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = config_file(served, target)
+    columns, _ = dictionary_views._VIEWS["ALL_POLICIES"]
+    policy = ("APP", "ITEMS", "OWN_ITEMS", "YES", "NO", "NO", "NO", "YES")
+    monkeypatch.setitem(
+        dictionary_views._VIEWS, "ALL_POLICIES", (columns, lambda _: iter([policy]))
+    )
+    found = [one for one in checked(path) if one.check == "fallback.policies"]
+    assert ["OWN_ITEMS" in one.what for one in found] == [True]
+    assert "GRANT EXEMPT ACCESS POLICY TO APP;" in found[0].mend[0]
 
 
 def test_a_dictionary_that_will_not_know_the_ledger_is_found(served: Served, target: str) -> None:

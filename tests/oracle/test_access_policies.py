@@ -97,6 +97,22 @@ def test_a_table_is_read_only_if_no_policy_applies(
         check_access_policies(connection, DOCS)
 
 
+@pytest.mark.parametrize("statement", ["INS", "UPD", "DEL"])
+def test_an_account_that_changes_rows_is_also_refused_for_policies_of_changes(
+    stand_in: StandIn, source: OracleSource, statement: str
+) -> None:
+    """The account of the way back may not read TAB$."""
+    stand_in.state.catalogue.insert("ALL_POLICIES", [{**WRITES, statement: "YES"}])
+    stand_in.state.catalogue.denied.add("TAB$")
+    with closing(open_connection(source)) as connection:
+        check_access_policies(connection, DOCS)
+        with pytest.raises(OlrPgError, match="OWN_WRITES") as caught:
+            check_access_policies(connection, DOCS, writes=True)
+        assert "GRANT EXEMPT ACCESS POLICY TO OLR;" in str(caught.value.action)
+        exempt(stand_in, ACCESS)
+        check_access_policies(connection, DOCS, writes=True)
+
+
 def test_redaction_is_not_noticed_if_its_view_cannot_be_read(
     stand_in: StandIn, source: OracleSource
 ) -> None:

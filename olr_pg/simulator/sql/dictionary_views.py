@@ -78,6 +78,10 @@ def _privileges(_: Definitions) -> Rows:
     return iter((("CREATE SESSION",), ("CREATE TABLE",)))
 
 
+def _policies(_: Definitions) -> Rows:
+    return iter(())  # DBMS_RLS is not supported
+
+
 _VIEWS: Final[dict[str, tuple[tuple[str, ...], Callable[[Definitions], Rows]]]] = {
     "DBA_TRIGGERS": (
         ("OWNER", "TRIGGER_NAME", "BASE_OBJECT_TYPE", "TABLE_OWNER", "TABLE_NAME", "STATUS"),
@@ -97,4 +101,8 @@ _VIEWS: Final[dict[str, tuple[tuple[str, ...], Callable[[Definitions], Rows]]]] 
         _sequences,
     ),
     "SESSION_PRIVS": (("PRIVILEGE",), _privileges),
+    "ALL_POLICIES": (
+        ("OBJECT_OWNER", "OBJECT_NAME", "POLICY_NAME", "ENABLE", "SEL", "INS", "UPD", "DEL"),
+        _policies,
+    ),
 }
