@@ -72,7 +72,7 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Version: "a flashback query: PostgreSQL does not keep old row versions",
     exp.Partition: "it reads a partition by name: in PostgreSQL, partitions are separate tables",
     exp.TableSample: "SAMPLE: TABLESAMPLE of PostgreSQL selects other rows",
-    exp.Lock: "FOR UPDATE in a view",
+    exp.Lock: "FOR UPDATE in a view or a subquery",
     exp.Parameter: "it has bind variables",
     exp.Placeholder: "it has bind variables",
     exp.Collate: "COLLATE: use a collation of PostgreSQL",

@@ -200,8 +200,25 @@ def parse_oracle(text: str) -> exp.Expr:
                 _name_as_column(column)
         elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
             _name_fully(node)
+        elif isinstance(node, exp.DPipe):
+            _from_left_to_right(node)
     found: exp.Expr = tree.this.pop()
     return found
+
+
+def _from_left_to_right(node: exp.DPipe) -> None:
+    """Regroup ``a || b + c``. In Oracle ``||`` has the precedence of ``+`` and ``-``, so this is
+    ``(a || b) + c`` (SQL Language Reference, “Operator Precedence”); sqlglot reads
+    ``a || (b + c)``.
+    """
+    right = node.expression
+    if not isinstance(right, exp.Add | exp.Sub):
+        return
+    first = right
+    while isinstance(first.this, exp.Add | exp.Sub):
+        first = first.this
+    node.replace(right)
+    first.set("this", exp.DPipe(this=node.this, expression=first.this))
 
 
 def _name_as_column(node: exp.Expr) -> None:

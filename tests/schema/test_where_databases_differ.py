@@ -83,6 +83,10 @@ SAME: list[tuple[str, Any]] = [
     ("TO_CHAR(ts, 'DD-MON-RR HH.MI.SSXFF AM')", "07-MAR-26 01.44.39.500000 AM"),
     ("TO_TIMESTAMP(SUBSTR('7-MAR-26 1.44.39.5 PM', 1), 'DD-MON-RR HH.MI.SSXFF AM')",
      "2026-03-07 13:44:39.5"),
+    # “Operator Precedence”: that of || is that of + and -
+    *(("'10' || 5 + 5", 110), ("TO_CHAR(d, 'YYYY') || '0101' + 1", 20260102)),
+    *(("1 || 2 - 3 + 4 || 5", 135), ("'1' || (2 + 3)", 15), ("1 + 2 || 3", 33)),
+    ("'1' || 2 * 3", 16),
     # “Arithmetic Operators”
     *(("-1", -1), ("-1.5", "-1.5"), ("-(1)", -1), ("- i", -7)),
     # “Sequence Pseudocolumns”

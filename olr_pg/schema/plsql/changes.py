@@ -12,6 +12,7 @@ from olr_pg.schema.queries import read_sources, translate_frame
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import assigned, refuse_unknown
+from olr_pg.schema.value_kinds import TEXTS, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.schema.relation_columns import RelationColumn
     from olr_pg.schema.relations import Relation
     from olr_pg.schema.translating import Translator
+    from olr_pg.schema.value_kinds import Fact
 
 _KNOWN: Final[dict[type[exp.Expr], set[str]]] = {
     exp.Insert: {"this", "expression"},
@@ -190,11 +192,22 @@ def _insert(t: Translator, tree: exp.Insert) -> str:
     outputs = translate_frame(t, source)
     _same_number(outputs, known)
     for output, column in zip(outputs, known, strict=True):
-        if output.column.fact.kind is not column.fact.kind or column.pairs:
+        if not _fits(output.column.fact, column.fact) or column.pairs:
             raise UntranslatableError(
                 f"it inserts a query value of a different type into {column.name}"
             )
     return f"{into} {t.sql(source)}"
+
+
+def _fits(given: Fact, wanted: Fact) -> bool:
+    """Return whether PostgreSQL assigns the values of a query to a column as Oracle does."""
+    if given.kind in (wanted.kind, ValueKind.NOTHING):
+        return True
+    if {given.kind, wanted.kind} <= {ValueKind.INTEGER, ValueKind.NUMBER}:
+        return True
+    # PostgreSQL would remove the blanks of a CHAR column, but not those of a literal.
+    is_whole = given.kind is ValueKind.TEXT or given.exact
+    return {given.kind, wanted.kind} <= TEXTS and is_whole
 
 
 def _same_number(values: Sequence[object], columns: Sequence[RelationColumn]) -> None:

@@ -119,13 +119,15 @@ class RoutineSql:
             tree = parse_oracle(text)
             if not isinstance(tree, exp.Query):
                 raise UntranslatableError("it is not a query")
+            lock = _lock(tree)
             t, holder = self._translator(), exp.Paren(this=tree)
             refuse_unknown(tree)
             outputs = translate_frame(t, tree)
             check_kept(holder.this)
             self.is_pure = self.is_pure and not t.read
             self.needs_privileges = self.needs_privileges or bool(t.read)
-            return t.sql(holder.this), outputs
+            self.reads_only = self.reads_only and not lock
+            return t.sql(holder.this) + lock, outputs
 
         sql, outputs = guarded(translate)
         return self._seen(sql), outputs
@@ -254,3 +256,25 @@ class RoutineSql:
         self.reads_only = self.reads_only and "NEXTVAL" not in sql
         self.needs_privileges = self.needs_privileges or "NEXTVAL" in sql or not self.reads_only
         return sql.replace("STATEMENT_TIMESTAMP()", "CLOCK_TIMESTAMP()")
+
+
+def _lock(tree: exp.Expr) -> str:
+    """Remove FOR UPDATE from a query of one table, and return it for PostgreSQL; empty if there is
+    none.
+
+    Raises:
+        UntranslatableError: PostgreSQL would lock other rows, or wait in another way.
+    """
+    locks = tree.args.get("locks") or []
+    if not locks:
+        return ""
+    begin = tree.args.get("from_")
+    others = ("joins", "group", "having", "distinct", "connect")
+    is_plain = begin is not None and isinstance(begin.this, exp.Table)
+    if not is_plain or any(tree.args.get(part) for part in others) or len(locks) > 1:
+        raise UntranslatableError("FOR UPDATE of a query that does not read one table")
+    wait = locks[0].args.get("wait")
+    if isinstance(wait, exp.Expr):
+        raise UntranslatableError("FOR UPDATE WAIT: set lock_timeout")
+    tree.set("locks", None)
+    return " FOR UPDATE" + {None: "", True: " NOWAIT", False: " SKIP LOCKED"}[wait]

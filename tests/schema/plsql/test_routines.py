@@ -471,6 +471,16 @@ REFUSED_ROUTINES = {
     "<<b>> BEGIN RETURN 1; END b;": "the label B of a statement that is not a loop",
     "LOOP EXIT none_; END LOOP;": "EXIT NONE_, which is not the label of a loop",
     "RETURN SQLCODE;": "SQLCODE: PostgreSQL has no numbers of Oracle's errors",
+    "FOR r IN (SELECT id FROM accounts FOR UPDATE WAIT 5) LOOP RETURN 1; END LOOP;": (
+        "FOR UPDATE WAIT: set lock_timeout"
+    ),
+    "FOR r IN (SELECT h.id FROM accounts a, history h FOR UPDATE) LOOP RETURN 1; END LOOP;": (
+        "FOR UPDATE of a query that does not read one table"
+    ),
+    "FOR r IN (SELECT id FROM (SELECT id FROM accounts FOR UPDATE)) LOOP RETURN 1; END LOOP;": (
+        "FOR UPDATE in a view or a subquery"
+    ),
+    "INSERT INTO history (what) SELECT code FROM accounts; RETURN 1;": "a different type into what",
 }
 
 
@@ -480,3 +490,29 @@ def test_what_a_routine_cannot_do_is_named(body: str) -> None:
     (found,) = (one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
                 if one.source == text)  # fmt: skip
     assert REFUSED_ROUTINES[body] in found.reason
+
+
+def test_rows_are_locked(target: Target) -> None:
+    text = (
+        "PROCEDURE lock_them IS v accounts.name%TYPE; BEGIN FOR r IN (SELECT id FROM accounts WHERE"
+        " id > 1 ORDER BY id FOR UPDATE OF name NOWAIT) LOOP UPDATE accounts SET balance = r.id"
+        " WHERE id = r.id; END LOOP; SELECT name INTO v FROM accounts WHERE id = 1 FOR UPDATE; END;"
+    )
+    made = _made(target, "procedure", sources=(_unit(text),))
+    assert made.sql.count("FOR UPDATE") == 2
+    target.execute("INSERT INTO bank.accounts (id, name) VALUES (1, 'a'), (2, 'b')")
+    target.execute("CALL bank.lock_them()")
+    assert _rows(target, "SELECT id, balance FROM bank.accounts ORDER BY id") == [(1, None), (2, 2)]
+    locks = "SELECT mode FROM pg_locks WHERE relation = 'bank.accounts'::regclass"
+    assert ("RowShareLock",) in _rows(target, locks)
+
+
+def test_rows_of_a_query_are_inserted_with_literals(target: Target) -> None:
+    text = (
+        "PROCEDURE copied IS BEGIN INSERT INTO history (id, what, old_name, new_name)"
+        " SELECT id + 1, 'copied', NULL, code || '!' FROM accounts; END;"
+    )
+    _made(target, "procedure", sources=(_unit(text),))
+    target.execute("INSERT INTO bank.accounts (id, code) VALUES (1, 'ab')")
+    target.execute("CALL bank.copied()")
+    assert _rows(target, "SELECT * FROM bank.history") == [(2, "copied", None, "ab !")]
