@@ -180,7 +180,8 @@ class OracleColumn(Protocol):
 
 
 _REFUSALS: Final = {
-    OracleType.OPAQUE: "XMLTYPE, ANYDATA and other opaque types are not replicated",
+    OracleType.OPAQUE: "opaque types such as ANYDATA are not replicated, except XMLTYPE that is"
+    " stored as CLOB or binary XML",
     OracleType.REF: "REF columns have no meaning in another database",
     OracleType.BFILE: "BFILE columns name files of the Oracle host",
     OracleType.CFILE: "CFILE columns name files of the Oracle host",

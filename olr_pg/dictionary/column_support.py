@@ -13,7 +13,7 @@ LOB_TYPES: Final = frozenset({112, 113, 119, 127})
 """COL$.TYPE# of the types for which the row stores a LOB locator: CLOB, BLOB, JSON, VECTOR."""
 
 _OTHER_TYPES: Final = {
-    58: "XMLTYPE and other opaque types are not decoded yet",
+    58: "opaque types are not supported, except XMLTYPE that is stored as CLOB or binary XML",
     105: "MLSLABEL columns are not supported",
     106: "MLSLABEL columns are not supported",
     111: "REF columns are not supported",
