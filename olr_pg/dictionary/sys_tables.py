@@ -101,6 +101,15 @@ _OBJECT_FLAGS: Final = (
     (0x80, "it was dropped and is in the recycle bin"),
     (0x10, "it is a secondary object of a domain index"),
 )
+_SHARING: Final = 0x10000 | 0x20000 | 0x100000000
+"""Bits of OBJ$.FLAGS: how an application container shares the object (dictionary §2.1)."""
+
+_SHARED_ROWS: Final = {
+    0x20000: "its rows are in the application root (SHARING=DATA), whose redo is not this"
+    " container's",
+    0x100010000: "a part of its rows is in the application root (SHARING=EXTENDED DATA), whose redo"
+    " is not this container's",
+}
 _AUXILIARY_NAMES: Final = (
     (r"BIN\$.*", "it was dropped and is in the recycle bin"),
     (r"MLOG\$_.*", "it is a materialized view log"),
@@ -265,6 +274,8 @@ def table_refusal(owner: str, obj: ObjectRow, tab: TabRow, obstacle: str | None)
         for mask, reason in reasons:
             if value & mask:
                 return reason
+    if not is_oracle_schema(owner) and obj.flags & _SHARING in _SHARED_ROWS:
+        return _SHARED_ROWS[obj.flags & _SHARING]
     for pattern, reason in _AUXILIARY_NAMES:
         if re.fullmatch(pattern, obj.name, re.DOTALL):
             return reason

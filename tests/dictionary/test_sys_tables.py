@@ -131,6 +131,8 @@ def test_ordinary_tables_are_not_refused(properties: int) -> None:
         ({"object_flags": 0x20}, "temporary"),
         ({"object_flags": 0x80}, "recycle bin"),
         ({"object_flags": 0x10}, "domain index"),
+        ({"object_flags": 0x20001}, "SHARING=DATA"),
+        ({"object_flags": 0x100010000}, "SHARING=EXTENDED DATA"),
         ({"name": "BIN$abc==$0"}, "recycle bin"),
         ({"name": "MLOG$_ORDERS"}, "materialized view log"),
         ({"name": "RUPD$_ORDERS"}, "updatable materialized view"),
@@ -149,6 +151,15 @@ def test_refused_tables_say_why(arguments: dict[str, int], word: str) -> None:
 
 def test_the_clustered_tables_of_the_dictionary_itself_are_not_refused() -> None:
     assert refusal(owner="SYS", name="TAB$", properties=0x400, cluster_columns=1) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "flags"), [("APP", 0x10000), ("SYS", 0x20000), ("SYS", 0x100010000)]
+)
+def test_tables_of_which_only_the_definition_is_shared_are_not_refused(
+    owner: str, flags: int
+) -> None:
+    assert refusal(owner=owner, object_flags=flags) is None
 
 
 def test_what_others_found_is_the_reason() -> None:
