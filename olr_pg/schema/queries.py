@@ -561,30 +561,74 @@ def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
         for one, item in zip(outputs, query.expressions, strict=False)
         if isinstance(query, exp.Select) and not any(i.is_star for i in query.expressions)
     }
-    is_outside = isinstance(query, exp.SetOperation) or bool(query.args.get("distinct"))
-    sorts_outside = False
+    is_distinct = isinstance(query, exp.Select) and bool(query.args.get("distinct"))
+    places = list[tuple[exp.Ordered, int | None]]()
     for ordered in order.expressions:
         at = _sorted_item(t, ordered.this, outputs, list(by_name))
-        known = outputs[at].column if at is not None else None
-        if known is None:
+        if at is None and is_distinct:
+            translate_part(t, ordered.this)
+            at = _same_item(t, query, ordered.this)
+        elif at is None:
             translate_part(t, ordered)
-            continue
-        if known.fact.kind not in TEXTS:
-            if not isinstance(ordered.this, exp.Literal):
-                ordered.set("this", t.raw(quoted(known.name), known.fact))
-            continue
-        item = quoted(known.name)
-        if is_outside and not known.name:
-            raise UntranslatableError(
-                "ORDER BY the number of a text column without a name, in a query with DISTINCT or a"
-                " set operation: give the column a name"
-            )
-        if not is_outside and at is not None and t.scope.items:
-            listed = query.expressions[at]
-            item = t.sql(listed.this if isinstance(listed, exp.Alias) else listed)
-        ordered.set("this", t.raw(in_byte_order(item), known.fact))
-        sorts_outside = is_outside
+        places.append((ordered, at))
     t.scope.items = {}
+    if isinstance(query, exp.SetOperation) or is_distinct:
+        _order_whole_columns(t, query, outputs, places)
+        return
+    for ordered, at in places:
+        if at is not None:
+            _sort_by(t, ordered, outputs[at].column, _item_sql(t, query, outputs[at].column, at))
+
+
+def _sort_by(t: Translator, ordered: exp.Ordered, column: RelationColumn, item: str) -> None:
+    """Replace a key of ORDER BY that names a result column, or is its number."""
+    if column.fact.kind in TEXTS:
+        ordered.set("this", t.raw(in_byte_order(item), column.fact))
+    elif not isinstance(ordered.this, exp.Literal):
+        ordered.set("this", t.raw(quoted(column.name), column.fact))
+
+
+def _item_sql(t: Translator, query: exp.Expr, column: RelationColumn, at: int) -> str:
+    """Return the SQL of a result column as an expression, in which PostgreSQL does not know the
+    name that the select list gives it.
+    """
+    items = query.expressions
+    if not any(item.is_star for item in items):
+        return t.sql(items[at].this if isinstance(items[at], exp.Alias) else items[at])
+    named = [item for item in items if not item.is_star and item.alias_or_name == column.name]
+    if column.name and named:
+        return t.sql(named[-1].this if isinstance(named[-1], exp.Alias) else named[-1])
+    return quoted(column.name)
+
+
+def _same_item(t: Translator, query: exp.Expr, key: exp.Expr) -> int | None:
+    """Return the index of the item of the select list that is the same expression as a key."""
+    wanted = t.sql(key)
+    for at, item in enumerate(query.expressions):
+        if t.sql(item.this if isinstance(item, exp.Alias) else item) == wanted:
+            return at
+    return None
+
+
+def _order_whole_columns(
+    t: Translator,
+    query: exp.Expr,
+    outputs: Sequence[Output],
+    places: Sequence[tuple[exp.Ordered, int | None]],
+) -> None:
+    """Translate ORDER BY of a query with DISTINCT or a set operation, whose keys are result
+    columns.
+    """
+    found = [outputs[at].column if at is not None else None for _, at in places]
+    sorts_outside = any(one is not None and one.fact.kind in TEXTS for one in found)
+    for (ordered, _), column in zip(places, found, strict=True):
+        if sorts_outside and (column is None or not column.name):
+            raise UntranslatableError(
+                "ORDER BY an expression without a name, in a query with DISTINCT or a set"
+                " operation: give the column a name"
+            )
+        if column is not None and (sorts_outside or column.name):
+            _sort_by(t, ordered, column, quoted(column.name))
     if sorts_outside:
         _sort_outside(t, query, outputs)
 

@@ -75,6 +75,8 @@ ORDERS: list[tuple[str, list[Any]]] = [
     (f"SELECT x FROM (SELECT {X} x FROM t) ORDER BY x FETCH FIRST 2 ROWS ONLY", ["A", "C"]),
     (f"SELECT i FROM (SELECT i, {X} x FROM t ORDER BY x) WHERE ROWNUM = 1", [2]),
     (f"SELECT * FROM (SELECT {X} x FROM t) ORDER BY x", ["A", "C", "b"]),
+    (f"SELECT x.i, x.*, {X} y FROM t x ORDER BY y DESC", [1, 3, 2]),
+    ("SELECT a x, COUNT(*) c FROM t GROUP BY a ORDER BY c, x", ["A", "C", "b"]),
     (("SELECT i FROM t START WITH n = 0 CONNECT BY PRIOR i = n AND i > 3"
      f" ORDER SIBLINGS BY {X}"), [2, 1]),
     (("WITH q (x, l) AS (SELECT a, 0 FROM t UNION ALL SELECT x, 1 FROM q WHERE l < 0)"
@@ -84,6 +86,8 @@ ORDERS: list[tuple[str, list[Any]]] = [
 OUTSIDE = [
     "SELECT DISTINCT a FROM t ORDER BY a",
     "SELECT DISTINCT a FROM t ORDER BY 1",
+    "SELECT DISTINCT t.a FROM t ORDER BY t.a",
+    "SELECT DISTINCT NVL(a, 'x') a, i FROM t ORDER BY NVL(a, 'x'), i DESC",
     "SELECT a FROM t UNION SELECT UPPER(a) FROM t WHERE i < 0 ORDER BY a",
     "SELECT a FROM t MINUS SELECT a || 'x' FROM t ORDER BY 1 FETCH FIRST 3 ROWS ONLY",
     "SELECT a FROM (SELECT a FROM t UNION ALL SELECT a FROM t ORDER BY 1) WHERE ROWNUM <= 9",
