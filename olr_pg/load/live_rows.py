@@ -127,8 +127,8 @@ class LivePartition(NamedTuple):
 
         Raises:
             OlrPgError: 5118 the table was exchanged for another one, 7040 the undo is gone, 7042
-                reading takes too long, 7100 the source has not yet reached the SCN, 7001 to 7009
-                errors of the database.
+                reading takes too long, 7047 a policy may hide rows or replace values, 7100 the
+                source has not yet reached the SCN, 7001 to 7009 errors of the database.
         """
         with (
             self._coded_errors(),
@@ -191,6 +191,12 @@ class LivePartition(NamedTuple):
         except oracledb.Error as error:
             doing = f"reading {self.table.full_name}"
             raise self._coded(oracle_error(error, doing)) from error
+        except OlrPgError as error:
+            if error.code != Code.POLICY_HIDES_DATA:
+                raise
+            # The check of policies knows the table only by the name that it has in its container.
+            name = self.table.full_name
+            raise OlrPgError(error.code, error.detail, action=error.action, table=name) from error
 
     def _coded(self, error: OlrPgError) -> OlrPgError:
         name = self.table.full_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.live_rows import LiveTables
+from olr_pg.load.live_rows import LiveMoment, LivePartition, LiveTables
 from olr_pg.oracle import rowids
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -126,6 +127,19 @@ def test_rows_of_a_table_that_was_exchanged_meanwhile_are_refused(
     with pytest.raises(OlrPgError, match=reason) as caught:
         rows_of(parted)
     assert caught.value.code == Code.DEFINITION_CHANGED
+
+
+def test_a_policy_is_told_with_the_name_that_tables_of_several_containers_have(
+    server: StandIn,
+) -> None:
+    policy = {"OBJECT_OWNER": "APP", "OBJECT_NAME": "PARTED", "POLICY_NAME": "OWN_ROWS"}
+    server.state.catalogue.insert("ALL_POLICIES", [{**policy, "SEL": "YES", "ENABLE": "YES"}])
+    qualified = replace(PARTED, owner="PDB1.APP", container="PDB1", con_id=3)
+    moment, part = LiveMoment(SCN, SCN), None
+    with pytest.raises(OlrPgError, match="OWN_ROWS") as caught:
+        list(LivePartition(source_of(server), qualified, part, moment, 10).batches())
+    assert caught.value.code == Code.POLICY_HIDES_DATA
+    assert caught.value.where["table"] == "PDB1.APP.PARTED"
 
 
 def test_a_table_of_more_partitions_than_a_list_of_oracle_holds() -> None:
