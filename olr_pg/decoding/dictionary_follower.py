@@ -51,8 +51,6 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.conditions.typed_conditions import DEFAULT_CHARSETS, Charsets
-from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.decoding.container_follower import ContainerFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.split import subscribe
@@ -67,7 +65,6 @@ from olr_pg.scalars import format_xid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.decoding.container_follower import Version
     from olr_pg.decoding.new_tables import Take
     from olr_pg.decoding.split import Subscription
@@ -88,11 +85,10 @@ class SubscribedTables:
     never changes.
 
     Args:
+        snapshot: the dictionary. It can contain ledger tables of the fallback: clients receive
+            neither them nor a transaction that changes them.
         tables: the initial definitions of the tables.
         followed: the SYS tables whose row changes are needed.
-        con_id: the container of tables without a container id.
-        ledgers: the ledger tables of the fallback. Clients receive neither them nor a transaction
-            that changes them.
         views: the views to encode. All have the same setting for binary XML.
         filters: the filters for columns and operations.
 
@@ -103,20 +99,17 @@ class SubscribedTables:
 
     def __init__(
         self,
+        snapshot: Snapshot,
         tables: Sequence[Table],
         followed: Sequence[Table],
-        con_id: int,
-        *,
-        ledgers: Sequence[Table] = (),
         views: Sequence[TargetView],
-        xml_tokens: XmlTokens = NO_TOKENS,
-        filters: Filters = NO_FILTERS,
-        charsets: Charsets = DEFAULT_CHARSETS,
+        filters: Filters,
     ) -> None:
+        database = snapshot.database
         self._filters = filters
-        self._charsets = charsets
-        self._con_id = con_id
-        self._xml_tokens = xml_tokens
+        self._charsets = database.charset, database.ncharset
+        self._con_id = database.con_id
+        self._xml_tokens = snapshot.xml_tokens
         self._views = views
         self._raw_xml = any(view.raw_xml for view in views)
         self._tables: list[Table] = []
@@ -131,7 +124,7 @@ class SubscribedTables:
         for table in followed:
             if table.object_key not in self._newest:
                 self._append(as_followed(table), Span(delivered=False, followed=True))
-        for table in ledgers:
+        for table in filter(filters.is_ledger, snapshot.tables):
             self._append(table, Span())
 
     @property
@@ -296,14 +289,11 @@ class DictionaryFollower:
             OlrPgError: 4006 if a name is too long for the protocol.
         """
         self._subscribed = SubscribedTables(
+            self.snapshot,
             tables,
             [table for one in self._containers.values() for table in one.followed],
-            self.snapshot.database.con_id,
-            ledgers=[one for one in self.snapshot.tables if self._filters.is_ledger(one)],
-            views=views,
-            xml_tokens=self.snapshot.xml_tokens,
-            filters=self._filters,
-            charsets=(self.snapshot.database.charset, self.snapshot.database.ncharset),
+            views,
+            self._filters,
         )
         known = [(v.since, key, v) for one in self._containers.values()
                  for obj, versions in one.versions.items() for v in versions

@@ -47,7 +47,7 @@ from olr_pg.proving.scenario_redo import difference_error, logs_with, masked_inc
 from olr_pg.proving.scratch_schema import JOURNAL, made_objects, open_scratch
 from olr_pg.proving.script import ScenarioFailedError, may_commit, run_steps
 from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
-from olr_pg.proving.whole_way import EMBEDDED, WholeWay, scenario_config
+from olr_pg.proving.whole_way import EMBEDDED, WORK, WholeWay, scenario_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.oracle.facts import CurrentDatabase
-    from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.proving.decoded import Event
     from olr_pg.proving.replay import Difference
     from olr_pg.proving.rows_as_of import Moment
@@ -180,15 +179,12 @@ def prove(
             _log.warning("removed objects of an earlier run that was interrupted", objects=left)
         if not options.keep:
             stack.callback(scratch.end)
-        place = options.out / "work"
         target = open_target(config.apply or EMBEDDED, options.out, stack)
-        way = WholeWay(
-            config, scratch.owner, target, place / "data", options.out / "made-ledger", session
-        )
+        way = WholeWay(config, scratch.owner, target, options.out, session)
         way.clear()
         if not options.keep:
             stack.callback(way.end)
-        trial = _Trial(config, scratch, oracle, containers, way, place, options)
+        trial = _Trial(config, scratch, containers, way, options)
         for number, scenario in enumerate(scenarios):
             if run.is_done(scenario):
                 continue
@@ -255,16 +251,14 @@ class _Trial:
         self,
         config: Config,
         scratch: ScratchSchema,
-        oracle: OracleDatabase,
         containers: ContainerDatabases,
         way: WholeWay,
-        place: Path,
         options: ProveOptions,
     ) -> None:
         assert isinstance(config.source, OracleSource)
         self._config, self._source, self._scratch = config, config.source, scratch
-        self._oracle, self._containers, self._way = oracle, containers, way
-        self._place, self._options = place, options
+        self._containers, self._way, self._options = containers, way, options
+        self._place = options.out / WORK
 
     def judged(self, scenario: Scenario) -> ScenarioResult:
         """Run a scenario; return the verdicts of the judges. An error of the scenario becomes a

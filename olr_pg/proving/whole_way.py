@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 SUBSCRIPTION: Final = "olr_pg_prove"
 SCHEMA: Final = "olr_pg_prove"
+WORK: Final = "work"
+"""The folder in the command's directory with the files of the current scenario."""
 EMBEDDED: Final = Apply.model_validate({"connect-string": "embedded", "tables": ["PROVE.NONE"]})
 """The `apply` section that is used if no target is configured."""
 
@@ -141,9 +143,8 @@ class WholeWay:
         config: the configuration of the command.
         owner: the owner of the scratch schema.
         target: the target's connection string.
-        data: a directory that only the judge uses.
-        note: a file that records that the target had no ledger before, so that the next run knows
-            this if this one is killed.
+        out: the directory of the command. A file in it records that the target had no ledger
+            before, so that the next run knows this if this one is killed.
         session: returns the Spark session; called only if there is too much data for this process.
     """
 
@@ -152,17 +153,16 @@ class WholeWay:
         config: Config,
         owner: str,
         target: str,
-        data: Path,
-        note: Path,
+        out: Path,
         session: Callable[[], SparkSession],
     ) -> None:
         self._config, self._owner, self._target = config, owner, target
-        self._data, self._note, self._session = data, note, session
+        self._data, self._note, self._session = out / WORK / "data", out / "made-ledger", session
         self._refused: Verdict | None = None
         self._restarts = 0
         with self._connected() as connection:
             if not _has_schema(connection, OWN_SCHEMA):
-                note.touch()
+                self._note.touch()
 
     def _connected(self) -> psycopg.Connection[Any]:
         return connect(self._target, replica=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def way_of(served: Served, target: str, place: Path) -> WholeWay:
     config = served.config(target)
-    return WholeWay(config, "APP", target, place / "data", place / "note", lambda: None)  # type: ignore[arg-type,return-value]
+    return WholeWay(config, "APP", target, place, lambda: None)  # type: ignore[arg-type,return-value]
 
 
 def schemas(connection: psycopg.Connection[tuple[str]]) -> list[str]:
