@@ -389,8 +389,8 @@ class Apply(Section):
         default=None,
         ge=0,
         description="seconds for which `olr-pg run` waits for a target that does not answer or is"
-        " full, before it ends with an error; null: no limit, except three minutes at"
-        " the start and with --once",
+        " full, before it ends with an error; null: no limit. At the start of a run, and in a"
+        " run with --once, the limit is at most three minutes",
     )
     drain_seconds: float = Field(
         default=8.0,

@@ -260,7 +260,7 @@ class _Document:
         if not flags & 0x02:
             return
         if self._out or self._has_root:
-            raise self.fail("a declaration behind the beginning")
+            raise self.fail("a declaration after the beginning")
         version = "1.1" if flags & 0x80 else "1.0"
         standalone = ""
         if flags & 0x01:
@@ -294,7 +294,7 @@ class _Document:
     def _use(self) -> None:
         number = self._number(2)
         if number not in self._declared:
-            raise self.fail(f"namespace declaration {number} is not there")
+            raise self.fail(f"namespace declaration {number} is missing")
         self._namespaces.append(number)
 
 

@@ -255,7 +255,9 @@ def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
     """
     vector = decode_vector(raw)
     if vector.format is VectorFormat.BINARY:
-        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"a BINARY vector to {name}: it goes into bit")
+        raise OlrPgError(
+            Code.VALUE_OUT_OF_RANGE, f"a BINARY vector to {name}, but only bit can store it"
+        )
     with np.errstate(over="ignore"):
         values = vector.dense().astype(stored)
     if not np.isfinite(values).all():

@@ -322,7 +322,7 @@ class Evolution(NamedTuple):
 
     def __str__(self) -> str:
         """Return a description of the steps as changes in the source."""
-        return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
+        return "; ".join(map(str, self.steps)) or "no change that affects a copy"
 
 
 def judge(

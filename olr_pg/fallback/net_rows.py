@@ -181,7 +181,7 @@ class NetRows:
         if any(row.kinds[number] in (NULL, UNCHANGED) for number in self._key):
             raise OlrPgError(
                 Code.FALLBACK_ROW_WITHOUT_KEY,
-                "a change does not have the key's values",
+                "a change lacks values of the key",
                 table=self._name,
             )
         return tuple(row.values[number] for number in self._key)

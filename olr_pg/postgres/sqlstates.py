@@ -41,11 +41,11 @@ from olr_pg.postgres.error_text import text_without_values
 class Meaning(Enum):
     """The cause of an error."""
 
-    AWAY = "the server as a whole cannot be reached, or takes nothing from anybody"
-    PASSES = "another session or the moment is the cause: the same may succeed later"
-    STATEMENT = "of this statement or its rows: the same fails again"
-    OPERATOR = "of this statement, until somebody changes a right, a limit or the server"
-    DEFECT = "of the appliance: it should not have sent that"
+    AWAY = "the server cannot be reached, or accepts no work from any client"
+    PASSES = "a temporary state or another session: the same statement may succeed later"
+    STATEMENT = "this statement or its rows: the same statement fails again"
+    OPERATOR = "a privilege, a limit or the server, which an operator must change"
+    DEFECT = "a defect of the appliance: it should not have sent the statement"
 
 
 class Meant(NamedTuple):

@@ -166,10 +166,12 @@ def prove(
         containers = ContainerDatabases(config.source)
         stack.callback(containers.close)
         oracle = containers.first
-        facts = oracle.read("reading what the database is", read_facts)
+        facts = oracle.read("reading the properties of the database", read_facts)
         known = replace(facts.database, true_charsets=_sets(config.source))
         facts = facts._replace(database=known)
-        told = oracle.read("reading what the database is", lambda one: database_facts(one, facts))
+        told = oracle.read(
+            "reading the properties of the database", lambda one: database_facts(one, facts)
+        )
         run = _Run(options.out, scenarios, facts)
         scratch = stack.enter_context(
             open_scratch(config.source, config.prove, oracle, options.out / "made-user")

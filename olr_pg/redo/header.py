@@ -93,7 +93,7 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     """
     start = bytes(start[:PROBE_BYTES])
     if len(start) < PROBE_BYTES:
-        raise OlrPgError(Code.LOG_TRUNCATED, f"{len(start)} bytes are no whole block 0", file=path)
+        raise OlrPgError(Code.LOG_TRUNCATED, f"block 0 is cut off: {len(start)} bytes", file=path)
     magic = start[FILE_MAGIC : FILE_MAGIC + 4]
     if start[0] != 0 or magic not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise OlrPgError(

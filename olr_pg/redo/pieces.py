@@ -123,7 +123,7 @@ REASONS: Final = {
     ChangeStatus.LEAF_BLOCK: "rows of an index-organised table were written as a whole block",
     ChangeStatus.NO_UNDO: "a change has no undo record and belongs to no transaction",
     ChangeStatus.NO_END: "the end of its transaction was not read, and another one uses its slot",
-    ChangeStatus.NOT_TAKEN_BACK: "its transaction was rolled back, but nothing takes it back",
+    ChangeStatus.NOT_TAKEN_BACK: "its transaction was rolled back, but no redo undoes it",
     ChangeStatus.STRAY: "its change vector names another container than its transaction",
 }
 

@@ -36,14 +36,14 @@ time.
 _REASONS: Final = {
     BlockStatus.EMPTY: (Code.LOG_TRUNCATED, "the block was never written"),
     BlockStatus.TYPE: (Code.BLOCK_CORRUPT, "the block header's type is wrong"),
-    BlockStatus.NUMBER: (Code.BLOCK_CORRUPT, "the block header bears another block's number"),
-    BlockStatus.SEQUENCE: (Code.BLOCK_CORRUPT, "the block header bears another log's sequence"),
+    BlockStatus.NUMBER: (Code.BLOCK_CORRUPT, "the block header contains another block's number"),
+    BlockStatus.SEQUENCE: (Code.BLOCK_CORRUPT, "the block header contains another log's sequence"),
     BlockStatus.CHECKSUM: (Code.BLOCK_CORRUPT, "the checksum is wrong"),
     BlockStatus.NO_LWN: (Code.RECORD_MALFORMED, "no LWN group begins where the one before it ends"),
     BlockStatus.LWN_SIZE: (Code.RECORD_MALFORMED, "the LWN's size leads past the end of the log"),
     BlockStatus.LWN_CHUNK: (Code.RECORD_MALFORMED, "a chunk of the LWN group is missing"),
     BlockStatus.RECORD_LENGTH: (Code.RECORD_MALFORMED, "the record's length does not fit its LWN"),
-    BlockStatus.RECORD_LWN: (Code.RECORD_MALFORMED, "an LWN header stands where none belongs"),
+    BlockStatus.RECORD_LWN: (Code.RECORD_MALFORMED, "an LWN header is at a wrong place"),
 }
 
 
@@ -124,7 +124,7 @@ def blocks_in_use(log: Log) -> int:
     if whole < header.nab:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
-            f"{whole} blocks of {header.nab} are there",
+            f"the file has {whole} of {header.nab} blocks",
             file=log.path,
             thread=header.thread,
             sequence=header.sequence,

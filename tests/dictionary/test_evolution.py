@@ -81,7 +81,7 @@ def test_every_step_says_what_was_done() -> None:
         assert len(said) > 10
         for column in (before, after):
             assert column is None or kind is not DdlKind.RENAME_COLUMN or column.name in said
-    assert str(Evolution()) == "nothing that a copy shows"
+    assert str(Evolution()) == "no change that affects a copy"
 
 
 @pytest.mark.parametrize(

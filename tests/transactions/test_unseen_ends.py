@@ -108,7 +108,7 @@ def test_a_rollback_that_leaves_changes_stops_their_table(
         assert (found.code, found.ids) == (None, [3])
     else:
         assert found.code == Code.CHANGE_UNDECODABLE
-        assert "nothing takes it back" in found.text
+        assert "no redo undoes it" in found.text
 
 
 XID, LATER, OTHER = pack_xid(1, 2, 3), pack_xid(1, 2, 4), pack_xid(5, 2, 4)
