@@ -17,6 +17,7 @@ from olr_pg.schema.value_kinds import (
     UNKNOWN,
     Fact,
     ValueKind,
+    literal_fact,
 )
 
 if TYPE_CHECKING:
@@ -291,6 +292,10 @@ class Translator:
         """Return the text of a string literal; None for any other node."""
         if isinstance(node, exp.Literal) and node.is_string:
             return str(node.name)
+        if isinstance(node, exp.Var):  # a literal with a backslash, which is already translated
+            found = _QUOTED.fullmatch(str(node.this))
+            text = found[1].replace("''", "'") if found is not None else ""
+            return text if text and self.fact(node) == literal_fact(text) else None
         return None
 
     def whole(self, node: exp.Expr | None) -> int | None:
@@ -369,6 +374,7 @@ def is_numeral(text: str) -> bool:
 
 
 _WORD: Final = re.compile(r"""["\w.]+|'[^']*'|\w+\([^()]*\)""")
+_QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 BYTE_ORDER: Final = 'COLLATE "C"'
 _DEFAULT: Final = ' COLLATE "default")'
 

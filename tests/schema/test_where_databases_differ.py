@@ -83,6 +83,16 @@ SAME: list[tuple[str, Any]] = [
     ("TO_CHAR(ts, 'DD-MON-RR HH.MI.SSXFF AM')", "07-MAR-26 01.44.39.500000 AM"),
     ("TO_TIMESTAMP(SUBSTR('7-MAR-26 1.44.39.5 PM', 1), 'DD-MON-RR HH.MI.SSXFF AM')",
      "2026-03-07 13:44:39.5"),
+    # “Oracle Regular Expression Support”: backslashes, in brackets and before other letters
+    ("CASE WHEN REGEXP_LIKE('x', '[\\w]') THEN 1 ELSE 0 END", 0),
+    ("CASE WHEN REGEXP_LIKE('w', '[\\w]') THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN REGEXP_LIKE('aXb', 'a\\Xb') THEN 1 ELSE 0 END", 1),
+    ("REGEXP_REPLACE('one' || CHR(10) || 'x', '\\n', '-')", "o-e\nx"),
+    ("REGEXP_REPLACE('a1 b22', '\\d+|\\s', '_')", "a__b_"),
+    ("REGEXP_REPLACE('abc', '(b)', '\\\\\\1')", "a\\bc"),
+    ("REGEXP_REPLACE(' a  b ', '\\s*', '')", "ab"),
+    ("REGEXP_SUBSTR('a' || CHR(10) || '1', '\\w.\\d')", None),
+    ("REGEXP_SUBSTR('k=1;n=2', 'n=(\\d)', 1, 1, NULL, 1)", "2"),
     # “Operator Precedence”: that of || is that of + and -
     *(("'10' || 5 + 5", 110), ("TO_CHAR(d, 'YYYY') || '0101' + 1", 20260102)),
     *(("1 || 2 - 3 + 4 || 5", 135), ("'1' || (2 + 3)", 15), ("1 + 2 || 3", 33)),
@@ -133,6 +143,11 @@ REFUSED = {
     "TO_DATE('2026-01-15 garbage', 'YYYY-MM-DD')": "the text '2026-01-15 garbage' in the format",
     "TO_CHAR(n, '9,999.9', 'NLS_NUMERIC_CHARACTERS=,.')": "use D and G",
     "TO_CHAR(n, '9G999D9', 'NLS_CURRENCY=E')": "NLS parameters other than",
+    "REGEXP_SUBSTR(a, '\\w+?\\d+')": "greedy and lazy repetitions together",
+    "REGEXP_REPLACE(a, '\\d*', 'x')": "matches the empty text",
+    "REGEXP_COUNT(a, '\\s*')": "matches the empty text",
+    "REGEXP_LIKE(a, '\\Z')": "\\Z",
+    "REGEXP_REPLACE(a, 'x', '\\&')": "REGEXP_REPLACE by",
     "TO_NUMBER('abc', '999')": "the text 'abc' in the format",
 }
 

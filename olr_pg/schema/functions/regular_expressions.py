@@ -138,11 +138,11 @@ def _like(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _replace(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     flags = _flags(t, arguments, 5)
-    if _may_be_empty(t, arguments[1]):
-        raise UntranslatableError("REGEXP_REPLACE of a pattern that also matches the empty text")
     by = "''"
     if len(arguments) > 2 and not t.is_null(arguments[2]):
         by = _replacement(t, arguments[2])
+    if (by != "''" or len(arguments) > 3) and _may_be_empty(t, arguments[1]):
+        raise UntranslatableError("REGEXP_REPLACE of a pattern that also matches the empty text")
     parts = [t.text(arguments[0]), _pattern(t, arguments[1], flags), by]
     if len(arguments) <= 3:
         more = ["'g'"]
@@ -157,7 +157,7 @@ def _replacement(t: Translator, node: exp.Expr) -> str:
     text = t.literal(node)
     if text is None:
         return t.text(node) if t.fact(node).filled else f"COALESCE({t.text(node)}, '')"
-    if re.search(r"\\(?![1-9\\])", text):
+    if "\\" in re.sub(r"\\[1-9\\]", "", text):
         raise UntranslatableError(f"REGEXP_REPLACE by {text!r}")
     return _quoted(text)
 
