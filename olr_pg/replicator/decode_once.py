@@ -50,7 +50,7 @@ _log = structlog.get_logger(__name__)
 
 
 class DecodingOptions(NamedTuple):
-    """How logs are decoded, and who is told what.
+    """Options of decoding logs once, and the functions that receive its progress and its results.
 
     Attributes:
         progress: called as ``progress(bytes done, total bytes)``.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 LOGGED: Final = 0
 """Kind of an open group (`row_job.GROUP`): its pieces have supplemental data."""
 GROWING: Final = 1
-"""Kind of an open group: pieces that were written. The group's address is that of the piece that is
-the first one of the row so far.
+"""Kind of an open group: pieces that were written. The group's address is the address of the row's
+first piece so far; the next piece that is written links to it.
 """
 SHRINKING: Final = 2
 """Kind of an open group: pieces that were deleted. The group's address is that of the piece that

@@ -27,9 +27,10 @@ class ColumnDirectory:
     """The tables and column descriptions that a stream has contained so far. Entries are never
     removed.
 
-    If a column's description changes, the column gets a new entry with a new number. DDL can change
-    the description. So can a LOB value: a value in chunks and a NULL are described differently.
-    Only one thread may add entries; any thread may read existing entries.
+    If a column's description changes, the column gets a new entry with a new number. The
+    description changes at DDL, and for a LOB column between a value in chunks and a NULL, which
+    have different descriptions. Only one thread may add entries; any thread may read existing
+    entries.
     """
 
     def __init__(self) -> None:

@@ -20,8 +20,9 @@ _BLOCK: Final = 16
 _HALF_KEY: Final = 32
 _KEY: Final = 32
 _PASSWORD_ROUNDS: Final = 16
-"""Oracle uses 4096. The server tells the client the number, so the client works in the same way.
-Few rounds protect a password less, but this one is no secret, and tests log on thousands of times.
+"""Number of rounds in which the key of the password is derived; Oracle uses 4096. The server sends
+the number to the client, which uses the same number. Fewer rounds protect a password less, but this
+password is no secret, and tests log on thousands of times.
 """
 _SESSION_ROUNDS: Final = 3
 

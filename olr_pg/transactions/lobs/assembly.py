@@ -71,7 +71,7 @@ class LobLosses(NamedTuple):
     unclaimed: I64
 
     def plus(self, other: LobLosses) -> LobLosses:
-        """Return the sum of both."""
+        """Return the sum of these counts and `other`."""
         return LobLosses(*(a + b for a, b in zip(self, other, strict=True)))
 
     @property
