@@ -105,10 +105,10 @@ _SHARING: Final = 0x10000 | 0x20000 | 0x100000000
 """Bits of OBJ$.FLAGS: how an application container shares the object (dictionary §2.1)."""
 
 _SHARED_ROWS: Final = {
-    0x20000: "its rows are in the application root (SHARING=DATA), whose redo is not this"
-    " container's",
-    0x100010000: "a part of its rows is in the application root (SHARING=EXTENDED DATA), whose redo"
-    " is not this container's",
+    0x20000: "its rows are in the application root (SHARING=DATA), and their redo belongs to that"
+    " container",
+    0x100010000: "a part of its rows is in the application root (SHARING=EXTENDED DATA), and their"
+    " redo belongs to that container",
 }
 _AUXILIARY_NAMES: Final = (
     (r"BIN\$.*", "it was dropped and is in the recycle bin"),

@@ -174,8 +174,8 @@ class ArrowImages:
         words = np.append(0, np.cumsum(has * (-(-self._width * rows // 8) * 8)))
         is_text = has & (self._width == 0)
         ends = np.append(0, np.cumsum(is_text * (-(-(rows + 1) // 16) * 16)))
-        # The kernel copies whole words, past the end of a text. The room is rounded up, so that it
-        # does not overwrite the next field.
+        # The kernel copies whole words, which can reach past the end of a text. The size of the
+        # buffer is rounded up, so that the kernel does not overwrite the next field.
         texts = np.append(0, np.cumsum(is_text * (-(-(size + FORWARD) // FORWARD) * FORWARD)))
         return ImageRoom(
             precision=self._precision,

@@ -1,1 +1,3 @@
-"""A stand-in for Oracle, for tests only: a server that the real Oracle driver can connect to."""
+"""A stand-in for Oracle, for tests and ``olr-pg simulate --serve``: a server to which Oracle's
+driver can connect.
+"""
