@@ -87,7 +87,7 @@ class KnownThreads:
                 self._keep(frozenset(), self._late)
 
     def note_late(self, targets: Iterable[str], error: OlrPgError) -> None:
-        """Record that a transaction was read too late, so that these targets lack it.
+        """Record that these targets lack a transaction, because it was read too late.
 
         Args:
             error: error 2014, with the transaction.

@@ -92,8 +92,8 @@ class Incarnations:
         return found
 
     def reasons(self) -> list[OlrPgError]:
-        """Return one error for each redo thread whose logs of the previous incarnation are missing,
-        so that the next incarnation cannot be read.
+        """Return one error for each redo thread whose logs of the previous incarnation are missing.
+        The next incarnation can be read only when they are available.
         """
         detail = (
             "the logs do not contain the redo of this thread up to the RESETLOGS at SCN"

@@ -230,7 +230,7 @@ class StructureNotes:
 
     def _forget(self, kind: str, name: str) -> bool:
         """Delete the pending creation or renaming of an object. Return True if its change was
-        `due`, so that it may be in progress.
+        `due`: the change may then be in progress.
         """
         gone = [one for one in self._pending(kind, name) if not one.removes]
         return max([self._delete(one) for one in gone], default=False)
