@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 UNCUT_WIDTH: Final = 10_000
 """Width in columns that is used if stdout is not a terminal, so that no line is cut."""
 
+_WRITE_BYTES: Final = 256 << 10
+"""Bytes written at a time. For larger writes, Linux allocates huge pages for a file. On a virtual
+machine, their first use can cost more processor time than all other work: the host must provide
+them.
+"""
+
 
 def print_line(text: str, *, at_once: bool = False) -> None:
     """Print one line to stdout.
@@ -50,8 +56,10 @@ def write_bytes(data: Buffer) -> None:
     errors.
     """
     flush()
+    whole = memoryview(data).cast("B")
     try:
-        sys.stdout.buffer.write(data)
+        for first in range(0, len(whole), _WRITE_BYTES):
+            sys.stdout.buffer.write(whole[first : first + _WRITE_BYTES])
     except OSError as error:
         raise unwritten(error) from error
 

@@ -35,7 +35,7 @@ from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Objects, Tally
-from olr_pg.redo.window import Log, blocks_in_use, is_sound
+from olr_pg.redo.window import WINDOW_BYTES, Log, blocks_in_use, is_sound
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.finished_columns import DmlKind, TransactionColumns
@@ -312,6 +312,7 @@ def decode_whole(
     *,
     with_names: bool = False,
     mapped: bool = True,
+    window_bytes: int = WINDOW_BYTES,
 ) -> SplitResult:
     """Open the log of a split, and decode the split (`decode_split`).
 
@@ -319,7 +320,7 @@ def decode_whole(
     decodes the logs separately.
 
     Args:
-        output, with_names: as for `decode_split`.
+        output, with_names, window_bytes: as for `decode_split`.
         mapped: as for `open_split`.
 
     Raises:
@@ -331,7 +332,9 @@ def decode_whole(
         if not split.joined:
             raise
         return _failed(subscription, error)
-    return decode_split(subscription, log, split, output, with_names=with_names)
+    return decode_split(
+        subscription, log, split, output, with_names=with_names, window_bytes=window_bytes
+    )
 
 
 def _failed(subscription: Subscription, error: OlrPgError) -> SplitResult:
@@ -349,6 +352,7 @@ def decode_split(
     output: MessageOutput | None = None,
     *,
     with_names: bool = False,
+    window_bytes: int = WINDOW_BYTES,
 ) -> SplitResult:
     """Decode the LWN groups that begin in the blocks of a split.
 
@@ -359,6 +363,7 @@ def decode_split(
         log: the log with these blocks.
         output: the output to which messages are written; None to keep them in memory.
         with_names: whether to collect the names of transactions.
+        window_bytes: as for `read_changes`.
     """
     output = output or Collected()
     first, end = split.first_block, split.end_block
@@ -376,8 +381,9 @@ def decode_split(
     parallel: list[ParallelCommit] = []
     try:
         for extract in read_changes(
-            log, subscription.objects, first, end, first_group=split.first_group
-        ):
+            log, subscription.objects, first, end, first_group=split.first_group,
+            window_bytes=window_bytes,
+        ):  # fmt: skip
             blocks = blocks[0] if blocks else extract.first, extract.end
             watermark = watermark_at(log, extract.first)
             tally = tally.plus(extract.tally)
