@@ -93,7 +93,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ServiceSettings(NamedTuple):
-    """Where the service listens, and to whom.
+    """The address of the service, its TLS settings, and the clients that may connect.
 
     Attributes:
         address: the address to listen on; None for `DEFAULT_ADDRESS`, or any free port if this

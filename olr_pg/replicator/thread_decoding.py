@@ -45,8 +45,9 @@ _TEXT_SIZE: Final = 3
 """
 
 _WINDOW_BYTES: Final = 8 << 20
-"""Smaller than for one thread: the threads share the processor's cache and the heap. With two
-threads, it needs a third less memory than 16 MB, and no more processor time.
+"""Bytes of redo that a thread decodes at a time. This is less than for a single thread, because the
+threads share the processor's cache and the heap. Compared with 16 MB, two threads need a third less
+memory, and no more processor time.
 """
 
 

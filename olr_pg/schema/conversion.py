@@ -472,8 +472,8 @@ class _Converter:
         return [trigger_statement(trigger, self._relations, self._signatures)]
 
     def _grants(self, made: Mapping[str, Statement]) -> Iterator[Statement]:
-        """Yield the grants, each role's USAGE of a schema before its first privilege there: without
-        it, PostgreSQL lets the role use no object of the schema.
+        """Yield the grants. Before a role's first privilege in a schema, also grant it USAGE of the
+        schema: without it, PostgreSQL rejects every use of an object of the schema.
 
         Args:
             made: the statements that create the routines and packages, by their names.

@@ -589,8 +589,8 @@ def _sort_by(t: Translator, ordered: exp.Ordered, column: RelationColumn, item: 
 
 
 def _item_sql(t: Translator, query: exp.Expr, column: RelationColumn, at: int) -> str:
-    """Return the SQL of a result column as an expression, in which PostgreSQL does not know the
-    name that the select list gives it.
+    """Return the SQL of a result column as an expression. In such an expression, PostgreSQL does
+    not know the alias of the column.
     """
     items = query.expressions
     if not any(item.is_star for item in items):

@@ -68,7 +68,7 @@ def index_statement(
 
 
 class KeySide(NamedTuple):
-    """A table of a foreign key, and the columns of the key in it."""
+    """One side of a foreign key: a table, and the columns of the key in this table."""
 
     table: sql.Identifier
     columns: Sequence[str]

@@ -67,7 +67,7 @@ def elements(form: str) -> list[Element]:
         if match is None or "\\" in match.group():
             raise UntranslatableError(f"a date with the format {form!r}")
         if match["word"] is None:
-            # X is the sign before fractions of seconds: a point with NLS_TERRITORY=AMERICA.
+            # X is the character before fractions of seconds: a point with NLS_TERRITORY=AMERICA.
             mark = "." if match["mark"] in ("X", "x") else match["mark"]
             text = match["quoted"] if match["quoted"] is not None else mark
             found.append(Element("", text, quoted=match["quoted"] is not None))
@@ -135,8 +135,9 @@ _PARTS: Final = {
 
 
 def immutable_text(form: str, moment: str) -> str | None:
-    """Return SQL that prints a date by parts that PostgreSQL takes for IMMUTABLE, which it does not
-    take TO_CHAR for; None if an element is not a plain number.
+    """Return SQL that prints a date as PostgreSQL allows it in indexes and generated columns: by
+    IMMUTABLE expressions, because its TO_CHAR is not IMMUTABLE. None if an element is not a plain
+    number.
     """
     parts = list[str]()
     for one in elements(form):

@@ -100,11 +100,11 @@ def _with_negative_zero(
     sql: str, shown: str, match: re.Match[str], target: str, decimals: int
 ) -> str:
     """Return the text of a number, with a minus sign also if a negative number is rounded to 0, as
-    in Oracle. PostgreSQL shows -1 in the last place with a sign, so its digit becomes 0.
+    in Oracle. PostgreSQL shows -1 in the last place with a sign, so the 1 becomes 0.
     """
     places = decimals
     if match["fill"] and match["part"]:
-        places = len(match["part"].rstrip("9"))  # FM drops the zeros behind
+        places = len(match["part"].rstrip("9"))  # FM omits the last zeros
     zero = f"REPLACE(TO_CHAR({'-1' if not places else f'-1e-{places}'}, '{target}'), '1', '0')"
     return f"(CASE WHEN {sql} < 0 AND ROUND({sql}, {decimals}) = 0 THEN {zero} ELSE {shown} END)"
 

@@ -64,7 +64,9 @@ _SQL_COUNT: Final = "SQL%ROWCOUNT"
 _LOOPS: Final = ("LOOP", "WHILE", "FOR")
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _CHECK: Final = "-- check keys"
-"""Marks the place behind a change, until it is known whether a handler catches its errors."""
+"""Marks the place after a change as long as it is unknown whether a handler catches the change's
+errors.
+"""
 
 _CHECKED: Final = "SET CONSTRAINTS ALL IMMEDIATE;"
 _REFUSED: Final = {
@@ -156,9 +158,9 @@ class Body:
         return [*lines, "END;"]
 
     def _checked_at_once(self, body: list[str]) -> list[str]:
-        """Let the keys be checked behind each change of a block whose handlers catch violations of
-        keys. Without this, PostgreSQL checks deferrable unique keys only at the end of the
-        transaction, where no handler catches the error.
+        """Return the block with a check of the keys after each change, if its handlers catch
+        violations of keys. Otherwise PostgreSQL checks deferrable unique keys only at the end of
+        the transaction, where no handler catches the error.
         """
         relations = self._sql.relations
         if not relations.has_constraint("unique") or not any(_CHECK in line for line in body):

@@ -267,8 +267,9 @@ def _trigger(
     name = relations.name(trigger.name)
     function = f"{quoted(relation.schema)}.{quoted(f'{name}_fn'[:63])}"
     text = "\n".join([_CONFLICT, *body])
-    # Oracle runs a trigger with its owner's privileges. Users who may change the table need none on
-    # the other tables and sequences that the trigger uses, and none may use its function elsewhere.
+    # Oracle runs a trigger with its owner's privileges. So users who may change the table need no
+    # privileges on the other tables and sequences that the trigger uses. No user may execute the
+    # trigger's function directly.
     owned = sql.needs_privileges
     rights = f" {_OWNED}" if owned else ""
     only_here = f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC;\n" if owned else ""
