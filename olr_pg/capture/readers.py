@@ -1,9 +1,9 @@
 """Reads log files: the header, a range of blocks, or the whole file as a mapping.
 
 A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges. An
-error of a read is an exception. An error of a mapped page ends the process with a signal, without a
-message: the file was truncated, or deleted on the server of a network mount. So the appliance's own
-process maps no logs that others can change; it reads them in ranges too.
+error of a read is an exception. But if a mapped file is truncated, or deleted on the server of a
+network mount, an access to it ends the process with a signal, without a message. So the appliance's
+own process does not map logs that other programs can change, but reads them in ranges.
 
 Logs that somebody has compressed with a tool are recognised by their first bytes. Oracle itself
 does not write such files.

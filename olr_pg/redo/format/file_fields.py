@@ -18,7 +18,7 @@ FILE_HEADER: Final = structure(
     0   (u1)   kind         0, where redo blocks have 1
     1   (x1)   type         0x22, or 0x82 for blocks of 4096 bytes
     20  (u4)   block_size
-    24  (u4)   blocks       behind this one
+    24  (u4)   blocks       after this one
     28  (x4)   magic        7D 7C 7B 7A little endian, 7A 7B 7C 7D big endian
     """,
 )  # fmt: skip

@@ -10,7 +10,7 @@ LEAF: Final = structure(
     "index redo", "6.1", 6,
     """
     0   u1     itl
-    1   x1     code         LEAF_ARRAY; 0x10 with data behind the key
+    1   x1     code         LEAF_ARRAY; 0x10 with data after the key
     2   u2     sno          slot
     4   u2     row_size
     """,
@@ -33,7 +33,7 @@ LEAF_COLUMNS_REDO: Final = structure(
     2   u2     sno
     4   u2     row_size
     6   x1     flag
-    7   u1     ncol         columns behind the key after the change
+    7   u1     ncol         columns after the key in the changed row
     8   u1     nnew         columns given here
     10  i2     size
     12  x1     nulls
