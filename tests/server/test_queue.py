@@ -346,6 +346,7 @@ def test_the_encoders_output_becomes_transactions() -> None:
         assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "put together"
 
 
+@pytest.mark.usefixtures("left_by_others")
 @pytest.mark.parametrize("together", [1, 400])
 def test_keeping_a_transaction_counts_about_what_it_costs(together: int) -> None:
     """Many small transactions must not take a multiple of what the queue says it holds."""

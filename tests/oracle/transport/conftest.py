@@ -72,16 +72,8 @@ class SshHost:
         self._process.communicate(timeout=60)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _left_by_others() -> None:
-    """Collect what other files have left, and look no more at what they keep: after hundreds of
-    tests it is so much that to look through it takes seconds, which each test here would."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(autouse=True)
-def _nothing_left_open() -> Iterator[None]:
+def _nothing_left_open(left_by_others: None) -> Iterator[None]:
     """What a test has left to Python's collector fails it, and not a test of somewhere else."""
     yield
     gc.collect()
