@@ -12,14 +12,14 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from psycopg.abc import PQGen
 
@@ -47,6 +47,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         given_up: the reason why the connection was ended; None if it was not ended.
         serves: the purpose of the running statements, for threads that watch the connection.
         closing: a function that is called once, before the connection is closed.
+        defers_keys: whether each transaction checks deferrable constraints only at its end.
         mark: a value that was set in the connection's own session in PostgreSQL; None if none was
             set (`applier.target.pooler`).
     """
@@ -55,6 +56,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     waiting_since: float | None = None
     given_up: str | None = None
     serves: str = ""
+    defers_keys: bool = False
     mark: str | None = None
     closing: Callable[[BoundedConnection], None] | None = None
     _reason: str | None = None
@@ -84,6 +86,17 @@ class BoundedConnection(psycopg.Connection[Any]):
             super().__exit__(*ending)
         finally:
             self.close()  # psycopg does not close a broken connection itself
+
+    @contextmanager
+    def transaction(
+        self, savepoint_name: str | None = None, force_rollback: bool = False
+    ) -> Iterator[psycopg.Transaction]:
+        """Begin a transaction, or a savepoint within one, as psycopg does."""
+        begins = self.info.transaction_status == TransactionStatus.IDLE
+        with super().transaction(savepoint_name, force_rollback) as begun:
+            if begins and self.defers_keys:
+                self.execute("SET CONSTRAINTS ALL DEFERRED")
+            yield begun
 
     def wait(
         self, gen: PQGen[RV], interval: float = _TICK_SECONDS, timeout: float | None = None

@@ -275,7 +275,9 @@ class _Converter:
         columns = _columns(relation, one.columns)
         if one.kind == "unique":
             referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
-            statement = unique_key_statement(table, name, columns, referred=referred)
+            statement = unique_key_statement(
+                table, name, columns, referred=referred, deferred=one.deferred
+            )
             return made._replace(
                 sql=statement.as_string(None),
                 present=has_index(_quoted(relation), columns, unique=True),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.inventory import (
         Constraint,
-        ConstraintKind,
         Inventory,
         InventoryColumn,
         InventoryTable,
@@ -131,16 +130,6 @@ class Relations:
     def constraints_of(self, owner: str, table: str) -> Sequence[Constraint]:
         """Return the constraints of a table."""
         return self._constraints.get((owner, table), ())
-
-    def has_constraint(self, kind: ConstraintKind, *, deferred: bool = False) -> bool:
-        """Return whether a table has a constraint of a kind; if `deferred`, one that is initially
-        deferred.
-        """
-        return any(
-            one.kind == kind and (one.deferred or not deferred)
-            for ones in self._constraints.values()
-            for one in ones
-        )
 
     def find(self, owner: str, name: str) -> Relation | None:
         """Return the table or view to which a name refers, also through synonyms; None if there is

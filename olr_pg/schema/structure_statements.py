@@ -1,9 +1,9 @@
 """Builds the statements for keys, indexes, foreign keys and sequences. The schema conversion, the
 initial load and replicated DDL use them.
 
-PostgreSQL checks unique keys at the end of the transaction (``DEFERRABLE INITIALLY DEFERRED``),
-because one statement in the source can swap values between rows. A key that a foreign key
-references cannot be deferrable in PostgreSQL, so it is checked at once (type-mapping §4.11).
+Unique keys are ``DEFERRABLE``: PostgreSQL then checks them at the end of a statement, as Oracle
+does, because one statement can swap values between rows. A key that a foreign key references cannot
+be deferrable in PostgreSQL, so it is checked row by row (type-mapping §4.11).
 Foreign keys are created ``NOT VALID``: tables are applied in parallel, so a reference can be
 violated for a moment. The cut-over validates the foreign keys.
 """
@@ -18,6 +18,7 @@ from olr_pg.postgres.later_constraints import NOT_VALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import LiteralString
 
     from olr_pg.dictionary.structure import OnDelete
     from olr_pg.dictionary.structure import Sequence as SourceSequence
@@ -38,19 +39,31 @@ def listed(columns: Sequence[str]) -> sql.Composable:
 
 
 def unique_key_statement(
-    table: sql.Identifier, name: str, columns: Sequence[str], *, referred: bool
+    table: sql.Identifier,
+    name: str,
+    columns: Sequence[str],
+    *,
+    referred: bool,
+    deferred: bool = False,
 ) -> sql.Composed:
     """Return the statement that adds a unique constraint.
 
     Args:
         referred: whether a foreign key references this key.
+        deferred: whether the source's key is INITIALLY DEFERRED.
     """
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} UNIQUE ({}){}").format(
         table,
         sql.Identifier(name),
         listed(columns),
-        sql.SQL("" if referred else " DEFERRABLE INITIALLY DEFERRED"),
+        sql.SQL("" if referred else _checked(deferrable=True, deferred=deferred)),
     )
+
+
+def _checked(*, deferrable: bool, deferred: bool) -> LiteralString:
+    """Return the words that say when a constraint is checked."""
+    when: LiteralString = " DEFERRABLE" if deferrable else ""
+    return when + (" INITIALLY DEFERRED" if deferred else "")
 
 
 def index_statement(
@@ -88,8 +101,6 @@ def foreign_key_statement(
     Args:
         deferrable, deferred: whether the source's key is DEFERRABLE, and INITIALLY DEFERRED.
     """
-    when = " DEFERRABLE" if deferrable else ""
-    when += " INITIALLY DEFERRED" if deferred else ""
     return sql.SQL(
         "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){}" + NOT_VALID
     ).format(
@@ -98,7 +109,8 @@ def foreign_key_statement(
         listed(child.columns),
         parent.table,
         listed(parent.columns),
-        sql.SQL(_ON_DELETE[on_delete] + when),
+        sql.SQL(_ON_DELETE[on_delete])
+        + sql.SQL(_checked(deferrable=deferrable, deferred=deferred)),
     )
 
 

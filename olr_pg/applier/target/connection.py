@@ -135,6 +135,9 @@ def connect(
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
+        # The applier can divide the changes of one statement among several. Triggers check
+        # deferrable keys, and do not fire if `replica` is set.
+        connection.defers_keys = not replica
         mark_session(connection)
         connection.answer_seconds = None
     except psycopg.Error as error:

@@ -63,12 +63,6 @@ _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
 _LOOPS: Final = ("LOOP", "WHILE", "FOR")
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
-_CHECK: Final = "-- check keys"
-"""Marks the place after a change as long as it is unknown whether a handler catches the change's
-errors.
-"""
-
-_CHECKED: Final = "SET CONSTRAINTS ALL IMMEDIATE;"
 _REFUSED: Final = {
     "COMMIT": "COMMIT: allowed only in procedures that are called outside a transaction",
     "ROLLBACK": "ROLLBACK: allowed only in procedures that are called outside a transaction",
@@ -148,29 +142,11 @@ class Body:
             cursor.name()
         cursor.take(";")
         self._sql.types, self._sql.records = known, records
-        if any("unique_violation" in line or "OTHERS" in line for (line, *_), _ in handlers):
-            body = self._checked_at_once(body)
         lines = ["DECLARE", *map(_in, declared)] if declared else []
         lines += ["BEGIN", *map(_in, (*first, *body, *last))]
         if handlers:
             lines += ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
-        lines = [line for line in lines if line.strip() != _CHECK] if is_outermost else lines
         return [*lines, "END;"]
-
-    def _checked_at_once(self, body: list[str]) -> list[str]:
-        """Return the block with a check of the keys after each change, if its handlers catch
-        violations of keys. Otherwise PostgreSQL checks deferrable unique keys only at the end of
-        the transaction, where no handler catches the error.
-        """
-        relations = self._sql.relations
-        if not relations.has_constraint("unique") or not any(_CHECK in line for line in body):
-            return body
-        if relations.has_constraint("foreign key", deferred=True):
-            raise UntranslatableError(
-                "a handler of violations of unique keys, in a schema with foreign keys that are"
-                " INITIALLY DEFERRED: PostgreSQL would check both at once"
-            )
-        return [line.replace(_CHECK, _CHECKED) for line in body]
 
     def _declarations(self) -> list[str]:
         cursor, found = self._cursor, list[str]()
@@ -327,8 +303,7 @@ class Body:
             return self._labelled()
         if word in ("EXIT", "CONTINUE"):
             return self._leave_loop(word)
-        line = self._simple(word)
-        return [line, _CHECK] if line.startswith("CALL ") else [line]
+        return [self._simple(word)]
 
     def _simple(self, word: str) -> str:
         cursor, sql = self._cursor, self._sql
@@ -679,7 +654,7 @@ class Body:
         self._cursor.expect(";")
         self._changes += 1
         counted = f"GET DIAGNOSTICS {variable(_SQL_COUNT)} = ROW_COUNT;"
-        return [f"{sql};", *([counted] if self._counts else []), _CHECK]
+        return [f"{sql};", *([counted] if self._counts else [])]
 
     def _merge(self) -> Merge:
         cursor = self._cursor

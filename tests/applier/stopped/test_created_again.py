@@ -139,7 +139,7 @@ THINGS: Final = {
     ),
     "a unique key": Thing(
         lambda table, name: table.constraint(3, name, 3, enabled=170),
-        ("UNIQUE (n) DEFERRABLE INITIALLY DEFERRED", "UNIQUE (n) DEFERRABLE INITIALLY DEFERRED"),
+        ("UNIQUE (n) DEFERRABLE", "UNIQUE (n) DEFERRABLE"),
     ),
     "a foreign key": Thing(
         lambda table, name: table.constraint(4, name, 1, parent=PARENT, parent_con=PARENT_KEY),

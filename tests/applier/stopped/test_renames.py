@@ -227,7 +227,7 @@ THINGS: Final = {
         a_constraint(UNIQUE, 3, "T_UK", (3,), enabled=170),
         "N",
         told(DEFINITIONS, "uk"),
-        saying("UNIQUE ({N}) DEFERRABLE INITIALLY DEFERRED"),
+        saying("UNIQUE ({N}) DEFERRABLE"),
     ),
     "a foreign key": Thing(
         a_constraint(FOREIGN, 4, "T_FK", (3,), **A_KEY),

@@ -119,7 +119,7 @@ TWICE: Final = "t_ix ((((n)::numeric * (2)::numeric)))"
 THRICE: Final = "t_ix ((((n)::numeric * (3)::numeric)))"
 POSITIVE, SMALL = "t_ck CHECK ((n > 0))", "t_ck CHECK ((n < 50))"
 OTHER: Final = "t_other CHECK ((n > 0))"
-DEFERRED: Final = "t_uk UNIQUE (n) DEFERRABLE INITIALLY DEFERRED"
+DEFERRED: Final = "t_uk UNIQUE (n) DEFERRABLE"
 FK: Final = "t_fk FOREIGN KEY (n) REFERENCES shop.p(id)"
 
 HISTORIES: Final = {

@@ -113,6 +113,27 @@ def test_what_fires_is_set_aside_before_the_first_row_and_put_back(
     ) == [("c", "of a parent")]
 
 
+def test_unique_keys_are_checked_when_all_of_a_transaction_is_applied(
+    replication: Replication, managed: str
+) -> None:
+    """One statement of Oracle can give rows the values of others. The applier may need several
+    statements for its changes: here, since one of them is alone in giving a row another key.
+    """
+    r = replication
+    r.execute("ALTER TABLE s.t ADD CONSTRAINT t_uk UNIQUE (n) DEFERRABLE")
+    r.transaction(r.insert({"ID": 1, "N": 1}), r.insert({"ID": 2, "N": 2}))
+    r.serve()
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    r.transaction(
+        r.update({"ID": 1}, {"N": 2}), r.update({"ID": 2}, {"ID": 5}), r.update({"ID": 5}, {"N": 1})
+    )
+    r.serve()
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    assert rows(r) == [(1, 2, None), (5, 1, None)]
+    with psycopg.connect(r.target) as connection, pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("INSERT INTO s.t (id, n) VALUES (9, 1)")
+
+
 def test_what_comes_later_stops_the_table_until_it_is_set_aside_too(
     replication: Replication, managed: str
 ) -> None:
