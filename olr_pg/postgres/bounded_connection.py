@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 RV = TypeVar("RV")
 
 _TICK_SECONDS: Final = 0.1
+_STYLES: Final = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
+"""The styles in which psycopg can read times and intervals. The role, the database or the server
+may have others. PostgreSQL reports both when a session begins, so the check needs no statement.
+"""
+
+_SET_SECONDS: Final = 30.0
+"""Time limit for setting the styles."""
+
 _CANCEL_SECONDS: Final = 0.5
 """Time limit for requesting the server to cancel a statement."""
 
@@ -61,6 +69,36 @@ class BoundedConnection(psycopg.Connection[Any]):
     closing: Callable[[BoundedConnection], None] | None = None
     _reason: str | None = None
     _cancels = False
+
+    @classmethod
+    def connect(cls, *args: Any, **options: Any) -> Self:
+        """Connect as psycopg does. If the session has other styles of times and intervals than
+        psycopg can read, set these.
+
+        Raises:
+            psycopg.Error: the server cannot be reached.
+        """
+        connection = super().connect(*args, **options)
+        try:
+            connection._set_styles()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_styles(self) -> None:
+        wrong = [
+            f"SET {name} = '{style}'"
+            for name, style in _STYLES.items()
+            if not (self.info.parameter_status(name) or style).startswith(style)
+        ]
+        if not wrong:
+            return
+        self.answer_seconds = _SET_SECONDS
+        self.execute("; ".join(wrong))
+        if not self.autocommit:
+            self.commit()  # otherwise, a rollback would undo it
+        self.answer_seconds = None
 
     def give_up(self, reason: str, *, cancel: bool = False) -> None:
         """Close the connection, so that the running statement and all later ones fail.

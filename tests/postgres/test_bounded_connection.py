@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE = 120.0
+ROOT = Path(__file__).parents[2]
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -112,3 +116,44 @@ def test_a_network_that_passes_nothing_on(postgres_database: str, direction: str
         with pytest.raises(psycopg.OperationalError, match="no answer"):
             connection.execute("SELECT 1")
         assert connection.transported() is None
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_times_are_read_whatever_style_the_session_begins_with(
+    postgres_database: str, autocommit: bool
+) -> None:
+    text = make_conninfo(
+        postgres_database, options="-c datestyle=SQL,DMY -c intervalstyle=sql_standard"
+    )
+    query = "SELECT timestamptz '2026-02-01 03:04:05+00', interval '-1 day 02:03:04'"
+    with psycopg.connect(text) as plain, pytest.raises(NotImplementedError):
+        plain.execute(query).fetchone()
+    with BoundedConnection.connect(text, autocommit=autocommit) as connection:
+        assert connection.answer_seconds is None
+        assert connection.info.transaction_status.name == "IDLE"
+        connection.rollback()
+        found = connection.execute(query).fetchone()
+        assert found == (
+            datetime(2026, 2, 1, 3, 4, 5, tzinfo=UTC),
+            timedelta(days=-1, hours=2, minutes=3, seconds=4),
+        )
+
+
+def test_every_part_that_connects_to_a_target_reads_times_so() -> None:
+    """A connection of psycopg itself is only for these modules, whose servers are their own or
+    which read no times as text.
+    """
+    plain = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "olr_pg").rglob("*.py")
+        if re.search(
+            r"psycopg\.(Async)?(connect|Connection\.connect)\(|psycopg\.AsyncConnection",
+            path.read_text("utf-8"),
+        )
+    }
+    assert {name for name in plain if not name.startswith("olr_pg/bench/")} == {
+        "olr_pg/appliance/demo_run.py",
+        "olr_pg/applier/target/pooler.py",
+        "olr_pg/fallback/slot_stream.py",
+        "olr_pg/postgres/embedded.py",
+    }

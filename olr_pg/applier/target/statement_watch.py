@@ -60,8 +60,7 @@ _END: Final = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_backend_pid()
 """
-# Select the time as a number: psycopg can read times only in the DateStyle ISO, which `connection`
-# sets later.
+# Select the time as text of a number: it is only compared, and no setting changes it.
 _SELF: Final = """
 SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity
 WHERE pid = pg_backend_pid()
