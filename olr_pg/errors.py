@@ -883,7 +883,8 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "restore the file from a backup. Or remove the file, and start the client with the"
+        "restore the file from a backup. Or remove the file: the bundled applier then starts at the"
+        " oldest log and skips the changes that it has applied. Start your own client with the"
         " StartSCN from which it still needs changes",
     )
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
@@ -950,6 +951,11 @@ class Code(IntEnum):
         4035,
         "a file of the data directory is of a newer version of olr_pg",
         "use the newer version, or restore the data directory from before the upgrade",
+    )
+    STATE_FILE_DAMAGED = _Entry(
+        4036,
+        "a file of the data directory is damaged",
+        "restore the file from a backup. docs/operations.md says what is lost if you delete it",
     )
     TARGET_TOO_FAR_BEHIND = _Entry(
         4040,

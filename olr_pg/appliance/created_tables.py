@@ -29,7 +29,7 @@ from olr_pg.applier.session.handover import Created
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import replace_file
+from olr_pg.files.durable import damaged, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 FILE_NAME: Final = "created-tables.json"
+
+_IF_DAMAGED: Final = (
+    "restore the file from a backup. Or delete it; after the next start, run `olr-pg tables add`"
+    " for each table that was created since the first start and that `olr-pg tables list` does not"
+    " show"
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -138,11 +144,15 @@ def _load_nothing(_: str) -> bool:
 
 def _read(path: Path) -> dict[str, Created]:
     try:
-        return {name: Created(**one) for name, one in orjson.loads(path.read_bytes()).items()}
+        data = path.read_bytes()
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except OSError as error:
         raise _unusable(path, error) from error
+    try:
+        return {name: Created(**one) for name, one in orjson.loads(data).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise damaged(path, data, _IF_DAMAGED) from error
 
 
 def _unusable(path: Path, error: Exception) -> OlrPgError:

@@ -18,13 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import orjson
 import structlog
 
 from olr_pg.capture.log_tail import TAIL_SUFFIX
 from olr_pg.capture.online_logs import FOLDER as ONLINE
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import replace_file
+from olr_pg.files.durable import damaged, replace_file
 from olr_pg.files.sealed import RowKey, is_sealed, seal_file, sealing
 from olr_pg.oracle.vault import COPIES
 
@@ -39,6 +40,11 @@ _COMMAND_SECONDS: Final = 60.0
 
 _KEPT: Final = ("recovery/*.redo", "targets/*/recovery/*.redo", "incidents/*.incident.json")
 _NOT_READ_AGAIN: Final = (f"{ONLINE}/*{TAIL_SUFFIX}", "ready/*.ready", "targets/*/ready/*.ready")
+
+_IF_DAMAGED: Final = (
+    "restore the file from a backup. Without a backup, delete it only if the configuration has the"
+    " key with which the directory was encrypted, because a start without the file accepts any key"
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -137,13 +143,18 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
 def _known(path: Path) -> str | None:
     """Return the fingerprint of the directory's key; None if it is not encrypted."""
     try:
-        return str(json.loads(path.read_bytes())["key"])
+        data = path.read_bytes()
     # If the path is not a directory, other checks report this.
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = plain_reason(error) if isinstance(error, OSError) else "its content is damaged"
-        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(path)) from error
+    except OSError as error:
+        raise OlrPgError(
+            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
+        ) from error
+    try:
+        return str(orjson.loads(data)["key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(path, data, _IF_DAMAGED) from error
 
 
 def _encrypt_what_is_there(config: Config, data: Path) -> None:

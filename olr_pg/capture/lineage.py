@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.capture.orphans import ends_of
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import replace_file
+from olr_pg.files.durable import check_version, damaged, replace_file
 from olr_pg.transactions.ancestry import Ancestry, Incarnation
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ VERSION: Final = 2
 """The version of the file's format that we write; a file without a version has version 1. Version 1
 does not contain the SCN at which the incarnation began.
 """
+
+_IF_DAMAGED: Final = (
+    "restore the file from a backup. Or delete it: the next start writes it again, and the ledger"
+    " in the target still shows from which incarnation transactions were applied"
+)
 
 _Number = Annotated[int, Field(ge=0)]
 
@@ -52,8 +57,8 @@ class Lineage:
         ancestry: the current incarnation and the earlier ones; None before they are known.
 
     Raises:
-        OlrPgError: 1092, the file exists but cannot be read; 4035, a newer version of olr_pg wrote
-            it.
+        OlrPgError: 1092 the file exists but cannot be read, 4036 it is damaged, 4035 a newer
+            version of olr_pg wrote it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,23 +67,18 @@ class Lineage:
         self._ends: dict[int, int] = {}
         self.ancestry: Ancestry | None = None
         try:
-            self._known = _File.model_validate_json(path.read_bytes())
+            data = path.read_bytes()
         except FileNotFoundError:
             return
-        except (OSError, ValidationError) as error:
-            reason = (
-                error.errors()[0]["msg"]
-                if isinstance(error, ValidationError)
-                else plain_reason(error)
-            )
-            raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(path)) from error
-        if self._known.version > VERSION:
+        except OSError as error:
             raise OlrPgError(
-                Code.FILE_OF_NEWER_VERSION,
-                f"the file has version {self._known.version}; this release reads versions"
-                f" up to {VERSION}",
-                path=str(path),
-            )
+                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
+            ) from error
+        check_version(data, VERSION, path)
+        try:
+            self._known = _File.model_validate_json(data)
+        except ValidationError as error:
+            raise damaged(path, data, _IF_DAMAGED) from error
 
     def delivered(self, scn: int) -> None:
         """Record durably that transactions with a commit SCN below `scn` may have been delivered.

@@ -17,8 +17,10 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from olr_pg.errors import Code, OlrPgError, format_place, plain_reason
-from olr_pg.files.durable import replace_file
+from olr_pg.files.durable import check_version, damaged, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +31,12 @@ FILE_NAME: Final = "threads.json"
 
 VERSION: Final = 1
 """The version of the file's format that we write; a file without a version has version 1."""
+
+_IF_DAMAGED: Final = (
+    "restore the file from a backup. Or delete it, and make sure that the logs of all redo threads"
+    " are available when you start. If the last run ended with OLR-02014, first correct the tables"
+    " that the error names, because a start without the file skips the late transaction"
+)
 
 
 class KnownThreads:
@@ -41,7 +49,7 @@ class KnownThreads:
         known: the threads.
 
     Raises:
-        OlrPgError: 1092, the file exists but has another format; 4035, a newer version of olr_pg
+        OlrPgError: 1092 the file cannot be read, 4036 it is damaged, 4035 a newer version of olr_pg
             wrote it.
     """
 
@@ -51,23 +59,22 @@ class KnownThreads:
         self.known: frozenset[int] = frozenset()
         self._late: dict[str, str] = {}
         if path is not None and path.exists():
-            try:
-                document = json.loads(path.read_text("utf-8"))
-                self._check_version(int(document.get("version", 1)))
-                self.known = frozenset(map(int, document["threads"]))
-                self._late = {str(k): str(v) for k, v in document.get("late", {}).items()}
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise OlrPgError(
-                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
-                ) from error
+            self._read(path)
 
-    def _check_version(self, version: int) -> None:
-        if version > VERSION:
+    def _read(self, path: Path) -> None:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
             raise OlrPgError(
-                Code.FILE_OF_NEWER_VERSION,
-                f"the file has version {version}; this release reads versions up to {VERSION}",
-                path=str(self._path),
-            )
+                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
+            ) from error
+        check_version(data, VERSION, path)
+        try:
+            document = orjson.loads(data)
+            self.known = frozenset(map(int, document["threads"]))
+            self._late = {str(k): str(v) for k, v in document.get("late", {}).items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise damaged(path, data, _IF_DAMAGED) from error
 
     def add(self, threads: Iterable[int]) -> None:
         """Record that these threads are read from now on.

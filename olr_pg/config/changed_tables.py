@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.durable import check_version, replace_file
+from olr_pg.files.durable import check_version, damaged, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +29,8 @@ _ROOM: Final = (
     " Nothing was changed"
 )
 _AGAIN: Final = (
-    "remove the file; then repeat the `olr-pg tables add` and `olr-pg tables remove`"
-    " commands that were run before"
+    "restore the file from a backup. Or delete it; then repeat the `olr-pg tables add` and"
+    " `olr-pg tables remove` commands that were run before"
 )
 
 
@@ -86,8 +88,8 @@ def read_table_changes(path: Path) -> TableChanges:
     """Read the changes from the file; if there is no file, return no changes.
 
     Raises:
-        OlrPgError: 1092 the file cannot be read, 8015 it has another format, 4035 a newer version
-            of olr_pg wrote it.
+        OlrPgError: 1092 the file cannot be read, 4036 it is damaged, 4035 a newer version of olr_pg
+            wrote it.
     """
     try:
         data = path.read_bytes()
@@ -104,13 +106,13 @@ def read_table_changes(path: Path) -> TableChanges:
         ) from error
     check_version(data, VERSION, path)
     try:
-        document: dict[str, Any] = json.loads(data)
+        document: dict[str, Any] = orjson.loads(data)
         return TableChanges(
             tuple(TableName(*name) for name in document["added"]),
             tuple(TableName(*name) for name in document["removed"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise _unusable(path, "the file is damaged", _AGAIN) from error
+        raise damaged(path, data, _AGAIN) from error
 
 
 def write_changes(path: Path, changes: TableChanges) -> None:

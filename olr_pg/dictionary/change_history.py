@@ -127,7 +127,11 @@ class DictionaryHistory:
                 self._begin(database, snapshot_scn)
                 return
             found = [_from_json(document) for document in rest]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise OlrPgError(
+                Code.DICTIONARY_HISTORY_UNUSABLE, "a line is damaged", file=str(self._path)
+            ) from error
+        except (OSError, ValueError) as error:
             raise OlrPgError(
                 Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(self._path)
             ) from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+import orjson
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.owned import check_plain, open_plain, remove_plain
@@ -28,7 +29,7 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
         OlrPgError: 4035, a newer version of olr_pg wrote the file.
     """
     try:
-        document = json.loads(data)
+        document = orjson.loads(data)
     except ValueError:
         return
     if within and isinstance(document, dict):
@@ -40,6 +41,28 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
             f"the file has version {version}; this release reads versions up to {newest}",
             path=str(path),
         )
+
+
+def damage(data: bytes) -> str:
+    """Return what is wrong with the content of a file in our directory that could not be read, for
+    an operator: messages of a JSON parser would not help them.
+    """
+    if not data.strip(b"\0 \t\r\n"):
+        return "it is empty"
+    try:
+        orjson.loads(data)
+    except ValueError:
+        return "it is truncated, or something else has changed it"
+    return "a key is missing or has a wrong value"
+
+
+def damaged(path: Path, data: bytes, action: str) -> OlrPgError:
+    """Return the error 4036 for a file in our directory whose content could not be read.
+
+    Args:
+        action: what the operator can do, and what is lost if they delete the file.
+    """
+    return OlrPgError(Code.STATE_FILE_DAMAGED, damage(data), action=action, path=str(path))
 
 
 def replace_file(path: Path, data: bytes) -> None:

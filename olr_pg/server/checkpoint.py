@@ -65,7 +65,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import check_version, replace_file
+from olr_pg.files.durable import check_version, damage, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,7 +202,7 @@ class Checkpoint:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or None
             raise OlrPgError(
-                Code.CHECKPOINT_UNUSABLE, first["msg"], path=str(self._path), key=key
+                Code.CHECKPOINT_UNUSABLE, damage(data), path=str(self._path), key=key
             ) from error
         if file.crc32 != _crc(file):
             raise OlrPgError(

@@ -260,7 +260,7 @@ def test_a_directory_stays_with_its_key(tmp_path: Path) -> None:
     assert refused(plain_config(tmp_path, **{"encryption-key": OTHER})) == 1191
     assert refused(plain_config(tmp_path)) == 1192
     (tmp_path / "data" / FILE_NAME).write_text("{", "utf-8")
-    assert refused(plain_config(tmp_path, **{"encryption-key": KEY})) == 1092
+    assert refused(plain_config(tmp_path, **{"encryption-key": KEY})) == 4036
 
 
 def test_a_full_disk_at_the_first_start_with_a_key_is_a_coded_error(

@@ -72,7 +72,7 @@ def test_a_file_that_is_not_ours(tmp_path: Path, content: str) -> None:
     path.write_text(content, "utf-8")
     with pytest.raises(OlrPgError) as caught:
         KnownThreads(path)
-    assert caught.value.code == 1092
+    assert caught.value.code == 4036
 
 
 def test_files_of_other_versions(tmp_path: Path) -> None:

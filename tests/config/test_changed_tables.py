@@ -85,8 +85,8 @@ def test_a_damaged_file_is_told(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(OlrPgError) as caught:
         read_table_changes(path)
-    assert caught.value.code == 8015
-    assert "remove the file" in caught.value.action
+    assert caught.value.code == 4036
+    assert "repeat the `olr-pg tables add`" in caught.value.action
 
 
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:

@@ -86,13 +86,13 @@ def test_a_line_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"no json\n", "column 1"),
-        (b"{}\n", "format"),
+        (b"no json\n", "a line is damaged"),
+        (b"{}\n", "a line is damaged"),
         (b'{"format":"olr-pg-dictionary-changes/x","database":"DB","snapshot_scn":1}\n', "format"),
         (b'{"format":"olr-pg-dictionary-changes/1","database":"X","snapshot_scn":1}\n', "'X'"),
         (
             b'{"format":"olr-pg-dictionary-changes/1","database":"DB","snapshot_scn":1}\n{}\n',
-            "changes",
+            "a line is damaged",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.applier.target.ledger import noted_start
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import check_version, replace_file
+from olr_pg.files.durable import check_version, damage, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -191,12 +191,8 @@ class AppliedTables:
         check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)
-        except ValidationError as error:
-            _log.warning(
-                _UNREADABLE,
-                file=str(self._path),
-                error=str(error),
-            )
+        except ValidationError:
+            _log.warning(_UNREADABLE, file=str(self._path), error=damage(data))
             return {}
         return dict(file.tables) if file.subscription == self._subscription else {}
 

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import (
     check_version,
+    damage,
     removed_on_failure,
     replace_file,
     sync_directory,
@@ -276,13 +277,15 @@ def read_image(path: Path, source: str) -> Image:
     """
     try:
         data = path.read_bytes()
-        check_version(data, VERSION, path, within="image")
+    except OSError as error:
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE, plain_reason(error), path=str(path)
+        ) from error
+    check_version(data, VERSION, path, within="image")
+    try:
         file = _File.model_validate_json(data)
-    except (OSError, ValidationError) as error:
-        detail = (
-            error.errors()[0]["msg"] if isinstance(error, ValidationError) else plain_reason(error)
-        )
-        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, detail, path=str(path)) from error
+    except ValidationError as error:
+        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, damage(data), path=str(path)) from error
     image = file.image
     if file.crc32 != _crc(image):
         raise OlrPgError(
