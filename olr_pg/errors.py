@@ -1217,6 +1217,12 @@ class Code(IntEnum):
         " `olr-pg repair --differences FILE --yes`. If another appliance replicates other tables"
         " under the same `apply.subscription`, give each its own",
     )
+    LEDGER_MISSING = _Entry(
+        5031,
+        "nothing was loaded into this database or replicated to it",
+        "check whether `apply.connect-string` names the right database. If it does, the first"
+        " `olr-pg initial-load` or `olr-pg run` creates the ledger",
+    )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
         "a target table is UNLOGGED",

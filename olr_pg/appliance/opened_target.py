@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import psycopg
 import structlog
 
 from olr_pg.appliance.target import target_directory
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -43,6 +43,10 @@ def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = Fals
     return cluster.connect_string
 
 
+LedgerUse: TypeAlias = Literal["created", "required", "unused"]
+"""What a command does if the target has no ledger, see `opened_target`."""
+
+
 class OpenedTarget(NamedTuple):
     """A connection to the target in autocommit mode, and the connection string to open more."""
 
@@ -50,21 +54,30 @@ class OpenedTarget(NamedTuple):
     connect_string: str
 
 
+def _no_ledger(connection: Connection[Any]) -> OlrPgError:
+    info = connection.info
+    return OlrPgError(
+        Code.LEDGER_MISSING,
+        f"{info.dbname} on {info.host}, port {info.port}, has no schema olr_pg with the ledger",
+    )
+
+
 @contextmanager
 def opened_target(
-    config: Config, *, replica: bool = False, ledger: bool = True
+    config: Config, *, replica: bool = False, ledger: LedgerUse = "created"
 ) -> Iterator[OpenedTarget]:
     """Open the target; an embedded PostgreSQL runs while the context is active.
 
     Args:
         config: the configuration; it has only one target.
         replica: see `applier.target.connection.connect`.
-        ledger: whether to create missing tables of the ledger.
+        ledger: "created" to create missing tables of the ledger, "required" if it is an error that
+            there is no ledger, "unused" if the caller does not use it.
 
     Raises:
         OlrPgError: 1091 there is no target, 5004 and 5014 the target does not meet the
-            requirements, 5015 errors of the ledger, 5029 a pooler shares sessions, and transient
-            errors of `postgres.sqlstates`.
+            requirements, 5015 errors of the ledger, 5029 a pooler shares sessions, 5031 there is no
+            ledger, and transient errors of `postgres.sqlstates`.
         psycopg.Error: PostgreSQL refuses a statement in the context.
     """
     if config.apply is None:
@@ -75,7 +88,9 @@ def opened_target(
             with connect(
                 target, replica=replica, answer_seconds=config.apply.answer_seconds
             ) as connection:
-                if ledger:
+                if ledger == "required" and not ledger_version(connection):
+                    raise _no_ledger(connection)
+                if ledger != "unused":
                     ensure_ledger(connection)
                 yield OpenedTarget(connection, target)
         except psycopg.Error as error:

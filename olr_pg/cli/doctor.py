@@ -69,7 +69,7 @@ def _way_back(config: Config) -> list[Finding]:
         return []
     try:
         with (
-            opened_target(config, ledger=False) as (connection, target),
+            opened_target(config, ledger="unused") as (connection, target),
             sources.open_tables(config) as source,
         ):
             return [

@@ -14,7 +14,7 @@ from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.errors import go_on
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config
-from olr_pg.cli.target_connection import open_target_of
+from olr_pg.cli.target_connection import open_settings, open_target_of
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def list_tables(
     from olr_pg.applier.stopped.pausing import read_pause
     from olr_pg.applier.stopped.table_states import read_table_states
 
-    with open_target_of(read_config(config, target_name)) as (connection, settings):
+    with open_settings(config, target_name) as (connection, settings):
         states = read_table_states(connection, settings.subscription)
         pause = read_pause(connection, settings.subscription)
     if as_json:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from olr_pg.appliance.opened_target import LedgerUse
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
 
@@ -24,21 +25,26 @@ if TYPE_CHECKING:
 def open_settings(
     path: Path, name: str | None
 ) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
-    """Open a connection to the target of a configuration file; see `open_target_of`."""
-    with open_target_of(read_config(path, name)) as opened:
+    """Open a connection to the target of a configuration file, which must have a ledger; see
+    `open_target_of`.
+    """
+    with open_target_of(read_config(path, name), ledger="required") as opened:
         yield opened
 
 
 @contextmanager
-def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
+def open_target_of(
+    config: Config, *, ledger: LedgerUse = "created"
+) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
     """Open a connection to the target; return it with the applier's settings.
 
     Args:
         config: the configuration; it has only one target.
+        ledger: as for `opened_target`.
 
     Raises:
-        OlrPgError: 1091 there is no target, 5003 the target cannot be reached, 5015 errors of the
-            ledger.
+        OlrPgError: 1091 there is no target, 5003 the target cannot be reached, 5015 and 5031 errors
+            of the ledger.
     """
     from olr_pg.appliance.appliance import applier_settings
     from olr_pg.appliance.container_names import containers_of
@@ -49,7 +55,7 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
 
     section = config.apply
     replica = section is not None and section.triggers == TriggerHandling.REPLICA.value
-    with opened_target(config, replica=replica) as (connection, target):
+    with opened_target(config, replica=replica, ledger=ledger) as (connection, target):
         assert section is not None  # `opened_target` has checked this
         order = ByteOrder(config.port.byte_order)
         # Default facts about the source are sufficient, because the real ones are stored with the

@@ -109,7 +109,9 @@ def test_a_whole_transaction_is_left_out(config: Path, postgres_database: str) -
         assert connection.execute("SELECT FROM olr_pg.held").fetchall() == []
 
 
-def test_what_is_not_there_is_refused(config: Path) -> None:
+def test_what_is_not_there_is_refused(config: Path, postgres_database: str) -> None:
+    with connect(postgres_database) as connection:
+        ensure_ledger(connection)
     for command, argument, code in (("show", "5", "5142"), ("retry", "S.T", "5144")):
         result = run(config, command, argument)
         assert result.exit_code == 6

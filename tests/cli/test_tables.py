@@ -37,7 +37,6 @@ def run(config: Path, *arguments: str, code: int = 0) -> str:
 
 
 def test_pause_and_resume(config: Path) -> None:
-    assert run(config, "list") == "no table is replicated into the target yet\n"
     assert run(config, "pause", "s.t", "S.Odd t") == "paused: S.T, S.Odd t\n"
     assert run(config, "pause", "S.T") == "already paused: S.T\n"
     assert "paused      S.T → s.t  SCN 0  0 transactions are held" in run(config, "list")
@@ -55,6 +54,21 @@ def test_pause_and_resume(config: Path) -> None:
         "S.T": "replicated",
         "S.Odd t": "paused",
     }
+
+
+def test_a_database_without_a_ledger_is_not_taken_for_one_without_errors(
+    config: Path, postgres_database: str
+) -> None:
+    """It may be another one than the applier's, and a command that reads creates nothing there."""
+    for command in (
+        *(("tables", "list"), ("errors", "list"), ("errors", "show", "1")),
+        *(("errors", "retry", "S.T"), ("errors", "skip", "1")),
+    ):
+        result = CliRunner().invoke(app, [*command, "--config", str(config)])
+        assert result.exit_code == 6, (command, result.output)
+        assert "OLR-05031" in result.output
+    with psycopg.connect(postgres_database) as connection:
+        assert connection.execute("SELECT to_regnamespace('olr_pg')").fetchone() == (None,)
 
 
 def test_a_table_whose_target_does_not_fit_is_not_added(

@@ -15,7 +15,7 @@ from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.config.source_section import OracleSource, Vault
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.vault import LogVault
@@ -221,7 +221,7 @@ def test_a_damaged_lineage_is_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(OlrPgError) as caught:
         Lineage(path)
-    assert caught.value.code == 1092
+    assert caught.value.code == Code.STATE_FILE_DAMAGED
 
 
 def test_a_thread_counts_until_its_last_log_is_archived(live: LiveSource) -> None:

@@ -85,7 +85,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     statements, rates = [one.statements(config) for one in schemas], None
     if with_target:
         print_step("trying the statements in the target, and measuring its speed")
-        with opened_target(config, ledger=False) as (connection, _):
+        with opened_target(config, ledger="unused") as (connection, _):
             statements = [tried(connection, own) for own in statements]
             rates = measure_rates(connection, config.apply.workers)
     redo_rates = None

@@ -360,7 +360,7 @@ def _reports(config: Config, *, count: bool) -> list[TableReport]:
     way = config.way_back
     section = sources.apply_section(config)
     with (
-        opened_target(config, ledger=False) as (connection, target),
+        opened_target(config, ledger="unused") as (connection, target),
         sources.open_tables(config) as source,
     ):
         settings = sources.target_settings(config, source.snapshot, target)

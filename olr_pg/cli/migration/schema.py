@@ -224,7 +224,7 @@ def _converted(
 
     config = read_config(path, target_name)
     schemas = read_schemas(config, owners or ())
-    with opened_target(config, ledger=False) as (connection, target):
+    with opened_target(config, ledger="unused") as (connection, target):
         statements = all_statements(config, schemas, target)
         if tried_first:
             statements = tried(connection, statements)
