@@ -20,16 +20,14 @@ def in_order(
     items: Iterable[T],
     submit: Callable[[T], Future[R]],
     window: int | Callable[[], int],
-    give_up: Callable[[T, Future[R]], object] = lambda _, future: future.cancel(),
 ) -> Generator[tuple[T, R], None, None]:
     """Yield each item with the result of its work, in order. If the work raised an error, raise it.
+    If the generator is closed or fails, work that has not begun is cancelled.
 
     Args:
         submit: starts the work for an item.
         window: maximum number of items whose work was started and whose result was not yielded yet;
             or a function that returns this number, which is called before each result.
-        give_up: called for each item whose work is still pending when the generator is closed or
-            fails.
     """
     size = window if callable(window) else lambda: window
     todo = iter(items)
@@ -42,5 +40,5 @@ def in_order(
             result = under_way[0][1].result()
             yield under_way.popleft()[0], result
     finally:
-        for item, future in under_way:
-            give_up(item, future)
+        for _, future in under_way:
+            future.cancel()

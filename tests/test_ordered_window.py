@@ -10,14 +10,24 @@ import pytest
 from olr_pg.ordered_window import in_order
 
 
+class Given(Future[str]):
+    """A future that knows whether somebody gave it up, even if it had ended already."""
+
+    is_given_up = False
+
+    def cancel(self) -> bool:
+        self.is_given_up = True
+        return super().cancel()
+
+
 class Work:
     """Futures that the test ends by hand."""
 
     def __init__(self) -> None:
-        self.begun: dict[int, Future[str]] = {}
+        self.begun: dict[int, Given] = {}
 
     def submit(self, item: int) -> Future[str]:
-        self.begun[item] = Future()
+        self.begun[item] = Given()
         if item < 3:
             self.begun[item].set_result(f"result {item}")
         return self.begun[item]
@@ -50,13 +60,13 @@ def test_closing_gives_up_what_is_under_way() -> None:
 
 
 def test_a_failure_is_raised_in_its_place_and_the_rest_is_given_up() -> None:
-    work, given_up = Work(), list[int]()
-    results = in_order(range(2, 9), work.submit, 3, lambda item, _: given_up.append(item))
+    work = Work()
+    results = in_order(range(2, 9), work.submit, 3)
     assert next(results) == (2, "result 2")
     work.begun[3].set_exception(ValueError("the second"))
     with pytest.raises(ValueError, match="the second"):
         next(results)
-    assert given_up == [3, 4, 5]
+    assert [item for item, future in work.begun.items() if future.is_given_up] == [3, 4, 5]
 
 
 def test_nothing_is_begun_of_nothing() -> None:

@@ -76,7 +76,7 @@ def _by_two(
     for one in (work, alone):
         one()
     return compared(
-        f"decode orders to {form}, two threads", "MB/s", partial(measured, work, tree=True),
+        f"decode orders to {form}, two threads", "MB/s", partial(measured, work),
         anchor="one core", anchor_run=partial(measured, alone), runs=options.runs, scale=MB,
     )  # fmt: skip
 

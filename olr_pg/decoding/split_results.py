@@ -59,21 +59,16 @@ class WrittenMessages(Scratch):
 
 
 def write_split(
-    subscription: Subscription,
-    split: Split,
-    write: Write,
-    *,
-    with_names: bool = False,
-    mapped: bool = True,
+    subscription: Subscription, split: Split, write: Write, *, mapped: bool = True
 ) -> None:
     """Decode a split (`decode_whole`) and write its result.
 
     Args:
         write: receives the bytes, piece by piece.
-        with_names, mapped: as for `decode_whole`.
+        mapped: as for `decode_whole`.
     """
     messages = WrittenMessages(write)
-    result = decode_whole(subscription, split, messages, with_names=with_names, mapped=mapped)
+    result = decode_whole(subscription, split, messages, mapped=mapped)
     write_result(result, write, messages.written)
 
 

@@ -99,14 +99,10 @@ class ResultFile:
             raise result_lost(error, directory=str(self._final.parent)) from error
         self.size += memoryview(data).nbytes
 
-    def back_to(self, size: int) -> None:
-        """Discard all bytes after the first `size` bytes."""
-        self._file.seek(_HEAD.size + size)
-        self.size = size
-
     def fail(self, kind: Kind, record: bytes) -> None:
         """Discard what was written, and return an error instead."""
-        self.back_to(0)
+        self._file.seek(_HEAD.size)
+        self.size = 0
         self.write(record)
         self.finish(kind)
 

@@ -7,7 +7,7 @@ collations: PostgreSQL refuses every order of them for which the translation nam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,10 +22,7 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.translation import translate_query
 from olr_pg.schema.trial import CREATED, run_statements
-from tests.schema.shop_relations import MAKE, SETTINGS, column, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import SETTINGS, column, relations
 
 X = "NVL(a, b)"
 ROWS = """
@@ -96,12 +93,9 @@ OUTSIDE = [
 
 
 @pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE.encode())
-        connection.execute(ROWS.encode())
-        yield connection
-        connection.rollback()
+def target(sample: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    sample.execute(ROWS.encode())
+    return sample
 
 
 def _found(target: psycopg.Connection[Any], text: str) -> list[Any]:

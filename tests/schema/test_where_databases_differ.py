@@ -7,7 +7,7 @@ those of the translation. What has no equal is refused, or fails as in Oracle.
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,10 +17,7 @@ from olr_pg.schema.conversion import convert
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_expression
 from olr_pg.schema.trial import run_statements
-from tests.schema.shop_relations import MAKE, RELATION, SETTINGS, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import RELATION, SETTINGS, relations
 
 SAME: list[tuple[str, Any]] = [
     # “DECODE”: the first search value decides how values are compared, blanks matter
@@ -159,19 +156,11 @@ IDIOMS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE.encode())
-        yield connection
-        connection.rollback()
-
-
-def _found(target: psycopg.Connection[Any], text: str) -> str | None:
+def _found(sample: psycopg.Connection[Any], text: str) -> str | None:
     shown, _ = translate_expression(text, relations(), "SHOP", RELATION)
-    with target.transaction(force_rollback=True):
+    with sample.transaction(force_rollback=True):
         query = f"SELECT ({shown})::text FROM shop.t WHERE i = 7"
-        ((found,),) = target.execute(query.encode()).fetchall()
+        ((found,),) = sample.execute(query.encode()).fetchall()
     return found  # type: ignore[no-any-return]
 
 
@@ -185,15 +174,15 @@ def _same(found: str | None, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize(("text", "expected"), SAME, ids=[text for text, _ in SAME])
-def test_the_result_is_oracles(target: psycopg.Connection[Any], text: str, expected: Any) -> None:
-    found = _found(target, text)
+def test_the_result_is_oracles(sample: psycopg.Connection[Any], text: str, expected: Any) -> None:
+    found = _found(sample, text)
     assert _same(found, expected), found
 
 
 @pytest.mark.parametrize("text", FAILS)
-def test_it_fails_as_in_oracle(target: psycopg.Connection[Any], text: str) -> None:
+def test_it_fails_as_in_oracle(sample: psycopg.Connection[Any], text: str) -> None:
     with pytest.raises(psycopg.DataError):
-        _found(target, text)
+        _found(sample, text)
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -203,27 +192,27 @@ def test_it_is_refused(text: str) -> None:
     assert REFUSED[text] in str(caught.value)
 
 
-def test_a_day_of_a_time_with_a_zone_has_24_hours(target: psycopg.Connection[Any]) -> None:
+def test_a_day_of_a_time_with_a_zone_has_24_hours(sample: psycopg.Connection[Any]) -> None:
     """On 29 March 2026, a day has 23 hours in Berlin; Oracle calculates in UTC."""
     text = "TIMESTAMP '2026-03-28 12:00:00 +01:00' + INTERVAL '1' DAY"
     shown, _ = translate_expression(text, relations(), "SHOP", RELATION)
-    with target.transaction(force_rollback=True):
-        target.execute("SET LOCAL TimeZone = 'Europe/Berlin'")
+    with sample.transaction(force_rollback=True):
+        sample.execute("SET LOCAL TimeZone = 'Europe/Berlin'")
         query = f"SELECT (({shown}) AT TIME ZONE 'UTC')::text"
-        assert target.execute(query.encode()).fetchone() == ("2026-03-29 11:00:00",)
+        assert sample.execute(query.encode()).fetchone() == ("2026-03-29 11:00:00",)
 
 
-def test_a_median_keeps_all_digits(target: psycopg.Connection[Any]) -> None:
+def test_a_median_keeps_all_digits(sample: psycopg.Connection[Any]) -> None:
     value = Decimal("12345678901234567.89")
     query, _ = translate_expression("MEDIAN(n)", relations(), "SHOP", RELATION)
-    with target.transaction(force_rollback=True):
-        target.execute("UPDATE shop.t SET n = %s", (value,))
-        assert target.execute(f"SELECT {query} FROM shop.t".encode()).fetchone() == (value,)
-        target.execute("UPDATE shop.t SET n = n + 1 WHERE i = 7")
+    with sample.transaction(force_rollback=True):
+        sample.execute("UPDATE shop.t SET n = %s", (value,))
+        assert sample.execute(f"SELECT {query} FROM shop.t".encode()).fetchone() == (value,)
+        sample.execute("UPDATE shop.t SET n = n + 1 WHERE i = 7")
         mixed, _ = translate_expression(
             "PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY n)", relations(), "SHOP", RELATION
         )
-        found = target.execute(f"SELECT {mixed} FROM shop.t".encode()).fetchone()
+        found = sample.execute(f"SELECT {mixed} FROM shop.t".encode()).fetchone()
     assert found == (value + Decimal("0.5"),)
 
 
