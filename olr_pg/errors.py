@@ -80,8 +80,9 @@ class Code(IntEnum):
     )
     NOT_SUPPORTED = _Entry(
         1090,
-        "the configuration requires a feature that this version lacks",
-        "use an offline source: a dictionary snapshot and archived logs (configs/ has an example)",
+        "the command or an option does not support this kind of source",
+        "set `source.kind` to offline, with a dictionary snapshot and archived logs (configs/"
+        " has an example)",
     )
     NO_TARGET = _Entry(
         1091,
@@ -123,8 +124,9 @@ class Code(IntEnum):
     FILTER_PATTERN_FITS_NOTHING = _Entry(
         1098,
         "a pattern of the filter matches nothing",
-        "correct the pattern: the tables or columns that it should exclude are delivered. Names"
-        " are those of the source's dictionary, as OWNER.NAME and as COLUMN",
+        "correct the pattern if it is misspelt: without a match, this part of the filter has no"
+        " effect. Patterns are compared with OWNER.NAME of the tables and with the names of the"
+        " columns in the source's dictionary",
     )
     CHANGED_CONFIG_REFUSED = _Entry(
         1100,
@@ -173,8 +175,9 @@ class Code(IntEnum):
     ROW_CONDITION_UNSUPPORTED = _Entry(
         1131,
         "the condition of `filter.rows` uses something that is unsupported",
-        "compare columns with literals, joined by AND, OR, NOT, IN, BETWEEN, LIKE and IS NULL."
-        " Write dates as DATE '2026-01-31' and TIMESTAMP '2026-01-31 23:59:59'",
+        "compare columns with literals, by =, <, >, IN, BETWEEN, LIKE or IS NULL. Combine"
+        " comparisons with AND, OR and NOT. Write dates as DATE '2026-01-31' and TIMESTAMP"
+        " '2026-01-31 23:59:59'",
     )
     ROW_CONDITION_COLUMN_UNKNOWN = _Entry(
         1132,
@@ -191,7 +194,7 @@ class Code(IntEnum):
     ROW_CONDITION_LITERAL_UNFIT = _Entry(
         1134,
         "a literal in a condition of `filter.rows` does not fit its column",
-        "write a literal of the column's own type: olr_pg converts nothing",
+        "write a literal of the column's own type: olr_pg does not convert literals",
     )
     NO_WAY_BACK = _Entry(
         1135,
@@ -211,8 +214,8 @@ class Code(IntEnum):
     )
     ROWS_LEFT_BEHIND = _Entry(
         1150,
-        "the target tables are created empty, but the source tables have rows; redo contains"
-        " only later changes",
+        "olr_pg has created the target tables empty, but the source tables have rows, and redo"
+        " contains only later changes",
         "stop the run, drop the new tables and run `olr-pg initial-load`; then start `olr-pg run`"
         " again. Or stop the run, keep the tables and load them: `olr-pg initial-load --anew"
         " --table OWNER.NAME`",
@@ -220,15 +223,15 @@ class Code(IntEnum):
     DATA_DISK_FULL = _Entry(
         1160,
         "the disk of `context.data` is full",
-        "free disk space. Replication waits for it, and continues by itself from the saved"
-        " position: nothing is lost",
+        "free disk space. Replication then continues by itself from the saved position: nothing"
+        " is lost",
     )
     CONTAINER_NAMES_UNUSABLE = _Entry(
         1171,
         "the file with the schema names of the containers cannot be read or written",
-        "make `context.data` writable, with free space. If the file is damaged, restore it from a"
-        " backup; you may delete it if no schema was added to another container since it was"
-        " written",
+        "make `context.data` writable, with free space. If the file is damaged, restore it from"
+        " a backup. You may delete it if you have added no schema to another container since it"
+        " was written",
     )
     OTEL_NOT_INSTALLED = _Entry(
         1180,
@@ -338,8 +341,8 @@ class Code(IntEnum):
     CHANGE_UNDECODABLE = _Entry(
         2011,
         "a change cannot be decoded",
-        "the table is not changed from that transaction on. Repair it as docs/stopped-tables.md"
-        " says, and report the error with the position above",
+        "the target table receives no changes from that transaction on. Repair it as"
+        " docs/stopped-tables.md says, and report the error with the position above",
     )
     TWO_LOGS_IN_ONE_PLACE = _Entry(
         2012,
@@ -349,8 +352,10 @@ class Code(IntEnum):
     DDL_NOT_FOLLOWED = _Entry(
         2013,
         "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
-        "if the target needs the change, make it there. Take a dictionary snapshot of an SCN after"
-        " the DDL, and start again: everything before the DDL has been delivered",
+        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, stop the"
+        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`."
+        " For another client, make the change in its copy, and start olr_pg again: everything"
+        " before the DDL has been delivered",
     )
     REDO_TOO_LATE = _Entry(
         2014,
@@ -406,18 +411,19 @@ class Code(IntEnum):
     VALUE_MALFORMED = _Entry(
         2050,
         "a value is not valid for its Oracle type",
-        "compare with SELECT DUMP(column, 16) in Oracle. The dictionary may not fit the log",
+        "compare the value with SELECT DUMP(column, 16) in Oracle. The dictionary may not match"
+        " the log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,
         "text cannot be decoded in its character set",
-        "choose a policy for such text (replace, hex), or name the column's true character set in"
-        " `source.character-sets`",
+        "set `apply.policies.undecodable` to replace or hex, or name the column's true"
+        " character set in `source.character-sets`",
     )
     TEXT_HAS_NUL = _Entry(
         2052,
         "text contains U+0000, which PostgreSQL cannot store",
-        "choose a policy for U+0000 (remove, replace), or give the column the type bytea",
+        "set `apply.policies.nul` to remove or replace, or give the column the type bytea",
     )
     VALUE_OUT_OF_RANGE = _Entry(
         2053,
@@ -434,13 +440,13 @@ class Code(IntEnum):
     ORACLE_TYPE_UNSUPPORTED = _Entry(
         2055,
         "the Oracle type is unsupported",
-        "exclude the table from the subscription",
+        "exclude the column with `filter.columns`, or do not replicate the table",
     )
     CHARACTER_SET_UNSUPPORTED = _Entry(
         2056,
         "the character set is unsupported",
-        "exclude the column with `filter.columns`, or the table. docs/charsets.md lists the"
-        " supported sets",
+        "exclude the column with `filter.columns`, or do not replicate the table."
+        " docs/charsets.md lists the supported sets",
     )
     VALUE_WOULD_LOSE = _Entry(
         2057,
@@ -456,7 +462,9 @@ class Code(IntEnum):
     TIME_ZONE_UNKNOWN = _Entry(
         2059,
         "a time zone is unknown",
-        "write DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
+        "in the dictionary snapshot, write DBTIMEZONE (`timezone`) as an offset (+02:00) or as"
+        " a region name of the tz database. With a live source, exclude the columns of type"
+        " TIMESTAMP WITH LOCAL TIME ZONE with `filter.columns`",
     )
     UNDO_NOT_WHOLE = _Entry(
         2060,
@@ -468,15 +476,16 @@ class Code(IntEnum):
     PIECES_WITHOUT_SUPPLEMENTAL_LOGGING = _Entry(
         2061,
         "a row of several pieces was changed without supplemental logging",
-        "the redo does not contain which columns changed. Run ALTER DATABASE ADD SUPPLEMENTAL LOG"
-        " DATA on the source, then repair the table as docs/stopped-tables.md says, or exclude it"
-        " from the subscription",
+        "the redo does not contain which columns changed. Run ALTER DATABASE ADD SUPPLEMENTAL"
+        " LOG DATA on the source, then repair the table as docs/stopped-tables.md says. Or do"
+        " not replicate the table",
     )
     OVERFLOW_PIECE = _Entry(
         2062,
         "a row of an index-organised table has an overflow piece",
-        "exclude the table from the subscription: tables with an overflow segment are unsupported."
-        " The copy in the target is correct up to that transaction",
+        "do not replicate the table (`olr-pg tables remove OWNER.NAME`): tables with an"
+        " overflow segment are unsupported. The copy in the target is correct up to that"
+        " transaction",
     )
     ACCOUNT_DOES_NOT_CLOSE = _Entry(
         2070,
@@ -504,7 +513,8 @@ class Code(IntEnum):
     SPILL_FAILED = _Entry(
         2081,
         "a large transaction cannot be spilled to disk",
-        "free disk space in `context.data`, and check that this user may write there",
+        "free disk space in the directory named above (`context.data`, or the directory for"
+        " temporary files), and check that this user may write there",
     )
     SPILL_DAMAGED = _Entry(
         2082,
@@ -530,24 +540,31 @@ class Code(IntEnum):
     LOB_NOT_WHOLE = _Entry(
         2120,
         "the redo does not contain the whole LOB value",
-        "the target's column keeps its value. Load the rows again from the source. Partial writes"
-        " (DBMS_LOB), NOLOGGING and deduplicated LOBs cannot be rebuilt from redo",
+        "an updated row keeps its old value in the column, and an inserted row has NULL. With a"
+        " live source, `olr-pg fetch-lobs` reads the missing values; docs/lobs.md says what"
+        " else helps. Partial writes (DBMS_LOB), NOLOGGING and deduplicated LOBs cannot be"
+        " rebuilt from redo",
     )
     LOB_WITHOUT_ROW_CHANGE = _Entry(
         2121,
         "a LOB was changed without a change of its row in the redo",
-        "the target's column keeps its value. Load the rows again from the source",
+        "the target's column keeps its value, and the redo does not show of which row. Find the"
+        " rows with `olr-pg verify --differences FILE` and correct them with `olr-pg repair"
+        " --differences FILE`, or load the table again",
     )
     LOB_LOCATOR_MALFORMED = _Entry(
         2122,
         "a LOB locator has an unknown form",
-        "report the bytes above. Meanwhile the target's column keeps its value",
+        "report the bytes above. An updated row keeps its old value in the column, and an"
+        " inserted row has NULL. With a live source, `olr-pg fetch-lobs` reads the missing"
+        " values",
     )
     LOB_CONTENT_UNDECODABLE = _Entry(
         2123,
         "a LOB's content cannot be decoded",
-        "the target's column keeps its value. Load the rows again from the source. Binary XML"
-        " needs the token tables in the dictionary (X$NM, X$QN)",
+        "an updated row keeps its old value in the column, and an inserted row has NULL. With a"
+        " live source, `olr-pg fetch-lobs` reads the missing values. Binary XML needs the token"
+        " tables in the dictionary (X$NM, X$QN)",
     )
     ROWS_WITHOUT_UNDO = _Entry(
         2124,
@@ -558,8 +575,9 @@ class Code(IntEnum):
     LOB_UNREADABLE_IN_SOURCE = _Entry(
         2130,
         "a LOB value could not be read from the source",
-        "the target's column keeps its value. Grant SELECT and FLASHBACK on the table to the user"
-        " of `source.user`, and load the rows again from the source",
+        "an updated row keeps its old value in the column, and an inserted row has NULL. If a"
+        " privilege is missing, grant SELECT and FLASHBACK on the table to the user of"
+        " `source.user`. Then run `olr-pg fetch-lobs`. Do nothing if the row was deleted",
     )
     LOB_READ_AS_OF_NOW = _Entry(
         2131,
@@ -623,8 +641,8 @@ class Code(IntEnum):
     STORAGE_UNREACHABLE = _Entry(
         2213,
         "the object storage does not answer",
-        "check the endpoint, the network and the state of the storage, and run the command again:"
-        " nothing was changed",
+        "check the endpoint, the network and the state of the storage. Then run the command or"
+        " the Spark query again",
     )
     ONLINE_LOG_NOT_SOUND = _Entry(
         2250,
@@ -681,8 +699,8 @@ class Code(IntEnum):
     TABLE_QUERY_INVALID = _Entry(
         3010,
         "the table query is not valid",
-        "correct the query: one SELECT of owner and table name from DBA_TABLES (ALL_TABLES has"
-        " only what the account may read)",
+        "correct the query: one SELECT of owner and table name from DBA_TABLES (ALL_TABLES"
+        " contains only tables that the account may read)",
     )
     TABLE_QUERY_NOT_TWO_COLUMNS = _Entry(
         3011,
@@ -699,7 +717,7 @@ class Code(IntEnum):
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
         "a table cannot be replicated",
-        "exclude the tables named above from the selection",
+        "exclude the tables named above from `apply.tables`, or from the table list of your client",
     )
     TABLE_QUERY_SELECTS_NOTHING = _Entry(
         3014,
@@ -748,10 +766,10 @@ class Code(IntEnum):
     CHARACTER_SET_NOT_REPLACEABLE = _Entry(
         3022,
         "a column cannot have another character set than the database declares",
-        "if the declared set has several bytes per character, only VARCHAR2 and CHAR(n BYTE) of at"
-        " most 2,000 bytes can have another set. Exclude the column"
-        " from the patterns of `source.character-sets` (docs/charsets.md). Convert its text in"
-        " Oracle, or exclude the column with `filter.columns`",
+        "if the declared set has several bytes per character, only VARCHAR2 and CHAR(n BYTE) of"
+        " at most 2,000 bytes can have another set. Exclude the column from the patterns of"
+        " `source.character-sets` (docs/charsets.md), and convert its text in Oracle. Or"
+        " exclude the column with `filter.columns`",
     )
     CHARACTER_SET_PATTERN_FITS_NOTHING = _Entry(
         3023,
@@ -766,20 +784,24 @@ class Code(IntEnum):
     )
     TABLE_GONE = _Entry(
         3071,
-        "a replicated table was dropped or renamed",
-        "exclude the table from the subscription, or subscribe to its new name with a newer"
-        " snapshot",
+        "a replicated table was dropped or renamed, or cannot be replicated any more",
+        "remove the table from the replication: `olr-pg tables remove OWNER.NAME`. To replicate"
+        " it under a new name, run `olr-pg tables add` with this name, which loads the table."
+        " (With an offline source, this needs a newer dictionary snapshot)",
     )
     COLUMNS_CHANGED = _Entry(
         3072,
         "the columns of a replicated table were changed by DDL",
-        "make the same change in the target table, then resume the table: `olr-pg errors skip`",
+        "make the same change in the target table, with the values that the column has in the"
+        " source's rows. Then resume the table: `olr-pg errors skip`. Or load the table again:"
+        " `olr-pg initial-load --anew --table OWNER.NAME`",
     )
     ROWS_CHANGED_BY_DDL = _Entry(
         3073,
         "rows of a replicated table were changed by DDL that redo does not log row by row",
-        "make the target table equal to the source as of that SCN, then resume the table: `olr-pg"
-        " errors skip`",
+        "make the target table equal to the source as of that SCN, then resume the table:"
+        " `olr-pg errors skip`. Or load the table again: `olr-pg initial-load --anew --table"
+        " OWNER.NAME`",
     )
     PARTITION_DROPPED = _Entry(
         3074,
@@ -791,8 +813,9 @@ class Code(IntEnum):
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,
         "the recorded changes of the dictionary cannot be used",
-        "give each source its own `context.data`. Or remove the file, and start with a dictionary"
-        " snapshot of the start SCN",
+        "if the file cannot be read, correct its permissions. If it belongs to another source,"
+        " give each source its own `context.data`. If it is damaged, restore it from a backup;"
+        " or remove it, and start with a dictionary snapshot as of the start SCN",
     )
     DDL_READ_LATE = _Entry(
         3076,
@@ -810,9 +833,9 @@ class Code(IntEnum):
     COLUMN_LEFT_OUT = _Entry(
         3081,
         "a column of a replicated table is excluded",
-        "its rows are replicated without it, and the target keeps the values that the column has."
-        " If the reason is TDE, decrypt the column in the source (ALTER TABLE … MODIFY (…"
-        " DECRYPT)) and load the table again",
+        "the table is replicated without this column, and the target keeps the values that the"
+        " column has. If the reason is TDE, decrypt the column in the source (ALTER TABLE …"
+        " MODIFY (… DECRYPT)) and load the table again",
     )
     INVENTORY_MISSING = _Entry(
         3260,
@@ -851,9 +874,9 @@ class Code(IntEnum):
     )
     FIELD_OVERFLOW = _Entry(
         4006,
-        "something does not fit into the protocol's fields",
-        "exclude the table from the subscription, or shorten the name. Limits: names 255 bytes,"
-        " tables 65,535 columns, messages 4 GiB",
+        "a name, a number or a message is too large for the protocol",
+        "do not replicate the table, or shorten the name. Limits: names 255 bytes, tables"
+        " 65,535 columns, messages 4 GiB",
     )
     PROTOCOL_BROKEN_BY_SERVER = _Entry(
         4007,
@@ -863,7 +886,7 @@ class Code(IntEnum):
     )
     PLACE_TAKEN = _Entry(
         4008,
-        "another client is replicating",
+        "another client replicates from this port",
         "stop the other client, or wait until its connection ends: only one client replicates at a"
         " time. If the configuration has an `apply` section, the port is reserved for the bundled"
         " applier: give other clients a target of their own, or run with --no-apply",
@@ -883,9 +906,10 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "restore the file from a backup. Or remove the file: the bundled applier then starts at the"
-        " oldest log and skips the changes that it has applied. Start your own client with the"
-        " StartSCN from which it still needs changes",
+        "if the file cannot be read, correct its permissions. If it is damaged, restore the"
+        " file from a backup. Or remove it: the bundled applier then starts at the oldest log"
+        " and skips the changes that it has applied. Start your own client with the StartSCN"
+        " from which it still needs changes",
     )
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
@@ -906,7 +930,8 @@ class Code(IntEnum):
     OUT_OF_COMMIT_ORDER = _Entry(
         4015,
         "a transaction is out of commit order",
-        "report the error with the position above. Restart the client at its GetSavedSCN",
+        "report the error with the position above. Restart the client at the SCN that"
+        " GetSavedSCN returns",
     )
     CONFIRMATIONS_HELD_BACK = _Entry(
         4016,
@@ -938,8 +963,8 @@ class Code(IntEnum):
     CLIENT_TOO_SLOW = _Entry(
         4033,
         "the client took too long",
-        "change the client so that it sends each request in one piece, reads its answers and"
-        " subscribes soon. `target.limits` has the limits",
+        "change the client so that it sends each request in one piece, reads its answers, and"
+        " subscribes soon after it has connected. `target.limits` has the limits",
     )
     TLS_NOT_AGREED = _Entry(
         4034,
@@ -1050,7 +1075,8 @@ class Code(IntEnum):
     EMBEDDED_POSTGRES_DOWN = _Entry(
         5002,
         "the embedded PostgreSQL does not run",
-        "read the server log named above, or set `apply.connect-string` to a server of your own",
+        "correct the reason above; if a server log is named, it contains more. Or set"
+        " `apply.connect-string` to a server of your own",
     )
     POSTGRES_UNREACHABLE = _Entry(
         5003,
@@ -1126,23 +1152,27 @@ class Code(IntEnum):
     LEDGER_UNUSABLE = _Entry(
         5015,
         "the applier's ledger cannot be used",
-        "run sql/postgres/ledger.sql as the owner of the schema, or grant the role the right to"
-        " create it",
+        "correct the problem that PostgreSQL's reason names. If tables or privileges are"
+        " missing, run sql/postgres/ledger.sql as the owner of the schema olr_pg, or grant the"
+        " role the right to create this schema",
     )
     TARGET_NAME_CLASH = _Entry(
         5016,
         "two source tables or columns have the same name in PostgreSQL",
-        "map one of them to another name",
+        "give one of them another name: a table in `apply.table-mapping`, a column in"
+        " `apply.columns`",
     )
     VALUE_NOT_EXPRESSIBLE_IN_POSTGRES = _Entry(
         5017,
         "a value cannot be expressed in PostgreSQL",
-        "change the target column's type, or choose another policy for such values",
+        "give the target column the type json or text instead of jsonb, or correct the value in"
+        " the source",
     )
     LOB_TOO_LARGE = _Entry(
         5018,
         "a LOB value is too large for PostgreSQL",
-        "exclude the table from the subscription: a text or bytea value must be smaller than 1 GiB",
+        "exclude the column with `filter.columns`, or do not replicate the table: PostgreSQL"
+        " stores less than 1 GiB in a text or bytea value",
     )
     SPOOL_LIMIT = _Entry(
         5020,
@@ -1244,13 +1274,13 @@ class Code(IntEnum):
     )
     TARGET_TABLE_UNFIT = _Entry(
         5043,
-        "a target table is of a kind that may move rows elsewhere",
+        "olr_pg cannot safely write rows to a target table of this kind",
         "`olr-pg doctor` prints the SQL that changes the target table. Then run"
         " `olr-pg errors retry OWNER.NAME`",
     )
     TARGET_DATABASE_UNFIT = _Entry(
         5044,
-        "the target database cannot hold the source's values",
+        "the target database cannot store the source's values",
         "create a database with ENCODING 'UTF8' and name it in `apply.connect-string`",
     )
     TARGET_CONNECTIONS_TOO_FEW = _Entry(
@@ -1261,8 +1291,9 @@ class Code(IntEnum):
     TABLE_TRUNCATED = _Entry(
         5070,
         "a replicated table was truncated",
-        "empty the target table, or keep its rows. Then resume the table: `olr-pg errors skip`. Or"
-        " set `apply.ddl`",
+        "empty the target table, or keep its rows. Then resume the table: `olr-pg errors skip`."
+        " Or set `truncate` in `apply.ddl` to follow or ignore, restart the appliance, then run"
+        " `olr-pg errors retry`",
     )
     TARGET_DISK_FULL = _Entry(
         5090,
@@ -1333,7 +1364,7 @@ class Code(IntEnum):
     )
     LOCK_HOLDS_ALL = _Entry(
         5099,
-        "a blocked table prevents that changes of any table are applied",
+        "a blocked table keeps all tables from receiving changes",
         "wait: after 30 seconds the changes of the blocked table are held in the target, and the"
         " other tables continue. If it lasts longer, end the session or the prepared transaction"
         " that OLR-05098 names, or pause the table with `olr-pg tables pause`",
@@ -1410,7 +1441,8 @@ class Code(IntEnum):
     ROW_NOT_REPAIRABLE = _Entry(
         5114,
         "a row cannot be repaired",
-        "read PostgreSQL's reason above. This table was not changed",
+        "correct the problem that PostgreSQL's reason above names, then repair again. This"
+        " table was not changed",
     )
     TARGET_TABLE_KEEPS_CHANGING = _Entry(
         5115,
@@ -1426,8 +1458,8 @@ class Code(IntEnum):
     )
     MENDING_ENDED = _Entry(
         5117,
-        "more rows differ than `verify --continuous` may correct in an hour, so it corrects none"
-        " any more",
+        "more rows differ than `verify --continuous` may correct in an hour, so it corrects no"
+        " more rows",
         "find what changes the target's rows (`olr-pg verify --table NAME --differences FILE`"
         " lists them) and stop it, then start the verification or `olr-pg run` again."
         " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
@@ -1464,7 +1496,7 @@ class Code(IntEnum):
         5124,
         "source and target differ",
         "list the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg"
-        " repair --differences FILE`, then start `olr-pg cutover` again",
+        " repair --differences FILE`, then start the same command again",
     )
     NOTHING_TO_COMPARE_WITH = _Entry(
         5125,
@@ -1550,7 +1582,7 @@ class Code(IntEnum):
     ERROR_NOT_SKIPPABLE = _Entry(
         5143,
         "only an error that stops its table can be skipped",
-        "`olr-pg errors list` shows those",
+        "`olr-pg errors list` shows the errors that stop a table",
     )
     NO_SUCH_STOPPED_TABLE = _Entry(
         5144,
@@ -1602,8 +1634,8 @@ class Code(IntEnum):
     LOB_FETCH_NEEDS_LIVE_SOURCE = _Entry(
         5156,
         "LOB values can only be fetched from a live source",
-        "set `source.user`, `source.password` and `source.server`, or do not set a column to"
-        " `fetch` in `apply.incomplete-lobs`",
+        "use a configuration whose `source.kind` is oracle, or do not set a column to `fetch`"
+        " in `apply.incomplete-lobs`",
     )
     NO_SUCH_REPLICATED_TABLE = _Entry(
         5157,
@@ -2031,10 +2063,10 @@ class Code(IntEnum):
     FALLBACK_SLOT_LOST = _Entry(
         7301,
         "the replication slot of the way back is lost",
-        "transactions that PostgreSQL has committed since then are missing in Oracle,"
-        " and olr_pg cannot know which. Compare with `olr-pg fallback verify`, correct"
-        " the rows, then run `olr-pg fallback end`. To prevent this, raise"
-        " max_slot_wal_keep_size, or use a slot that survives failovers (PostgreSQL 17)",
+        "transactions that PostgreSQL has committed since the last confirmed position of the"
+        " slot are missing in Oracle, and olr_pg cannot know which. Compare with `olr-pg"
+        " fallback verify`, correct the rows, then run `olr-pg fallback end`. To prevent this,"
+        " raise max_slot_wal_keep_size, or use a slot that survives failovers (PostgreSQL 17)",
     )
     FALLBACK_SLOT_IN_USE = _Entry(
         7302,
@@ -2091,7 +2123,8 @@ class Code(IntEnum):
     FALLBACK_TABLE_UNFIT = _Entry(
         7310,
         "a table cannot be replicated back to Oracle",
-        "give the table a primary or unique key in both databases, or exclude it from the way back",
+        "give the table a primary or unique key in both databases, or do not replicate the"
+        " table (`apply.tables`, `filter.tables`)",
     )
     FALLBACK_ROW_WITHOUT_KEY = _Entry(
         7311,
@@ -2102,8 +2135,8 @@ class Code(IntEnum):
     FALLBACK_ROW_UNREADABLE = _Entry(
         7312,
         "a row of PostgreSQL cannot be read",
-        "the table has a column of a type without a binary format. Exclude the table"
-        " from the way back, and report the type",
+        "report the error with the types of the table's columns: a column may have a type"
+        " without a binary format. To continue without the table, remove it from `apply.tables`",
     )
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
@@ -2169,8 +2202,8 @@ class Code(IntEnum):
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,
         "the values of a column cannot be replicated back to Oracle",
-        "change the target's column to a type that type-mapping.md lists, or exclude its"
-        " table from the way back",
+        "change the target's column to a type that type-mapping.md lists, or do not replicate"
+        " the table (`apply.tables`, `filter.tables`)",
     )
     # 8xxx simulator and benchmarks
     WORKLOAD_UNKNOWN = _Entry(
@@ -2202,8 +2235,8 @@ class Code(IntEnum):
     TABLE_NOT_PAUSABLE = _Entry(
         8013,
         "a table cannot be paused alone",
-        'with `apply.consistency` "transaction" all tables are paused together: `olr-pg tables'
-        " pause --all`",
+        'pause all tables together, as `apply.consistency` "transaction" requires: `olr-pg'
+        " tables pause --all`",
     )
     TABLE_NOT_PAUSED = _Entry(
         8014,

@@ -35,7 +35,7 @@ from olr_pg.conditions.typed_conditions import (
     compile_condition,
 )
 from olr_pg.decoding.left_out_report import log_left_out
-from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step, load_again
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.finished_columns import DmlKind
@@ -247,6 +247,7 @@ class Filters:
             Code.COLUMNS_CHANGED,
             f"column {came[0]} was renamed, and the filters no longer exclude it; load"
             " the table again",
+            action=load_again(definition.full_name),
             table=definition.full_name,
         )
         return Evolution((), error), definition

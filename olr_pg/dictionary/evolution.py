@@ -407,7 +407,7 @@ def judge_again(
         reason = (
             "it was created again with rows that the redo does not contain; load the table again"
         )
-        return _stop(Code.TABLE_GONE, reason, new, statements)
+        return _stop(Code.TABLE_GONE, reason, new, statements, load_again(new.full_name))
     if old is None:
         return Evolution((Step(DdlKind.CREATE_AGAIN),))
     before = {column.name: column for column in old.delivered}
@@ -590,9 +590,19 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
     return OlrPgError(
         Code.TABLE_GONE,
         f"{step}, whose rows are not replicated{words}",
-        action="stop the appliance and load the table again: `olr-pg initial-load --anew"
-        f" --table {table}`",
+        action=load_again(table),
         table=table,
+    )
+
+
+def load_again(table: str) -> str:
+    """Return the advice to load a table again.
+
+    Args:
+        table: ``OWNER.NAME``.
+    """
+    return (
+        f"stop the appliance and load the table again: `olr-pg initial-load --anew --table {table}`"
     )
 
 
@@ -608,6 +618,7 @@ def filled_rows(step: Step, table: str) -> OlrPgError:
         Code.COLUMNS_CHANGED,
         f"{step} with the default {step.text[:200]}, which the source wrote into each existing"
         " row; load the table again",
+        action=load_again(table),
         table=table,
     )
 
@@ -617,7 +628,7 @@ def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
     rows.
     """
     reason = "it was restored from the recycle bin with its rows; load the table again"
-    return _stop(Code.TABLE_GONE, reason, table, statements)
+    return _stop(Code.TABLE_GONE, reason, table, statements, load_again(table.full_name))
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
@@ -629,11 +640,17 @@ def unknown_ddl(table: Table, statement: Statement) -> Evolution:
     return _stop(UNKNOWN_DDL, ROW_COMMANDS[statement.command], table, (statement,))
 
 
-def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement]) -> Evolution:
+def _stop(
+    code: int,
+    detail: str,
+    table: Table,
+    statements: Sequence[Statement],
+    action: str | None = None,
+) -> Evolution:
     texts = "; ".join(s.text for s in statements if s.text)
     if texts:
         detail = f"{detail} ({texts[:500]})"
-    return Evolution((), OlrPgError(code, detail, table=table.full_name))
+    return Evolution((), OlrPgError(code, detail, action=action, table=table.full_name))
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str]:

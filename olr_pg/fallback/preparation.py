@@ -293,6 +293,8 @@ def _ensure_identity(
         raise OlrPgError(
             Code.FALLBACK_TABLE_UNFIT,
             f"PostgreSQL has no table {schema}.{name}",
+            action="create the table in PostgreSQL, correct the table mapping, or do not"
+            " replicate the table (`apply.tables`, `filter.tables`)",
             table=table.full_name,
         )
     names = target_columns(way.settings, table)

@@ -364,7 +364,7 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
             place.mkdir(mode=0o700)
         elif not (place / "lock").exists() and any(place.iterdir()):
             raise OlrPgError(
-                Code.EMBEDDED_FOLDER_UNUSABLE, "the folder contains other files", file=str(place)
+                Code.EMBEDDED_FOLDER_UNUSABLE, "the directory contains other files", file=str(place)
             )
         # Do not change the owner of an empty directory that a symbolic link refers to: it may have
         # another purpose.
@@ -386,7 +386,7 @@ def _linked_state_directory(directory: Path) -> Path:
         directory.rmdir()
     if directory.exists() and directory.resolve() != place:
         raise OlrPgError(
-            Code.EMBEDDED_FOLDER_UNUSABLE, "the folder contains other files", file=str(directory)
+            Code.EMBEDDED_FOLDER_UNUSABLE, "the directory contains other files", file=str(directory)
         )
     if not directory.is_symlink():
         directory.symlink_to(place, target_is_directory=True)

@@ -95,6 +95,11 @@ COLUMNS_CHANGED.
 _OF_PARTITIONS: Final = DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION
 
 _DO_IT_YOURSELF: Final = {
+    DdlKind.DROP_TABLE: (
+        "remove the table from the replication: `olr-pg tables remove OWNER.NAME`. Or set"
+        " `drop-table` in `apply.ddl` to follow (which empties the target table) or ignore (which"
+        " keeps its rows), restart the appliance, then run `olr-pg errors retry`"
+    ),
     DdlKind.RENAME_TABLE: (
         "rename the target table yourself, then run `olr-pg errors skip`. Or set"
         " `rename-table` in `apply.ddl` to follow, restart the appliance, then run"

@@ -96,6 +96,11 @@ ON CONFLICT DO NOTHING
 """
 """Creates the row of a table without changes, in the incarnation that the subscription follows."""
 
+_RESTORE_ROW = (
+    "something has deleted the row from olr_pg.ledger. Restore the row from a backup, or stop the"
+    " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`"
+)
+
 _CLAIM = """
 UPDATE olr_pg.ledger SET dbid = %s
 WHERE subscription = %s AND source_table = ANY(%s) AND dbid IS NULL
@@ -391,6 +396,7 @@ class TableLedger:
         raise OlrPgError(
             Code.LEDGER_UNUSABLE,
             "the row of the table in the ledger has disappeared",
+            action=_RESTORE_ROW,
             table=self._key[1],
         )
 
@@ -436,6 +442,7 @@ class TableLedger:
             raise OlrPgError(
                 Code.LEDGER_UNUSABLE,
                 "the row of the table in the ledger has disappeared",
+                action=_RESTORE_ROW,
                 table=self._key[1],
             )
 
