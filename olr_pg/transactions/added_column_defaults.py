@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.defaults import UnstoredColumn
 from olr_pg.transactions.dropped_values import keep_entries
-from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.waiting_storage import Allocate, joined
 
 if TYPE_CHECKING:
@@ -34,19 +34,19 @@ Flags = npt.NDArray[np.bool_]
 
 
 def fill_defaults(
-    dml: DmlColumns, dml_first: I64, plan: RowPlan, allocate: Allocate
-) -> tuple[DmlColumns, I64, int]:
-    """Return (changes, `dml_first`, number of updates left out). The changes contain the defaults
-    and no guard columns.
+    changes: OwnedChanges, plan: RowPlan, allocate: Allocate
+) -> tuple[OwnedChanges, int]:
+    """Return (changes, number of updates left out). The changes contain the defaults and no guard
+    columns.
 
     Args:
-        dml, dml_first: the row changes, as `rows.assemble` returns them.
+        changes: the row changes, as `rows.assemble` returns them.
         allocate: returns a buffer for a large number of bytes.
     """
-    defaults = plan.defaults
+    dml, defaults = changes.dml, plan.defaults
     if defaults.missing.size == 0 or dml.kind.size == 0:
-        return dml, dml_first, 0
-    change = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+        return changes, 0
+    change = dml.change_of
     column = plan.column_first[dml.table[change]] + dml.entries.column
     missing = defaults.missing[column]
     is_guard = missing == UnstoredColumn.GUARD
@@ -61,7 +61,7 @@ def fill_defaults(
     filled = rows[means & (missing[rows] == UnstoredColumn.DEFAULT)]
     if filled.size:
         dml = _filled(dml, filled, column[filled], plan, allocate)
-    return keep_entries(dml, dml_first, keep)
+    return keep_entries(OwnedChanges(dml, changes.first), keep)
 
 
 def _filled(

@@ -40,6 +40,7 @@ from olr_pg.transactions.finished import (
 )
 from olr_pg.transactions.large_finishing import LargeTransaction, can_be_parted
 from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_events, resolve_lobs
+from olr_pg.transactions.lobs.lost_values import Counted, LostOf
 from olr_pg.transactions.lobs.page_claims import NO_CLAIMS, UnownedPages, joined_claims
 from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
 from olr_pg.transactions.lobs.strangers import Strangers
@@ -49,7 +50,7 @@ from olr_pg.transactions.open_transaction import (
     may_be_one_on_slot,
 )
 from olr_pg.transactions.row_faults import lob_faults, row_faults, without_faulty
-from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
+from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import EventCutter, concatenate, count_changes, count_changes_of
 from olr_pg.transactions.shared_undo import (
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.finished_columns import TransactionColumns
-    from olr_pg.transactions.lobs.lost_values import LostOf
 
 
 class Assembler:
@@ -531,18 +531,16 @@ class Assembler:
         """Finish the committed transactions `closed`, which are in commit order."""
         events = batch.events
         first, end = instances.first[closed], instances.first[closed + 1]
-        job, dml_first = assemble(batch, self._plan, instances.order, first, end)
+        job, changes = assemble(batch, self._plan, instances.order, first, end)
         left_out = head(job.faults, int(job.counts[FAULTS]))
-        dml, dml_first, emptied = fill_defaults(
-            assembled(job), dml_first, self._plan, self._storage.allocate
-        )
+        changes, emptied = fill_defaults(changes, self._plan, self._storage.allocate)
         lost: tuple[LostOf, ...] = ()
         if self._plan.lob_tables.size:
             owners = without_faulty(owners_of(events, instances, closed), left_out, events)
             allocate = self._storage.allocate
             claims = NO_CLAIMS
             if self._unowned.waiting.batches:
-                own = claims_of(dml, dml_first, owners, self._plan)
+                own = claims_of(changes, owners, self._plan)
                 claims = joined_claims([own, self._strangers.claims()])
             claimed = self._unowned.claimed(claims, allocate)
             wanted = None
@@ -550,7 +548,7 @@ class Assembler:
                 wanted = LobWanted(self._lob_source, self._tables, owners.commit.scn)
             pieces_of = partial(pieces_of_events, batch, claimed, owners, allocate)
             lobs = resolve_lobs(
-                pieces_of, dml, dml_first, self._plan, allocate, wanted, self._tables
+                pieces_of, changes, self._plan, allocate, Counted(self._tables), wanted
             )
             if self._is_split and lobs.incomplete.any():
                 # A LOB page that names no transaction may be in an earlier split.
@@ -560,15 +558,14 @@ class Assembler:
                 self._unowned.drop_claimed(claims)
             self.losses = self.losses.plus(lobs.losses)
             self.account.add_lobs(lobs)
-            dml, dml_first, lost = lobs.dml, lobs.dml_first, lobs.lost
-        sys_rows = sys_row_changes(dml, dml_first, self._plan, self._tables)
+            changes, lost = lobs.changes, lobs.lost
+        sys_rows = sys_row_changes(changes, self._plan, self._tables)
         dictionary = dictionary_transactions(batch, instances, closed, sys_rows)
         if self._plan.delivered.size:
-            dml, dml_first, others = delivered_changes(
-                dml, dml_first, self._plan, self._tables, dictionary
-            )
+            changes, others = delivered_changes(changes, self._plan, self._tables, dictionary)
             self.account.dictionary_rows += others
-        filled = np.flatnonzero(np.diff(dml_first))
+        dml, first_change = changes
+        filled = np.flatnonzero(np.diff(first_change))
         self.account.committed += filled.size
         self.account.empty += closed.size - filled.size
         self.account.rows += dml.kind.size
@@ -580,15 +577,15 @@ class Assembler:
         faults += lob_faults(lost, events, instances, closed, self._tables)
         self.account.undone += int(job.counts[UNDONE])
         self.account.events_undone += int(job.counts[UNDONE])
-        changes = _changes(events, instances, closed)
-        self.account.events_committed += changes - int(job.counts[UNDONE])
+        kept = _changes(events, instances, closed) - int(job.counts[UNDONE])
+        self.account.events_committed += kept
         self.account.unmatched += int(job.counts[UNMATCHED])
         self.account.without_set += int(job.counts[WITHOUT_SET]) + emptied
         if filled.size == 0 and not dictionary and not faults:
             return None
         chosen = closed[filled]
         transactions = transactions_of(
-            events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
+            events, instances, chosen, np.append(first_change[filled], first_change[-1])
         )
         return Finished(transactions, dml, tuple(dictionary.values()), faults)
 

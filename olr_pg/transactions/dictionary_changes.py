@@ -22,8 +22,8 @@ from olr_pg.dictionary.committed_changes import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.dropped_values import ONE_PER_CHANGE, kept_values
-from olr_pg.transactions.finished_columns import DmlColumns, Image
+from olr_pg.transactions.dropped_values import keep_changes
+from olr_pg.transactions.finished_columns import DmlColumns, Image, OwnedChanges
 from olr_pg.transactions.select import first_rows
 from olr_pg.transactions.shared_undo import changed_containers
 
@@ -75,10 +75,9 @@ def dictionary_transactions(
 
 
 def delivered_changes(
-    dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
-) -> tuple[DmlColumns, I64, int]:
-    """Return (changes for clients, index of each transaction's first change, number of other
-    changes).
+    changes: OwnedChanges, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
+) -> tuple[OwnedChanges, int]:
+    """Return (changes for clients, number of other changes).
 
     A DDL commits open changes first, so a transaction that changes the dictionary contains no
     changes by a user. If it contains rows of a user's table, the DDL moved them to another segment
@@ -87,44 +86,33 @@ def delivered_changes(
     SCN on.
 
     Args:
-        dml, dml_first, plan, tables: as for `sys_row_changes`.
+        changes: the row changes.
+        plan, tables: the row plan and its tables.
         ddl: the indexes of transactions that change the dictionary.
     """
+    dml = changes.dml
     stays = plan.delivered[dml.table] != 0
     if ddl:
         of_oracle = np.array([is_oracle_schema(table.source_owner) for table in tables], np.bool_)
         for number in ddl:
-            own = slice(int(dml_first[number]), int(dml_first[number + 1]))
+            own = changes.rows(number)
             stays[own] &= of_oracle[dml.table[own]]
     others = int(np.count_nonzero(~stays))
     if others == 0:
-        return dml, dml_first, 0
-    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    keep = stays[change_of]
-    counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
-    rows = {name: getattr(dml, name)[stays] for name in ONE_PER_CHANGE}
-    kept = dml._replace(
-        **rows,
-        entry_first=first_rows(counts.astype(np.int32)),
-        values=kept_values(dml, keep),
-    )
-    return kept, np.concatenate([[0], np.cumsum(stays)])[dml_first], others
+        return changes, 0
+    return keep_changes(changes, stays), others
 
 
 def sys_row_changes(
-    dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table]
+    changes: OwnedChanges, plan: RowPlan, tables: Sequence[Table]
 ) -> Mapping[int, Sequence[SysRowChange]]:
-    """Return the row changes of SYS tables, by index of their transaction.
-
-    Args:
-        dml, dml_first: the row changes, and the index of each transaction's first one.
-    """
+    """Return the row changes of SYS tables, by index of their transaction."""
     found: dict[int, list[SysRowChange]] = defaultdict(list)
     if plan.followed.size == 0:
         return found
+    dml = changes.dml
     rows = np.flatnonzero(plan.followed[dml.table])
-    owners = np.searchsorted(dml_first, rows, "right") - 1
-    for row, owner in zip(rows.tolist(), owners.tolist(), strict=True):
+    for row, owner in zip(rows.tolist(), changes.owner[rows].tolist(), strict=True):
         table = tables[int(dml.table[row])]
         found[owner].append(
             SysRowChange(

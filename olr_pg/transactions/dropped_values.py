@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.column_tables import take
-from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
     from olr_pg.redo.column_tables import ColumnTable
 
-I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 ONE_PER_CHANGE: Final = (
@@ -23,32 +22,45 @@ ONE_PER_CHANGE: Final = (
 )  # fmt: skip
 
 
-def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColumns, I64, int]:
-    """Return (changes with only the values to keep, `dml_first`, number of updates left out).
+def keep_entries(changes: OwnedChanges, keep: Flags) -> tuple[OwnedChanges, int]:
+    """Return (changes with only the values to keep, number of updates left out).
 
     An update is left out if all values that it sets are removed.
 
     Args:
-        dml, dml_first: the row changes.
+        changes: the row changes.
         keep: shape (entries); True for values to keep.
     """
     if keep.all():
-        return dml, dml_first, 0
-    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    emptied = emptied_updates(dml, keep, change_of)
-    keep = keep & ~emptied[change_of]
-    stays = ~emptied
-    counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
-    running = np.concatenate([[0], np.cumsum(stays)])
-    trimmed = dml._replace(
+        return changes, 0
+    emptied = emptied_updates(changes.dml, keep)
+    kept = _kept(changes, ~emptied, keep & ~emptied[changes.dml.change_of])
+    return kept, int(np.count_nonzero(emptied))
+
+
+def keep_changes(changes: OwnedChanges, stays: Flags) -> OwnedChanges:
+    """Return some of the row changes, with all their values.
+
+    Args:
+        changes: the row changes.
+        stays: shape (changes); True for changes to keep.
+    """
+    return _kept(changes, stays, stays[changes.dml.change_of])
+
+
+def _kept(changes: OwnedChanges, stays: Flags, keep: Flags) -> OwnedChanges:
+    """Return the changes `stays` with their entries `keep`."""
+    dml = changes.dml
+    counts = np.bincount(dml.change_of[keep], minlength=dml.kind.size)[stays]
+    kept = dml._replace(
         **{name: getattr(dml, name)[stays] for name in ONE_PER_CHANGE},
         entry_first=first_rows(counts.astype(np.int32)),
-        values=kept_values(dml, keep),
+        values=_kept_values(dml, keep),
     )
-    return trimmed, running[dml_first], int(np.count_nonzero(emptied))
+    return OwnedChanges(kept, np.concatenate([[0], np.cumsum(stays)])[changes.first])
 
 
-def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
+def _kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
     """Return the entries to keep, followed by the further parts of all values.
 
     Args:
@@ -62,11 +74,11 @@ def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
     return cast("ColumnTable", kept)
 
 
-def emptied_updates(dml: DmlColumns, keep: Flags, change_of: I64) -> Flags:
+def emptied_updates(dml: DmlColumns, keep: Flags) -> Flags:
     """Return True for each update that sets no column if only the values of `keep` remain, but set
     one before; shape (changes).
     """
-    after = dml.entries.image == Image.AFTER
+    change_of, after = dml.change_of, dml.entries.image == Image.AFTER
     had = np.bincount(change_of[after], minlength=dml.kind.size)
     has = np.bincount(change_of[after & keep], minlength=dml.kind.size)
     emptied: Flags = (dml.kind == DmlKind.UPDATE) & (had > 0) & (has == 0)

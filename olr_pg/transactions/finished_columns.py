@@ -124,3 +124,29 @@ class DmlColumns(NamedTuple):
     def entries(self) -> ColumnTable:
         """The values of all changes, without further parts of values."""
         return cast("ColumnTable", self.values[: int(self.entry_first[-1])])
+
+    @property
+    def change_of(self) -> npt.NDArray[np.int64]:
+        """The change of each of the `entries`."""
+        return np.repeat(np.arange(self.kind.size), np.diff(self.entry_first))
+
+
+class OwnedChanges(NamedTuple):
+    """Row changes of several transactions.
+
+    Attributes:
+        dml: the row changes, by transaction.
+        first: shape (transactions + 1); the index of each transaction's first row change.
+    """
+
+    dml: DmlColumns
+    first: npt.NDArray[np.int64]
+
+    @property
+    def owner(self) -> npt.NDArray[np.int64]:
+        """The transaction of each row change."""
+        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+
+    def rows(self, owner: int) -> slice:
+        """Return where the row changes of one transaction are."""
+        return slice(int(self.first[owner]), int(self.first[owner + 1]))

@@ -25,6 +25,7 @@ from olr_pg.transactions.delimit import Instances
 from olr_pg.transactions.dictionary_changes import delivered_changes
 from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
 from olr_pg.transactions.lobs.assembly import Owners, claims_of, no_losses, resolve_lobs
+from olr_pg.transactions.lobs.lost_values import Counted, LostOf
 from olr_pg.transactions.lobs.page_claims import NO_CLAIMS
 from olr_pg.transactions.lobs.piece_index import LobIndex
 from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
@@ -36,7 +37,6 @@ from olr_pg.transactions.row_job import (
     WITHOUT_SET,
     Before,
     RowJob,
-    assembled,
     nothing_before,
 )
 from olr_pg.transactions.rows import assemble
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
-    from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
-    from olr_pg.transactions.lobs.lost_values import LostOf
+    from olr_pg.transactions.finished_columns import DmlColumns, OwnedChanges, TransactionColumns
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -177,7 +176,7 @@ class LargeTransaction:
             end = self._part_end(at, size)
             window = self._window(parts, at, end)
             more = end < last
-            job, dml_first = assemble(
+            job, changes = assemble(
                 window.batch, self._plan, window.order, _FIRST,
                 np.array([window.order.size]), before, more=more,
             )  # fmt: skip
@@ -196,7 +195,7 @@ class LargeTransaction:
             at, size = end, 0
             before = Before(job.known, int(job.counts[KNOWN_PIECES]))
             self.account.without_set += int(job.counts[WITHOUT_SET])
-            dml = self._completed(assembled(job), dml_first, lobs)
+            dml = self._completed(changes, lobs)
             delivered += dml.kind.size
             if dml.kind.size:
                 yield dml
@@ -272,29 +271,30 @@ class LargeTransaction:
         found.event[:] = self._edges.size + np.arange(found.size)
         self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables, ranges)
 
-    def _completed(self, dml: DmlColumns, dml_first: I64, lobs: LobIndex | None) -> DmlColumns:
+    def _completed(self, changes: OwnedChanges, lobs: LobIndex | None) -> DmlColumns:
         """Return the row changes of a part in the form for delivery: with defaults and LOB
         contents, and only those for clients.
         """
         plan, account = self._plan, self.account
-        dml, dml_first, emptied = fill_defaults(dml, dml_first, plan, _allocate)
+        changes, emptied = fill_defaults(changes, plan, _allocate)
         account.without_set += emptied
         if lobs is not None:
-            lobs.note_known(claims_of(dml, dml_first, self._owners, plan))
+            lobs.note_known(claims_of(changes, self._owners, plan))
             wanted = None
             if self._lob_source is not None:
                 wanted = LobWanted(self._lob_source, self._tables, self.columns.commit_scn)
             outcome = resolve_lobs(
-                lobs.pieces_of, dml, dml_first, plan, self._storage.allocate, wanted,
-                self._tables, self.table_rows,
+                lobs.pieces_of, changes, plan, self._storage.allocate,
+                Counted(self._tables, self.table_rows), wanted,
             )  # fmt: skip
             account.add_lobs(outcome)
             self.losses = self.losses.plus(outcome.losses)
             self._lost += outcome.lost
-            dml, dml_first = outcome.dml, outcome.dml_first
+            changes = outcome.changes
         if plan.delivered.size:
-            dml, dml_first, others = delivered_changes(dml, dml_first, plan, self._tables, ())
+            changes, others = delivered_changes(changes, plan, self._tables, ())
             account.dictionary_rows += others
+        dml = changes.dml
         account.rows += dml.kind.size
         count_rows(dml.table, dml.kind, self.table_rows)
         return dml

@@ -7,9 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.transactions.dropped_values import ONE_PER_CHANGE, keep_entries, kept_values
-from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
-from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.dropped_values import keep_changes, keep_entries
+from olr_pg.transactions.finished_columns import (
+    DmlColumns,
+    DmlKind,
+    OwnedChanges,
+    TransactionColumns,
+)
 from olr_pg.transactions.stored_values import spelled_out
 
 I64 = npt.NDArray[np.int64]
@@ -51,9 +55,7 @@ def kept_changes(
     Args:
         kept: shape (changes); True for changes to keep.
     """
-    running = np.concatenate([[0], np.cumsum(kept)])
-    first = running[transactions.dml_first]
-    return _filled(transactions, first), _rows(dml, np.flatnonzero(kept))
+    return _of(transactions, keep_changes(OwnedChanges(dml, transactions.dml_first), kept))
 
 
 def leave_columns_out(
@@ -70,16 +72,16 @@ def leave_columns_out(
         left: shape (columns); True for columns to remove.
     """
     dml = spelled_out(dml, table_column)
-    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
-    keep = ~left[table_column[table_of] + dml.entries.column]
-    dml, first, _ = keep_entries(dml, transactions.dml_first, keep)
-    return _filled(transactions, first), dml
+    keep = ~left[table_column[dml.table[dml.change_of]] + dml.entries.column]
+    kept, _ = keep_entries(OwnedChanges(dml, transactions.dml_first), keep)
+    return _of(transactions, kept)
 
 
-def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
-    """Return the transactions that still contain row changes. `first` are the new indexes of each
-    transaction's first change.
-    """
+def _of(
+    transactions: TransactionColumns, changes: OwnedChanges
+) -> tuple[TransactionColumns, DmlColumns]:
+    """Return the transactions that still contain row changes, and `changes`, which are theirs."""
+    first = changes.first
     filled = np.flatnonzero(np.diff(first))
     columns = {
         name: column[filled]
@@ -88,17 +90,4 @@ def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
     }
     # The index of a transaction without changes is equal to that of the next one.
     columns["dml_first"] = np.concatenate([first[filled], first[-1:]])
-    return TransactionColumns(**columns)
-
-
-def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
-    """Return the row changes `kept` with their values."""
-    sizes = np.diff(dml.entry_first)
-    is_kept = np.zeros(len(sizes), np.bool_)
-    is_kept[kept] = True
-    rows = {name: getattr(dml, name)[kept] for name in ONE_PER_CHANGE}
-    return dml._replace(
-        **rows,
-        entry_first=first_rows(sizes[kept]),
-        values=kept_values(dml, np.repeat(is_kept, sizes)),
-    )
+    return TransactionColumns(**columns), changes.dml

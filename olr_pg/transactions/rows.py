@@ -16,6 +16,7 @@ from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import EventKind
 from olr_pg.transactions.chains import LOGGED
 from olr_pg.transactions.delimit import live_changes
+from olr_pg.transactions.finished_columns import OwnedChanges
 from olr_pg.transactions.piece_groups import add_piece
 from olr_pg.transactions.row_change import emit_change
 from olr_pg.transactions.row_job import (
@@ -38,6 +39,7 @@ from olr_pg.transactions.row_job import (
     Before,
     RowJob,
     RowStatus,
+    assembled,
     row_job,
 )
 
@@ -165,9 +167,8 @@ def assemble(
     before: Before | None = None,
     *,
     more: bool = False,
-) -> tuple[RowJob, I64]:
-    """Return (a job with the row changes of some transactions, the index of each transaction's
-    first change).
+) -> tuple[RowJob, OwnedChanges]:
+    """Return (the job with its counts and faults, the row changes of some transactions).
 
     Args:
         batch, plan, before, more: see `row_job`.
@@ -179,5 +180,5 @@ def assemble(
     while True:
         job = row_job(batch, plan, room, before, more=more)
         if assemble_rows(job, order, first, end, dml_first, live, undoable) == RowStatus.OK:
-            return job, dml_first
+            return job, OwnedChanges(assembled(job), dml_first)
         room *= 3

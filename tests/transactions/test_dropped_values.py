@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from olr_pg.transactions.dropped_values import keep_entries
-from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.finished_columns import DmlKind, OwnedChanges
 from tests.transactions.dml_model import Change, dml_of, shown
 
 CHANGES: Final = [
@@ -21,7 +21,9 @@ DML_FIRST: Final = np.array([0, 1, 3], np.int64)
 
 def without_column(column: int) -> tuple[list[object], list[int], int]:
     dml = dml_of(CHANGES, parts={0: b"+", 5: b"!"})
-    kept, first, emptied = keep_entries(dml, DML_FIRST, dml.entries.column != column)
+    (kept, first), emptied = keep_entries(
+        OwnedChanges(dml, DML_FIRST), dml.entries.column != column
+    )
     return [*shown(kept)], first.tolist(), emptied
 
 
@@ -39,11 +41,12 @@ def test_an_update_that_still_sets_something_stays() -> None:
 
 def test_an_update_that_set_nothing_before_stays() -> None:
     dml = dml_of([Change(DmlKind.UPDATE, before={0: b"k", 1: b"l"})])
-    kept, _, emptied = keep_entries(dml, np.array([0, 1]), dml.entries.column == 0)
-    assert (shown(kept), emptied) == ([(0, {0: b"k"}, {})], 0)
+    changes = OwnedChanges(dml, np.array([0, 1]))
+    kept, emptied = keep_entries(changes, dml.entries.column == 0)
+    assert (shown(kept.dml), emptied) == ([(0, {0: b"k"}, {})], 0)
 
 
 def test_where_all_stay_nothing_is_copied() -> None:
-    dml = dml_of(CHANGES)
-    kept, first, emptied = keep_entries(dml, DML_FIRST, np.ones(6, np.bool_))
-    assert (kept is dml, first is DML_FIRST, emptied) == (True, True, 0)
+    changes = OwnedChanges(dml_of(CHANGES), DML_FIRST)
+    kept, emptied = keep_entries(changes, np.ones(6, np.bool_))
+    assert (kept is changes, emptied) == (True, 0)

@@ -16,10 +16,10 @@ from olr_pg.dictionary.lob_delivery import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.column_tables import ColumnTable, grown, head, joined_rows
 from olr_pg.transactions.dropped_values import emptied_updates, keep_entries
-from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.lobs.contents import rewrite
 from olr_pg.transactions.lobs.logged_rows import OwnedEvents, collect_rows, lob_numbers, lob_rows
-from olr_pg.transactions.lobs.lost_values import CODES, LostOf, lost_lobs
+from olr_pg.transactions.lobs.lost_values import CODES, Counted, LostOf, lost_lobs
 from olr_pg.transactions.lobs.page_claims import ClaimedPages, Claims, Places, lob_keys
 from olr_pg.transactions.lobs.pages import resolve_values
 from olr_pg.transactions.lobs.value_tables import (
@@ -38,10 +38,9 @@ from olr_pg.transactions.select import first_rows
 from olr_pg.transactions.waiting_storage import Allocate, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from olr_pg.dictionary.decoding_plan import RowPlan
-    from olr_pg.dictionary.model import Table
     from olr_pg.transactions.lobs.source_reads import LobWanted
 
 _FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
@@ -105,7 +104,7 @@ class LobOutcome(NamedTuple):
     """The result of `resolve_lobs`: row changes with LOB contents.
 
     Attributes:
-        dml, dml_first: the remaining changes; `dml_first` as in `TransactionColumns`.
+        changes: the remaining changes.
         incomplete: shape (transactions); True if the redo contains only a part of one of the
             values.
         losses: counts of the values that were left out.
@@ -116,8 +115,7 @@ class LobOutcome(NamedTuple):
         lost: the values that were left out, with their rows.
     """
 
-    dml: DmlColumns
-    dml_first: I64
+    changes: OwnedChanges
     incomplete: npt.NDArray[np.bool_]
     losses: LobLosses
     values: int
@@ -143,32 +141,29 @@ class LobPieces(NamedTuple):
 
 def resolve_lobs(
     pieces_of: Callable[[Values], LobPieces],
-    dml: DmlColumns,
-    dml_first: I64,
+    changes: OwnedChanges,
     plan: RowPlan,
     allocate: Allocate,
+    counted: Counted,
     wanted: LobWanted | None = None,
-    tables: Sequence[Table] = (),
-    base: I64 | None = None,
 ) -> LobOutcome:
     """Replace the locators in row changes by the contents of the LOBs.
 
     Args:
         pieces_of: returns the logged pieces of the LOBs to which the values refer; usually
             `pieces_of_events`.
-        dml, dml_first: row changes with locators.
+        changes: row changes with locators.
         allocate: returns a buffer for a large number of bytes.
+        counted: the tables of the plan, and how many of their changes were delivered before.
         wanted: reads values from the source if the redo contains only a part of them, or None.
-        tables: the tables of the plan. If they are missing, `LobOutcome.lost` is empty.
-        base: as for `lost_lobs`.
     """
-    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
-    column_of = plan.column_first[table_of] + dml.entries.column
+    dml = changes.dml
+    change_of = dml.change_of
+    column_of = plan.column_first[dml.table[change_of]] + dml.entries.column
     delivery = plan.column_lob[column_of]
     is_lob = delivery != LobDelivery.NONE
     entry = np.flatnonzero(is_lob & (dml.entries.image == Image.AFTER))
-    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    owner_of = np.repeat(np.arange(dml_first.size - 1), np.diff(dml_first))[change_of]
+    owner_of = changes.owner[change_of]
     values = Values(
         entry,
         owner_of[entry],
@@ -185,7 +180,7 @@ def resolve_lobs(
         values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens,
         allocate,
     )  # fmt: skip
-    incomplete = np.zeros(dml_first.size - 1, np.bool_)
+    incomplete = np.zeros(changes.first.size - 1, np.bool_)
     incomplete[values.owner[np.isin(room.status, _FETCHED)]] = True
     fetched = 0
     if wanted is not None:
@@ -197,14 +192,13 @@ def resolve_lobs(
     _count_unclaimed(pieces, dml, is_lob, owner_of, losses.unclaimed)
     keep = _kept(values, room, is_lob)
     lost: tuple[LostOf, ...] = ()
-    if tables and np.isin(room.status, tuple(CODES)).any():
-        stays = ~emptied_updates(dml, keep, change_of)
-        lost = lost_lobs(dml, dml_first, stays, values, room, tables, base)
+    if np.isin(room.status, tuple(CODES)).any():
+        lost = lost_lobs(changes, ~emptied_updates(dml, keep), values, room, counted)
     filled, tail = _chains(dml, values, room, rewritten)
     filled = filled._replace(data=joined([values.data, *tail], allocate))
-    kept, kept_first, emptied = keep_entries(filled, dml_first, keep)
+    kept, emptied = keep_entries(OwnedChanges(filled, changes.first), keep)
     whole = int(np.count_nonzero(room.status == ValueStatus.WHOLE))
-    return LobOutcome(kept, kept_first, incomplete, losses, whole, emptied, fetched, lost)
+    return LobOutcome(kept, incomplete, losses, whole, emptied, fetched, lost)
 
 
 def _fetch(
@@ -309,15 +303,15 @@ def _known_lobs(dml: DmlColumns, is_lob: npt.NDArray[np.bool_], owner_of: I64) -
     return np.stack([owner_of[entry], lob], axis=1)[lob >= 0]
 
 
-def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> Claims:
+def claims_of(changes: OwnedChanges, owners: Owners, plan: RowPlan) -> Claims:
     """Return the claims of the transactions `owners`: the LOBs with a locator in their row changes,
     before or after a change.
     """
-    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
-    is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
-    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))[change_of]
-    owner, lob = distinct_keys(_known_lobs(dml, is_lob, owner_of))[0].T
+    dml = changes.dml
+    change_of = dml.change_of
+    column_of = plan.column_first[dml.table[change_of]] + dml.entries.column
+    is_lob = plan.column_lob[column_of] != LobDelivery.NONE
+    owner, lob = distinct_keys(_known_lobs(dml, is_lob, changes.owner[change_of]))[0].T
     key = lob_keys(owners.con_id[owner], lob)
     return Claims(key, owner, owners.begin_scn[owner], owners.commit.take(owner))
 

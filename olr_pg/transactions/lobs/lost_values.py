@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.dictionary.model import Table
-    from olr_pg.transactions.finished_columns import DmlColumns
+    from olr_pg.transactions.finished_columns import DmlColumns, OwnedChanges
     from olr_pg.transactions.lobs.value_tables import ValueRoom, Values
 
 I64 = npt.NDArray[np.int64]
@@ -96,25 +96,35 @@ class LostOf(NamedTuple):
     lobs: tuple[LostLob, ...]
 
 
+class Counted(NamedTuple):
+    """The tables of the row plan, and how many of their changes were delivered before.
+
+    Attributes:
+        rows: shape (tables, 3); numbers of inserts, deletes and updates that were delivered before
+            these changes. It is only given if there is one transaction, which is delivered in
+            parts.
+    """
+
+    tables: Sequence[Table]
+    rows: I64 | None = None
+
+
 def lost_lobs(
-    dml: DmlColumns,
-    dml_first: I64,
+    changes: OwnedChanges,
     stays: npt.NDArray[np.bool_],
     values: Values,
     room: ValueRoom,
-    tables: Sequence[Table],
-    base: I64 | None = None,
+    counted: Counted,
 ) -> tuple[LostOf, ...]:
     """Return the LOB values that were left out, by transaction and table.
 
     Args:
-        dml, dml_first: the row changes, with locators.
+        changes: the row changes, with locators.
         stays: shape (changes); True for changes that are delivered.
         values, room: the LOB values and their results.
-        tables: the tables of the row plan.
-        base: shape (tables, 3); numbers of changes that were delivered before these. It is only
-            given if there is one transaction, which is delivered in parts.
+        counted: the tables, and what was delivered before.
     """
+    dml, (tables, base) = changes.dml, counted
     found: dict[tuple[int, int], list[LostLob]] = {}
     places: dict[tuple[int, int], _Places] = {}
     for i in np.flatnonzero(np.isin(room.status, tuple(CODES))).tolist():
@@ -122,9 +132,8 @@ def lost_lobs(
         change = int(np.searchsorted(dml.entry_first, entry, "right")) - 1
         table = int(dml.table[change])
         if (owner, table) not in places:
-            rows = slice(int(dml_first[owner]), int(dml_first[owner + 1]))
             start = np.zeros(3, np.int64) if base is None else base[table]
-            places[owner, table] = _Places(dml, rows, table, stays, start)
+            places[owner, table] = _Places(dml, changes.rows(owner), table, stays, start)
         lob = LostLob(
             tables[table].delivered[int(dml.values.column[entry])].name,
             CODES[ValueStatus(int(room.status[i]))],
