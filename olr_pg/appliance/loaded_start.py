@@ -56,7 +56,7 @@ class LoadedStart:
         """
         for target in self._targets:
             try:
-                with connect(target.connect_string, replica=False) as connection:
+                with connect(target.connect_string, replica=None) as connection:
                     row = connection.execute(_NEEDED, {"name": target.subscription}).fetchone()
             except (OlrPgError, psycopg.Error) as error:
                 _log.info("the vault removes no log now", reason=str(error))
@@ -82,7 +82,7 @@ class LoadedStart:
             return 0
         (target,) = self._targets
         try:
-            with connect(target.connect_string, replica=False) as connection:
+            with connect(target.connect_string, replica=None) as connection:
                 row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
                 if row != (True,):
                     return 0

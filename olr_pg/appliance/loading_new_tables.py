@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.appliance.own_command import OwnCommand
 from olr_pg.config.source_section import OracleSource
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.decoding.new_tables import warn_of_new_table
+from olr_pg.errors import plain_reason
+from olr_pg.monitor.control import OwnCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,15 +127,7 @@ class _Loads:
         if code == 0:
             _log.info("a new table was loaded, and is replicated", **named)
             return
-        reason = f"its rows were not loaded: {output[-_REASON_LENGTH_MAX:]}"
-        error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, reason)
-        _log.warning(
-            "a new or renamed table is not replicated",
-            code=error.label,
-            reason=error.detail,
-            action=error.action,
-            **named,
-        )
+        warn_of_new_table(f"its rows were not loaded: {output[-_REASON_LENGTH_MAX:]}", **named)
 
     def stop(self) -> None:
         """End the command that runs. The load continues when the appliance starts again."""

@@ -111,7 +111,7 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
     own record, has a lower position, return that one.
     """
     try:
-        with connect(connect_string, replica=False) as connection:
+        with connect(connect_string, replica=None) as connection:
             row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
             if row != (True,):
                 return Position(

@@ -64,7 +64,7 @@ def _no_ledger(connection: Connection[Any]) -> OlrPgError:
 
 @contextmanager
 def opened_target(
-    config: Config, *, replica: bool = False, ledger: LedgerUse = "created"
+    config: Config, *, replica: bool | None = None, ledger: LedgerUse = "created"
 ) -> Iterator[OpenedTarget]:
     """Open the target; an embedded PostgreSQL runs while the context is active.
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
-from olr_pg.appliance.own_command import OwnCommand
 from olr_pg.errors import plain_reason
+from olr_pg.monitor.control import OwnCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -112,7 +112,7 @@ def pause(
 
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
-    with open_target_of(loaded) as (connection, settings):
+    with open_target_of(loaded, ledger="required") as (connection, settings):
         if whole:
             names = ["*"]
             changed = names if pause_all(connection, settings.subscription, _who(by)) else []
@@ -153,7 +153,7 @@ def resume(
     del by  # `by`: the running appliance logs who resumed the table
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
-    with open_target_of(loaded) as (connection, settings):
+    with open_target_of(loaded, ledger="required") as (connection, settings):
         paused = paused_tables(connection, settings.subscription)
         if whole:
             resumed = resume_all(connection, settings.subscription)
@@ -217,7 +217,7 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
     from olr_pg.applier.stopped.left_out import forget_left_out
     from olr_pg.applier.stopped.unfit_tables import unfit_reason
 
-    with open_target_of(config) as (connection, settings):
+    with open_target_of(config, ledger="required") as (connection, settings):
         for name in names:
             forget_left_out(connection, settings.subscription, name)
             reason = unfit_reason(connection, settings, name)
@@ -259,7 +259,7 @@ def remove(
         if not set(known) - set(names):
             raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
     removed = [str(name) for name in names]
-    with open_target_of(loaded) as (connection, settings):
+    with open_target_of(loaded, ledger="required") as (connection, settings):
         if known is None:
             _check_there(loaded, connection, settings, removed)
         _take(loaded, apply.changes.minus(names), removed=removed)

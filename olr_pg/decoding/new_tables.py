@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 import structlog
@@ -251,14 +251,25 @@ class NewTables:
                 self.taken.add(made.full_name)
             return
         reason = "" if obstacle is None else f"; it could not be replicated: {obstacle}"
-        error = OlrPgError(
-            Code.TABLE_NEWER_THAN_SNAPSHOT, f"it was created or renamed at SCN {named.scn}{reason}"
-        )
-        _log.warning(
-            "a new or renamed table is not replicated",
+        warn_of_new_table(
+            f"it was created or renamed at SCN {named.scn}{reason}",
             table=f"{named.owner}.{named.name}",
             scn=named.scn,
-            code=error.label,
-            reason=error.detail,
-            action=error.action,
         )
+
+
+def warn_of_new_table(reason: str, **place: Any) -> None:
+    """Log that a new or renamed table is not replicated.
+
+    Args:
+        reason: the detail of the warning (3080).
+        place: the fields that identify the table in the log.
+    """
+    error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, reason)
+    _log.warning(
+        "a new or renamed table is not replicated",
+        **place,
+        code=error.label,
+        reason=error.detail,
+        action=error.action,
+    )

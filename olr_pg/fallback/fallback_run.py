@@ -816,7 +816,7 @@ def _passing() -> Iterator[None]:
 
 
 def _open_target(way: WayBack, stack: ExitStack) -> Connection[Any]:
-    return stack.enter_context(connect(way.connect_string, replica=False))
+    return stack.enter_context(connect(way.connect_string, replica=None))
 
 
 def _open_stream(way: WayBack, stack: ExitStack) -> SlotStream:

@@ -59,7 +59,7 @@ class LoadWatch:
     def __init__(
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
-        self._connection = connect(connect_string, replica=False, answer_seconds=_ANSWER_SECONDS)
+        self._connection = connect(connect_string, replica=None, answer_seconds=_ANSWER_SECONDS)
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
 

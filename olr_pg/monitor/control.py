@@ -16,11 +16,11 @@ from __future__ import annotations
 import hmac
 import itertools
 import os
-import signal
 import subprocess
 import sys
 import threading
 from collections import OrderedDict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -166,7 +166,7 @@ class Control:
         with self._lock:
             if sum(job.code is None for job in self._jobs.values()) >= RUNNING_MAX:
                 raise RequestRefusedError(f"{RUNNING_MAX} actions are already in progress")
-            job = Job(next(self._numbers), action, who)
+            job = Job(next(self._numbers), action, who, self._environ())
             self._jobs[job.number] = job
             self._forget_old()
         named = {"action": action, "job": job.number, "by": who, "address": address}
@@ -182,7 +182,7 @@ class Control:
             return job
         config = ["--config", self._config, *(["--target", target] if target else [])]
         # Options come before "--", because words after it are not options.
-        job.run([*self._command, *words[0], *config, "--", *words[1]], named, self._environ())
+        job.run([*self._command, *words[0], *config, "--", *words[1]], named)
         return job
 
     def job(self, number: int) -> Job | None:
@@ -256,6 +256,71 @@ def _numbers(value: Any) -> list[str]:
     return [str(number) for number in value]
 
 
+class OwnCommand:
+    """Runs commands one after the other, until `stop` is called from another thread.
+
+    Args:
+        environ: environment variables for the process, in addition to those of this process.
+        ending_seconds: how long a process may take to end after SIGTERM before it is killed.
+
+    Attributes:
+        ended: set by `stop`; no command starts after that.
+    """
+
+    def __init__(self, environ: Mapping[str, str], ending_seconds: float) -> None:
+        self._environ = {**os.environ, **environ}
+        self._ending_seconds = ending_seconds
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.ended = threading.Event()
+
+    def run(
+        self,
+        command: Sequence[str],
+        tell: Callable[[bytes], object],
+        *,
+        with_errors: bool = False,
+    ) -> int:
+        """Run a command until it ends; return its exit code, or 0 after `stop`.
+
+        Args:
+            tell: called with each line of its output.
+            with_errors: whether the lines of its standard error are output, too; otherwise they go
+                to the standard error of this process.
+
+        Raises:
+            OSError: the process cannot be started.
+        """
+        with self._lock:
+            if self.ended.is_set():
+                return 0
+            self._process = process = subprocess.Popen(  # noqa: S603 - one of ours
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if with_errors else None,
+                env=self._environ,
+                start_new_session=True,
+            )
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                tell(line)
+        return process.wait()
+
+    def stop(self) -> None:
+        """End the process, and let no other one start."""
+        with self._lock:
+            self.ended.set()
+            process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(self._ending_seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
 class Job:
     """A started action.
 
@@ -264,47 +329,36 @@ class Job:
         output: the output of the command, after it has ended.
     """
 
-    def __init__(self, number: int, action: str, who: str) -> None:
+    def __init__(
+        self, number: int, action: str, who: str, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.number = number
         self.action = action
         self.who = who
         self.code: int | None = None
         self.output = ""
         self._ended = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = OwnCommand({**environ, "NO_COLOR": "1", "COLUMNS": "200"}, _ENDING_SECONDS)
 
-    def run(
-        self, command: Sequence[str], named: Mapping[str, Any], environ: Mapping[str, str]
-    ) -> None:
+    def run(self, command: Sequence[str], named: Mapping[str, Any]) -> None:
         """Run a command in the background.
 
         Args:
             named: the fields that identify the job in the log.
-            environ: environment variables in addition to those of this process.
         """
+        threading.Thread(
+            target=self._run, args=(command, named), name=f"olr-control-{self.number}", daemon=True
+        ).start()
+
+    def _run(self, command: Sequence[str], named: Mapping[str, Any]) -> None:
+        lines: list[bytes] = []
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - one of ours, its arguments checked
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, **environ, "NO_COLOR": "1", "COLUMNS": "200"},
-            )
+            code = self._process.run(command, lines.append, with_errors=True)
         except OSError as error:
             self.end(70, plain_reason(error))
             return
-        waiting = threading.Thread(
-            target=self._follow, args=(self._process, named), name=f"olr-control-{self.number}"
-        )
-        waiting.daemon = True
-        waiting.start()
-
-    def _follow(self, process: subprocess.Popen[bytes], named: Mapping[str, Any]) -> None:
-        said = process.communicate()[0]
-        code = process.returncode
         _log.info("command over HTTP ended", **named, exit_code=code)
-        self.end(code, said[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
+        self.end(code, b"".join(lines)[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
 
     def end(self, code: int, output: str) -> None:
         """Record the end of the job with its output and exit code."""
@@ -317,12 +371,7 @@ class Job:
 
     def stop(self) -> None:
         """End the job's process."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(signal.SIGTERM)
-        if not self._ended.wait(_ENDING_SECONDS):
-            process.kill()
+        self._process.stop()
 
     def as_record(self) -> dict[str, Any]:
         """Return the job for JSON."""

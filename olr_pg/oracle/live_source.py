@@ -56,6 +56,9 @@ CATALOGUE: Final = "FROM DBA_TABLES"
 that it lists exist.
 """
 
+_PDB_SECONDS: Final = 10.0
+"""How often the source is asked whether a PDB was set back while its list of logs is the same."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -140,6 +143,7 @@ class LiveDatabase:
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
         self._pdbs = [PdbWatch(one) for one in databases]
+        self._pdbs_known, self._ask_pdbs = False, 0.0
         self._newest: frozenset[tuple[int, int, int]] | None = None
         self._listing: _Listing | None = None
         try:
@@ -419,8 +423,9 @@ class LiveDatabase:
             if error.code not in PASSING:
                 raise
             return LogScan(self._found(), (), (error,), source_answers=False)
-        self._check_pdbs(scn, listing)
-        if self._newest != listing.archived.keys():
+        is_new = self._newest != listing.archived.keys()
+        self._check_pdbs(scn, listing, is_new=is_new)
+        if is_new:
             self._newest = frozenset(listing.archived)
             for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
                 watch.look(chosen)
@@ -437,19 +442,26 @@ class LiveDatabase:
             absent=self._absent(listing, problems),
         )
 
-    def _check_pdbs(self, scn: int, listing: _Listing) -> None:
+    def _check_pdbs(self, scn: int, listing: _Listing, *, is_new: bool) -> None:
         """Check that none of the PDBs was replaced, or was set back to an earlier SCN within the
         redo that is read.
+
+        The source is asked before the first redo of a new list is read, after the dictionary was
+        read, and otherwise every `_PDB_SECONDS`: online logs grow without a new list.
 
         Raises:
             OlrPgError: 7021, 7023; 7001 to 7009.
         """
-        if not self._facts.database.con_id:
+        is_known = self._snapshot is not None
+        if not self._facts.database.con_id or not (
+            is_new or is_known != self._pdbs_known or time.monotonic() >= self._ask_pdbs
+        ):
             return
         oldest = min((first for first, _ in listing.archived.values()), default=0)
         known = [None] * len(self._pdbs) if self._snapshot is None else self._snapshot.containers
         for watch, one in zip(self._pdbs, known, strict=True):
             watch.check(max(scn, oldest), None if one is None else one.database)
+        self._pdbs_known, self._ask_pdbs = is_known, time.monotonic() + _PDB_SECONDS
 
     def _chosen(self) -> list[tuple[Table, ...]]:
         """Return the tables that all targets have selected, for each container, with the names that

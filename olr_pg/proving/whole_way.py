@@ -165,7 +165,7 @@ class WholeWay:
                 self._note.touch()
 
     def _connected(self) -> psycopg.Connection[Any]:
-        return connect(self._target, replica=False)
+        return connect(self._target, replica=None)
 
     def clear(self) -> None:
         """Remove the objects and files that a scenario has left in the target and on disk."""

@@ -10,12 +10,21 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
 
 
 @pytest.fixture
 def config(tmp_path: Path, postgres_database: str) -> Path:
+    with_ledger(postgres_database)
     return write(tmp_path, postgres_database)
+
+
+def with_ledger(database: str) -> None:
+    """The database of an appliance that has run."""
+    with connect(database, replica=None) as connection:
+        ensure_ledger(connection)
 
 
 def write(folder: Path, database: str, **apply: Any) -> Path:
@@ -57,10 +66,13 @@ def test_pause_and_resume(config: Path) -> None:
 
 
 def test_a_database_without_a_ledger_is_not_taken_for_one_without_errors(
-    config: Path, postgres_database: str
+    tmp_path: Path, postgres_database: str
 ) -> None:
-    """It may be another one than the applier's, and a command that reads creates nothing there."""
+    """It may be another one than the applier's, so no command creates anything there."""
+    config = write(tmp_path, postgres_database)
     for command in (
+        *(("tables", "pause", "S.T"), ("tables", "pause", "--all"), ("tables", "resume", "S.T")),
+        *(("tables", "add", "S.MORE", "--no-load"), ("tables", "remove", "S.T")),
         *(("tables", "list"), ("errors", "list"), ("errors", "show", "1")),
         *(("errors", "retry", "S.T"), ("errors", "skip", "1")),
     ):
@@ -92,6 +104,7 @@ def test_the_whole_subscription(config: Path) -> None:
 
 
 def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str) -> None:
+    with_ledger(postgres_database)
     run(write(tmp_path, postgres_database), "pause", "S.T")
     config = write(tmp_path, postgres_database, consistency="transaction")
     assert "OLR-08013" in run(config, "pause", "S.T", code=9)

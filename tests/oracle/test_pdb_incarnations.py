@@ -11,6 +11,7 @@ from olr_pg.capture.lineage import Lineage
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle import live_source
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
@@ -58,6 +59,13 @@ def state() -> OracleState:
     return state
 
 
+def archive(state: OracleState, first: int, end: int) -> None:
+    """One more archived log: the list of logs is new."""
+    log = {"RESETLOGS_ID": 1, "THREAD#": 1, "SEQUENCE#": 7, "DEST_ID": 1, "STANDBY_DEST": "NO"}
+    scns = {"FIRST_CHANGE#": first, "NEXT_CHANGE#": end}
+    state.catalogue.insert("V$ARCHIVED_LOG", [{**log, **scns, "ARCHIVED": "YES"}])
+
+
 @pytest.fixture
 def live(state: OracleState, tmp_path: Path) -> Iterator[LiveDatabase]:
     with StandIn(state) as server:
@@ -80,6 +88,7 @@ def test_a_pdb_that_is_another_container_is_not_read_on(
         state.catalogue.context["CON_ID"] = "5"
     else:
         state.catalogue.update('UPDATE SYS."V$DATABASE" SET "CON_DBID" = 4711')
+    archive(state, 100, 6_000)
     with pytest.raises(OlrPgError) as caught:
         live.scan(100, 0)
     assert caught.value.code == Code.PDB_REPLACED
@@ -105,9 +114,7 @@ def test_it_is_noticed_if_the_oldest_log_is_older(live: LiveDatabase, state: Ora
     """A run without a position begins at the oldest log, which may not exist yet."""
     state.catalogue.insert("V$PDB_INCARNATION", [row(700, 900)])
     live.scan(0, 0)
-    log = {"RESETLOGS_ID": 1, "THREAD#": 1, "SEQUENCE#": 7, "DEST_ID": 1, "STANDBY_DEST": "NO"}
-    scns = {"FIRST_CHANGE#": 800, "NEXT_CHANGE#": 1_000}
-    state.catalogue.insert("V$ARCHIVED_LOG", [{**log, **scns, "ARCHIVED": "YES"}])
+    archive(state, 800, 1_000)
     with pytest.raises(OlrPgError, match="from SCN 800 on"):
         live.scan(0, 0)
 
@@ -117,8 +124,24 @@ def test_it_is_noticed_although_the_redo_behind_it_was_read(
 ) -> None:
     live.scan(100, 0)
     state.catalogue.insert("V$PDB_INCARNATION", [row(700, 900)])
+    archive(state, 4_000, 6_000)
     with pytest.raises(OlrPgError, match="set back"):
         live.scan(5_000, 0)
+
+
+@pytest.mark.parametrize("seconds", [3_600.0, 0.0])
+def test_with_the_same_list_of_logs_it_is_noticed_after_a_while(
+    live: LiveDatabase, state: OracleState, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Online logs grow without a new list. Asking at each look would cost a round trip."""
+    monkeypatch.setattr(live_source, "_PDB_SECONDS", seconds)
+    live.scan(100, 0)
+    state.catalogue.insert("V$PDB_INCARNATION", [row(700, 900)])
+    if seconds:
+        live.scan(100, 0)
+        archive(state, 100, 6_000)
+    with pytest.raises(OlrPgError, match="set back"):
+        live.scan(100, 0)
 
 
 def test_an_account_that_may_not_see_it_is_told_so_once(
@@ -127,6 +150,7 @@ def test_an_account_that_may_not_see_it_is_told_so_once(
     state.catalogue.denied.add("V$PDB_INCARNATION")
     with capture_logs() as logs:
         live.scan(100, 0)
+        archive(state, 100, 6_000)
         live.scan(100, 0)
     codes = [entry["code"] for entry in logs if entry.get("code") == "OLR-07022"]
     assert codes == ["OLR-07022"]

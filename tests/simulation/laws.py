@@ -472,9 +472,6 @@ class _Stream:
         """What this connection confirmed."""
         return {id(one) for one in self._wanted[: self._confirmed]}
 
-    def _sent_last(self) -> SourceTransaction:
-        return self._wanted[self._next - 1]
-
     def _confirm(self, scn: int) -> None:
         while self._confirmed < self._next and self._wanted[self._confirmed].commit_scn <= scn:
             self._confirmed += 1

@@ -14,7 +14,6 @@ end all tables are equal.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -47,10 +46,11 @@ from tests.simulation.partitioned_target import (
 )
 from tests.simulation.plan import draw_plan
 from tests.simulation.proxy import LOOPBACK
-from tests.simulation.run import Simulation, load_kernels
+from tests.simulation.run import Simulation, run_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import ExitStack
     from pathlib import Path
 
     from olr_pg.applier.settings import ApplierSettings
@@ -110,14 +110,8 @@ def draw_partitioned_plan(seed: int) -> Plan:
 
 
 def run_partitioned_seed(seed: int, bench: Bench) -> Outcome:
-    """Run a seed.
-
-    Raises:
-        LawBrokenError: a law was broken, or nothing went on.
-    """
-    load_kernels()
-    with ExitStack() as stack:
-        return PartitionedSimulation(draw_partitioned_plan(seed), bench, stack).run()
+    """Run a seed, as `run_seed` does."""
+    return run_seed(seed, bench, draw_partitioned_plan, PartitionedSimulation)
 
 
 class PartitionedSimulation(Simulation):

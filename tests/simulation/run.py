@@ -46,6 +46,8 @@ from tests.simulation.stranger import confirmed_by_foreign
 from tests.simulation.truth import Truth
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from olr_pg.config.model import Config
@@ -102,15 +104,24 @@ class Outcome:
     streamed: int = 0
 
 
-def run_seed(seed: int, bench: Bench) -> Outcome:
+def run_seed(
+    seed: int,
+    bench: Bench,
+    draw: Callable[[int], Plan] = draw_plan,
+    kind: type[Simulation] | None = None,
+) -> Outcome:
     """Run a seed.
+
+    Args:
+        draw: draws the plan of a seed.
+        kind: the class that runs it; None for `Simulation`.
 
     Raises:
         LawBrokenError: a law was broken, or nothing went on.
     """
     load_kernels()
     with ExitStack() as stack:
-        return Simulation(draw_plan(seed), bench, stack).run()
+        return (kind or Simulation)(draw(seed), bench, stack).run()
 
 
 @cache

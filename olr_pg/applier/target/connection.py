@@ -92,7 +92,7 @@ class _BinaryDumper(Dumper):
 def connect(
     connect_string: str,
     *,
-    replica: bool = True,
+    replica: bool | None = True,
     watch: StatementWatch | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> BoundedConnection:
@@ -104,7 +104,10 @@ def connect(
     Args:
         connect_string: libpq's connect string. If it sets timeouts and keepalives, they are used.
             By default, a server that has disappeared is detected after about a minute.
-        replica: whether to prevent ordinary triggers and foreign keys from firing.
+        replica: whether to prevent ordinary triggers and foreign keys from firing. If they fire,
+            each transaction checks deferrable keys only at its end, which costs a round trip. None
+            for a connection that changes no rows of replicated tables: triggers fire, and nothing
+            is deferred.
         watch: a watch for several connections; None to make one for this connection only.
         answer_seconds: if the connection gets its own watch, the time limit for a statement whose
             answer is lost.
@@ -135,7 +138,7 @@ def connect(
             connection.execute(_REPLICA)
         # The applier can divide the changes of one statement among several. Triggers check
         # deferrable keys, and do not fire if `replica` is set.
-        connection.defers_keys = not replica
+        connection.defers_keys = replica is False
         mark_session(connection)
         connection.answer_seconds = None
     except psycopg.Error as error:
@@ -149,15 +152,15 @@ def connect(
     return connection
 
 
-def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> BoundedConnection:
+def connect_with(settings: ApplierSettings, *, writes: bool = True) -> BoundedConnection:
     """Connect as `connect` does, to the target of `settings`.
 
     Args:
-        replica: as for `connect`; None to use the settings.
+        writes: whether the connection changes rows of replicated tables.
     """
     return connect(
         settings.connect_string,
-        replica=settings.is_replica if replica is None else replica,
+        replica=settings.is_replica if writes else None,
         answer_seconds=settings.answer_seconds,
     )
 

@@ -52,7 +52,7 @@ def orphaned_transactions(
         OlrPgError: any error of `postgres.sqlstates`, such as 5003, the target cannot be reached.
     """
     try:
-        with connect(connect_string, replica=False) as connection:
+        with connect(connect_string, replica=None) as connection:
             rows = connection.execute(_SELECT, (subscription, scn, resetlogs_id)).fetchall()
     except psycopg.errors.UndefinedTable:
         return []

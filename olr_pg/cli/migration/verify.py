@@ -403,7 +403,7 @@ def _describe(settings: ApplierSettings, results: Sequence[VerifiedTable]) -> li
     from olr_pg.applier.target.connection import connect_with
     from olr_pg.load.verification.differences import difference_lines
 
-    with connect_with(settings, replica=False) as connection:
+    with connect_with(settings, writes=False) as connection:
         return list(difference_lines(connection, settings.subscription, results))
 
 

@@ -335,7 +335,7 @@ class ContinuousVerification:
         """Compare a range or the whole table; return the result and the progress of the walk."""
         source = None if table.full_name in self._whole else self._source.by_key(table)
         if source is not None:
-            with connect_with(self._settings, replica=False) as connection:
+            with connect_with(self._settings, writes=False) as connection:
                 key = self._key(connection, table)
                 found = None if key is None else self._next_range(source, key)
             if found is not None:
@@ -513,7 +513,7 @@ class ContinuousVerification:
         if not result.differences:
             return [], (), 0
         of = self._settings.subscription, result.table.source.full_name
-        with connect_with(self._settings, replica=False) as connection:
+        with connect_with(self._settings, writes=False) as connection:
             known = {(_texts(key), column) for key, column in connection.execute(_KNOWN, of)}
             count, columns = connection.execute(_KNOWN_WITHOUT_KEY, of).fetchone() or (0, ())
             _, head, *lines = difference_lines(connection, self._settings.subscription, [result])

@@ -259,7 +259,7 @@ def verify(
     check_names(settings, [source.table for source in sources])
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
-    with connect_with(settings, replica=False) as connection:
+    with connect_with(settings, writes=False) as connection:
         # A comparison does not create the ledger, so there may be none before the first
         # replication.
         has_ledger = ledger_version(connection) > 0

@@ -131,7 +131,7 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
     todo = _job(job)
     try:
         with (
-            connect_with(todo.settings, replica=False) as connection,
+            connect_with(todo.settings, writes=False) as connection,
             connection.transaction(),
         ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
