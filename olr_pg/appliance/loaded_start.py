@@ -59,7 +59,9 @@ class LoadedStart:
                 with connect(target.connect_string, replica=None) as connection:
                     row = connection.execute(_NEEDED, {"name": target.subscription}).fetchone()
             except (OlrPgError, psycopg.Error) as error:
-                _log.info("the vault removes no log now", reason=str(error))
+                _log.info(
+                    "the vault removes no logs until this target can be queried", reason=str(error)
+                )
                 return None
             if row is not None and row[0] is not None:
                 scn = min(scn, int(row[0]))

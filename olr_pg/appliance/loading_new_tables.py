@@ -96,7 +96,7 @@ class _Loads:
                 self._at_work.add(table)
                 self._waiting.append(table)
                 self._changed.notify()
-                _log.info("a new table was created with rows: they are loaded", table=table)
+                _log.info("loading a new table that was created with rows", table=table)
 
     def _run(self) -> None:
         while (table := self._next()) is not None:

@@ -279,7 +279,7 @@ class _Compiler:
             raise self._refused(
                 Code.ROW_CONDITION_LITERAL_UNFIT,
                 name,
-                f"{text!r} is not as TIMESTAMP '2026-01-31 23:59:59.123 +01:00'",
+                f"{text!r} does not have the form TIMESTAMP '2026-01-31 23:59:59.123 +01:00'",
             )
         *fields, fraction, sign, hours, minutes = found.groups()
         if zoned != (sign is not None):

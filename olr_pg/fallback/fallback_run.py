@@ -444,8 +444,8 @@ class _Session:
         with _passing():
             for one in self._partitions.emptied():
                 _log.warning(
-                    "a partition has lost its rows in PostgreSQL, which does not send this:"
-                    " the rows are still in Oracle",
+                    "a partition was truncated, rewritten or removed in PostgreSQL, which does not"
+                    " send this: its rows may still be in Oracle",
                     **one._asdict(),
                 )
 

@@ -136,7 +136,7 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
     place = [BLOCK.number(block1, name, big=big_endian) for name in ("kind", "type", "number")]
     if place != [1, BLOCK_TYPES[block_size], 1]:
         raise OlrPgError(
-            Code.BLOCK_CORRUPT, "the block header is not that of block 1", file=path, block=1
+            Code.BLOCK_CORRUPT, "the block header does not belong to block 1", file=path, block=1
         )
     compat = LOG_HEADER.number(block1, "compat", big=big_endian)
     if compat == 0:

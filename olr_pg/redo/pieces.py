@@ -108,7 +108,7 @@ class ChangeStatus(IntEnum):
 
 REASONS: Final = {
     ChangeStatus.SHORT_FIELD: "a field does not have the size of its layout",
-    ChangeStatus.OVERLONG: "a begin or end of a transaction is longer than any can be",
+    ChangeStatus.OVERLONG: "the change vector of a begin or end of a transaction is too long",
     ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
     ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
     ChangeStatus.ENCRYPTED: "the tablespace is encrypted",

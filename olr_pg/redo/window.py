@@ -115,7 +115,7 @@ def blocks_in_use(log: Log) -> int:
     if header.nab is None or header.next_scn is None:
         raise OlrPgError(
             Code.LOG_COPIED_TOO_EARLY,
-            "its header names no end",
+            "its header does not contain the end of the log",
             file=log.path,
             thread=header.thread,
             sequence=header.sequence,

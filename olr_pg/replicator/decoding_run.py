@@ -507,7 +507,7 @@ class DecodingRun:
         The run would otherwise deliver orphaned redo: it found its logs before the RESETLOGS, and
         delivers slowly. The reader of another target has found the RESETLOGS since.
         """
-        _log.info("reading again up to a RESETLOGS", resetlogs_scn=scn)
+        _log.info("reading the redo again, up to a RESETLOGS", resetlogs_scn=scn)
         for feed in self._begun_before(scn):
             feed.abandon(scn)
         self._is_orphaned = True

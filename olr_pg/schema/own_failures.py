@@ -24,7 +24,7 @@ def failure_reason(error: Exception) -> str:
     """Return one line that says where the conversion failed. Log the error with its traceback."""
     if isinstance(error, RecursionError):
         return _DEEP
-    _log.error("schema_conversion_failed", exc_info=error)
+    _log.error("converting an object of the source failed", exc_info=error)
     place = _place(error.__traceback__)
     return (
         f"olr_pg has a defect ({type(error).__name__} in {place}): report it"

@@ -253,7 +253,7 @@ def set_aside(
                 _set_aside(connection, settings.subscription, found)
                 done += found
     for one in done:
-        _log.info("disabled until the cut-over", what=one.title)
+        _log.info("a trigger, rule or foreign key was disabled until the cut-over", what=one.title)
     return done
 
 

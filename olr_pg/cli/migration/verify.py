@@ -103,8 +103,8 @@ def verify(
             "--lag-max",
             metavar="SECONDS",
             min=0,
-            help="With --continuous: compare less, the more a table of `run` lags behind."
-            " From this lag on, compare nothing.",
+            help="With --continuous: compare less while a table of `run` lags behind, and nothing"
+            " from this lag on.",
         ),
     ] = None,
     rows_per_second: Annotated[
