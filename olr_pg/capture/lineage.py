@@ -113,8 +113,8 @@ class Lineage:
         each.
 
         `capture.orphans` explains which incarnation is taken for the parent of which. The
-        incarnation from which transactions were delivered counts even if its logs are deleted: the
-        logs of its parent can still be there, with redo that it has orphaned.
+        incarnation from which transactions were delivered counts even if its logs are deleted: logs
+        of its parent may still exist, with redo that this incarnation has orphaned.
 
         Raises:
             OlrPgError: 7020, transactions were delivered that the newest incarnation does not

@@ -2,9 +2,9 @@
 them.
 
 After ALTER TABLE … ADD with a default, Oracle does not write the default to the existing rows. If
-such a column is NULL in an image, its value is the default. The exception are rows in which the
-column was really set to NULL: Oracle marks them in a hidden column of the table, the guard column,
-which has one bit per added column.
+such a column is NULL in an image, its value is the default. Rows in which the column was really set
+to NULL are an exception: Oracle marks them in a hidden column of the table, the guard column, which
+has one bit per added column.
 
 An UPDATE logs the columns that it sets, and the guard column only if one of its bits changes. So if
 an UPDATE sets a column to NULL and the guard column is not logged, the bit was already set, and the

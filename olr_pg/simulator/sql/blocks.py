@@ -145,7 +145,7 @@ def read_block(words: Words) -> Block:
 def unknown(words: Words) -> OraError:
     """Return the error for the next word, which is not expected in a block."""
     text = "the end" if words.done else words.tokens[words.at].text
-    return OraError(6550, f"PLS-00103: the stand-in does not know {text} in PL/SQL here")
+    return OraError(6550, f"PLS-00103: the simulator does not support {text} in PL/SQL here")
 
 
 def _read_declarations(words: Words, block: Block) -> None:

@@ -163,7 +163,9 @@ class Words:
         if self.done:
             return OraError(905, "missing keyword")
         text = self.tokens[self.at].text
-        return OraError(922, f"missing or invalid option: the stand-in does not know {text} here")
+        return OraError(
+            922, f"missing or invalid option: the simulator does not support {text} here"
+        )
 
 
 def read_table(words: Words) -> TableDefinition:
@@ -205,7 +207,9 @@ def read_logging(words: Words) -> Logging:
         return Logging.ALL
     if kind == ["PRIMARY", "KEY"]:
         return Logging.PRIMARY_KEY
-    raise OraError(922, "missing or invalid option: the stand-in logs ALL or PRIMARY KEY columns")
+    raise OraError(
+        922, "missing or invalid option: the simulator supports only ALL and PRIMARY KEY"
+    )
 
 
 def read_column(words: Words, found: TableDefinition) -> None:

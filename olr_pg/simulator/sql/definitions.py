@@ -193,7 +193,7 @@ class _Definitions:
         for column, declared in zip(outcome.columns, outcome.declared, strict=True):
             if declared is None:
                 raise OraError(
-                    998, "must name this expression with a column alias: the stand-in creates a"
+                    998, "must name this expression with a column alias: the simulator creates a"
                     " table as a query of columns only"
                 )  # fmt: skip
             storage = lob_storage(declared.kind)
@@ -212,13 +212,16 @@ class _Definitions:
             found.index_organised and not key
         ):
             raise OraError(
-                25175, "no PRIMARY KEY constraint found: the stand-in wants its columns first"
+                25175,
+                "no PRIMARY KEY constraint found: in the simulator, its columns must come first",
             )
         partition = (
             self._positions(columns, [found.partition_column])[0] if (found.partition_column) else 0
         )
         if len(found.ranges) == 1:
-            raise OraError(3001, "unimplemented feature: the model has no single partition")
+            raise OraError(
+                3001, "unimplemented feature: the simulator does not support a single partition"
+            )
         unique = [one for one in found.constraints if one.kind == "UNIQUE"]
         indexes = [] if found.index_organised or not key else [(key, True)]
         indexes += [(self._positions(columns, one.columns), True) for one in unique]
@@ -357,7 +360,9 @@ class _Definitions:
 
     @staticmethod
     def _drop_columns() -> None:
-        raise OraError(3001, "unimplemented feature: the model has no redo of dropped columns")
+        raise OraError(
+            3001, "unimplemented feature: the simulator cannot write redo of dropped columns"
+        )
 
     # --- partitions ---
 
@@ -378,7 +383,7 @@ class _Definitions:
         if any(one.writer or one.locker for one in table.present):
             raise self._busy()
         if not empty(table.sim, number):
-            raise OraError(3001, "unimplemented feature: the model does not alter this partition")
+            raise OraError(3001, "unimplemented feature: the simulator cannot alter this partition")
         self._forget(table, gone)
 
     def _forget(self, table: SqlTable, gone: Sequence[StoredRow]) -> None:
@@ -436,7 +441,7 @@ class _Definitions:
         coming = list(other.present)
         if not self._sim.ddl.exchange_with(sim, number, other.sim):
             raise OraError(
-                3001, "unimplemented feature: the model does not exchange this partition"
+                3001, "unimplemented feature: the simulator cannot exchange this partition"
             )
         scn = self._database.instance.scn - 1
         for rows, of, to in ((going, table, other), (coming, other, table)):
@@ -455,7 +460,7 @@ class _Definitions:
         names = self._into(2)
         bounds = sim.bounds
         if not isinstance(bounds, RangeBounds):
-            raise OraError(3001, "unimplemented feature: the stand-in splits partitions by range")
+            raise OraError(3001, "unimplemented feature: the simulator splits only ranges")
         bound = self._bound(table.columns[sim.partition_column], text)
         kept = [list(one) for one in bounds.cells]
         bounds.cells.insert(number, [bound])
@@ -506,7 +511,7 @@ class _Definitions:
         if any(one.writer or one.locker for one in table.present):
             raise self._busy()
         if not regroup(sim, first):
-            raise OraError(3001, "unimplemented feature: the model does not regroup these rows")
+            raise OraError(3001, "unimplemented feature: the simulator cannot regroup these rows")
         table.partition_names[first : first + count] = names
         sim.segments[:] = [
             one for at, one in enumerate(sim.routes) if one not in sim.routes[:at]
@@ -536,7 +541,7 @@ class _Definitions:
         if any(one.writer or one.locker for one in table.present):
             raise self._busy()
         if not self._sim.ddl.move(table.sim, number):
-            raise OraError(3001, "unimplemented feature: the model does not move these rows")
+            raise OraError(3001, "unimplemented feature: the simulator cannot move these rows")
 
     def _alter_index(self) -> None:
         """ALTER INDEX … REBUILD, which does not change rows."""
@@ -645,7 +650,7 @@ class _Definitions:
         if column.default:
             if not column.not_null:
                 raise OraError(
-                    3001, "unimplemented feature: the stand-in adds a column with a DEFAULT as"
+                    3001, "unimplemented feature: the simulator adds a column with a DEFAULT as"
                     " NOT NULL only"
                 )  # fmt: skip
             outcome = self._session.execute(f"SELECT {column.default} FROM DUAL")  # noqa: S608
@@ -658,7 +663,7 @@ class _Definitions:
         if value is not None and not table.sim.is_plain:
             raise OraError(
                 3001,
-                "unimplemented feature: the stand-in adds no column with a DEFAULT to a table with"
+                "unimplemented feature: the simulator adds no column with a DEFAULT to a table with"
                 " LOBs, or an index-organised one",
             )
         if any(one.writer or one.locker for one in table.present) or not (
@@ -771,7 +776,9 @@ class _Definitions:
         if any(at in sim.lobs for at in columns):
             raise OraError(2327, "cannot create index on expression with datatype LOB")
         if len(sim.indexes) >= INDEXES_MAX - 1 or sim.index_organised:
-            raise OraError(3001, "unimplemented feature: the model has no such index")
+            raise OraError(
+                3001, "unimplemented feature: the simulator does not support such an index"
+            )
         if unique:
             self._add_key(table, Key(name, columns))
         place = index_place((sim.obj - FIRST_OBJECT) // 20, len(sim.indexes))

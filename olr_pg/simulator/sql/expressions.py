@@ -83,7 +83,7 @@ class Compiler:
             return self._comparison(node)
         compile_node = _NODES.get(kind)
         if compile_node is None:
-            raise OraError(900, f"invalid SQL statement: the stand-in does not know {node.key}")
+            raise OraError(900, f"invalid SQL statement: the simulator does not support {node.key}")
         return compile_node(self, node)
 
     def condition(self, node: Any) -> Compiled:
@@ -408,7 +408,9 @@ class Compiler:
             return self.aggregate(name, arguments)
         function = FUNCTIONS.get(name)
         if function is None:
-            raise OraError(904, f'"{name}": invalid identifier (the stand-in has no such function)')
+            raise OraError(
+                904, f'"{name}": invalid identifier (the simulator has no such function)'
+            )
         if not takes(function, len(arguments)):
             raise OraError(909, f"invalid number of arguments of {name}")
         compiled = [self.compile(one) for one in arguments]

@@ -144,7 +144,9 @@ def _cut_moment(value: Value, form: Value, mode: str) -> Value:
     moment = moment_of(nanoseconds)
     unit = str(form).upper()
     if mode != ROUND_DOWN and unit != "DD":
-        raise OraError(1898, "too many precision specifiers: the stand-in rounds dates to days")
+        raise OraError(
+            1898, "too many precision specifiers: the simulator only rounds dates to days"
+        )
     starts = {
         "DD": nanoseconds // DAY * DAY, "J": nanoseconds // DAY * DAY,
         "HH": nanoseconds // (3600 * SECOND) * 3600 * SECOND,

@@ -225,11 +225,11 @@ def tree_of(text: str) -> Any:
         trees = sqlglot.parse(text, read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE)
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
-        raise OraError(900, f"invalid SQL statement: the stand-in cannot read it ({reason})") from (
-            error
-        )
+        raise OraError(
+            900, f"invalid SQL statement: the simulator cannot parse it ({reason})"
+        ) from (error)
     if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Command):
-        raise OraError(900, "invalid SQL statement: the stand-in cannot read it")
+        raise OraError(900, "invalid SQL statement: the simulator cannot parse it")
     return trees[0]
 
 
@@ -303,7 +303,7 @@ def parse(text: str) -> Statement:
         "UPDATE": _read_update, "DELETE": _read_delete, "MERGE": _read_merge,
     }  # fmt: skip
     if first not in readers:
-        raise OraError(900, f"invalid SQL statement: the stand-in does not know {first}")
+        raise OraError(900, f"invalid SQL statement: the simulator does not support {first}")
     found = readers[first](whole)
     object.__setattr__(found, "binds", count)
     return found
@@ -390,7 +390,7 @@ def plain_name(node: Any) -> str:
 def _read_insert_all(whole: _Text) -> InsertAll:
     tree = tree_of(whole.text)
     if not isinstance(tree, exp.MultitableInserts):
-        raise OraError(900, "invalid SQL statement: the stand-in cannot read it")
+        raise OraError(900, "invalid SQL statement: the simulator cannot parse it")
     branches, condition, is_else = list[Branch](), None, False
     for one in tree.expressions:
         if one.args.get("expression") is not None:

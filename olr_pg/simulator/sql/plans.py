@@ -67,7 +67,9 @@ def limits(compiler: Compiler, node: Any) -> Callable[[Env, list[Any]], list[Any
     if fetch is not None:
         options = fetch.args.get("limit_options")
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-            raise OraError(900, "invalid SQL statement: the stand-in knows FETCH of rows ONLY")
+            raise OraError(
+                900, "invalid SQL statement: the simulator supports only FETCH … ROWS ONLY"
+            )
         count = compiler.compile(fetch.args.get("count") or exp.Literal.number(1))
 
     def cut(env: Env, rows: list[Any]) -> list[Any]:

@@ -54,7 +54,7 @@ class Planner:
         if isinstance(node, exp.SetOperation):
             return self._ordered(self._combined(node, parent, known), node, parent)
         if not isinstance(node, exp.Select):
-            raise OraError(900, f"invalid SQL statement: the stand-in does not know {node.key}")
+            raise OraError(900, f"invalid SQL statement: the simulator does not support {node.key}")
         return Selection(self, self._names, node, Scope(parent), known).plan()
 
     def _combined(self, node: Any, parent: Scope | None, ctes: Any) -> Plan:

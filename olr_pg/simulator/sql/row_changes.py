@@ -182,9 +182,7 @@ class Changes:
         self._change(stored)
         if not self.session.update(row, cells):
             if any(cell is not None or old[at] is not None for at, cell in cells.items()):
-                raise OraError(
-                    3001, "unimplemented feature: the model has no redo for this change of a row"
-                )
+                raise OraError(3001, "unimplemented feature: the simulator cannot write its redo")
             self.session.lock(row)
         elif row.deleted:  # the row has moved to another partition or leaf
             stored.row = table.sim.live[-1]
@@ -199,7 +197,7 @@ class Changes:
         self._fire(stored.table, "DELETING", old, None, is_before=True)
         self._change(stored)
         if not self.session.delete(stored.row):
-            raise OraError(3001, "unimplemented feature: the model cannot delete this row")
+            raise OraError(3001, "unimplemented feature: the simulator cannot delete this row")
         stored.values = None
         self._fire(stored.table, "DELETING", old, None, is_before=False)
 
@@ -208,7 +206,9 @@ class Changes:
         stored, at = locator
         storage = stored.table.columns[at].storage
         if storage is not None and not storage.wide:
-            raise OraError(3001, "unimplemented feature: the stand-in changes no part of this CLOB")
+            raise OraError(
+                3001, "unimplemented feature: the simulator cannot change parts of this CLOB"
+            )
         if stored.locker is not self.transaction or stored.values is None:
             raise OraError(22920, "row containing the LOB value is not locked")
         if not change.kind:
@@ -222,7 +222,7 @@ class Changes:
         else:
             done = lobs.write_lob(row, at, change.offset, change.data)
         if not done:
-            raise OraError(3001, "unimplemented feature: the model has no redo for this LOB change")
+            raise OraError(3001, "unimplemented feature: the simulator cannot write its redo")
         values = stored.values
         stored.values = (*values[:at], change.value, *values[at + 1 :])
 

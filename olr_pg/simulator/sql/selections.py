@@ -80,9 +80,11 @@ class Selection:
             self._add_plan(plan, name, side, on, using)
             return
         if not isinstance(node, exp.Table):
-            raise OraError(900, f"invalid SQL statement: the stand-in does not know {node.key}")
+            raise OraError(900, f"invalid SQL statement: the simulator does not support {node.key}")
         if node.args.get("joins"):
-            raise OraError(900, "invalid SQL statement: the stand-in joins without brackets")
+            raise OraError(
+                900, "invalid SQL statement: the simulator joins only without parentheses"
+            )
         own = plain_name(node)
         if own in self._ctes and not node.db:
             self._add_plan(self._ctes[own], name or own, side, on, using)
@@ -101,7 +103,7 @@ class Selection:
         if node.args.get("version") is not None:
             version = node.args["version"]
             if str(version.this).upper() != "SCN":
-                raise OraError(900, "invalid SQL statement: the stand-in knows AS OF SCN")
+                raise OraError(900, "invalid SQL statement: the simulator supports only AS OF SCN")
             flashback = self._compiler.compile(version.expression)
         columns = tuple(one.name for one in table.columns)
         source = self._scope.add(name or own, columns, has_rowid=True)
@@ -135,7 +137,9 @@ class Selection:
 
     def _add_join(self, join: Any) -> None:
         if str(join.args.get("method") or "").upper() == "NATURAL":
-            raise OraError(900, "invalid SQL statement: the stand-in knows no NATURAL JOIN")
+            raise OraError(
+                900, "invalid SQL statement: the simulator does not support NATURAL JOIN"
+            )
         using = tuple(plain_name(one) for one in join.args.get("using") or ())
         self._add(join.this, str(join.side or "").upper(), join.args.get("on"), using)
 
@@ -230,7 +234,7 @@ class Selection:
     def _hierarchy(self, connect: Any, filter_: Compiled | None) -> Callable[[Env], Iterator[Env]]:
         """Return a function that yields the rows of a hierarchy; WHERE filters these rows."""
         if connect.args.get("nocycle"):
-            raise OraError(900, "invalid SQL statement: the stand-in knows no NOCYCLE")
+            raise OraError(900, "invalid SQL statement: the simulator does not support NOCYCLE")
         width, sources = self._scope.depth, list(self._scope.sources)
         self._compiler.prior_slot = {one.slot: width + at for at, one in enumerate(sources)}
         start = connect.args.get("start")

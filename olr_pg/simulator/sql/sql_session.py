@@ -224,7 +224,7 @@ class SqlSession:
         points = self.transaction.savepoints
         if self.transaction.loaded:
             raise OraError(
-                3001, "unimplemented feature: the model cannot roll back a part of a load"
+                3001, "unimplemented feature: the simulator cannot roll back part of a load"
             )
         self._take_back(points[name])
         for later in list(points)[list(points).index(name) + 1 :]:

@@ -1,8 +1,8 @@
 """Replaces the LOB locators in assembled row changes by the contents of the LOBs (docs/lobs.md).
 
 A value is delivered completely or not at all. If the redo contains only a part of it, its column is
-left out of the change, so the target keeps its old value. The value of a LOB before a change is
-never delivered. Facts: values-and-lobs §16–§22.
+left out of the change: an updated row of the target keeps its old value, and an inserted row has
+NULL. The value of a LOB before a change is never delivered. Facts: values-and-lobs §16–§22.
 """
 
 from __future__ import annotations

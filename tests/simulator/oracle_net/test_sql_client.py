@@ -150,7 +150,7 @@ def test_errors_have_oracles_numbers_and_classes(cursor: oracledb.Cursor) -> Non
         cursor.execute("INSERT INTO t VALUES (1)")
     with pytest.raises(oracledb.DatabaseError, match="ORA-00942"):
         cursor.execute("SELECT * FROM nothing")
-    with pytest.raises(oracledb.DatabaseError, match="does not know AUDIT"):
+    with pytest.raises(oracledb.DatabaseError, match="does not support AUDIT"):
         cursor.execute("AUDIT SELECT ON t")
     cursor.execute("SELECT COUNT(*) FROM t")
     assert cursor.fetchone() == (1,)
