@@ -270,6 +270,11 @@ class Code(IntEnum):
         "free disk space, and make the directory of --out writable for this user. Files that have"
         " their final names are complete",
     )
+    FILE_KEPT = _Entry(
+        1211,
+        "an existing Parquet file was kept, because its replacement would lack changes",
+        "to replace the file, also decode the logs before the first log; or use another directory",
+    )
     KERNEL_PACK_DAMAGED = _Entry(
         1220,
         "a pack of compiled kernels cannot be read",
@@ -605,6 +610,18 @@ class Code(IntEnum):
         "a redo change vector of a replicated table is of an unknown kind",
         "compare the table with `olr-pg verify`. Report the operation code and what `olr-pg dump`"
         " prints at the position above",
+    )
+    BEGIN_NOT_READ = _Entry(
+        2143,
+        "transactions are left out, because they began before the first log",
+        "if you need their changes, also read the logs before the first log",
+    )
+    DICTIONARY_BEFORE_LOGS = _Entry(
+        2144,
+        "the logs begin after the SCN of the dictionary snapshot",
+        "also read the logs from the SCN of the snapshot on, or use a dictionary snapshot of an SCN"
+        " that the first log contains. If a table was altered in between, columns can have wrong"
+        " names or values",
     )
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,

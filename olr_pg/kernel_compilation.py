@@ -93,10 +93,7 @@ def _decode_in_every_form(folder: Path) -> None:
         PackedLines(snapshot.database, sessions), LogDecoding(snapshot, logs, packed=True)
     )  # fmt: skip
     plan = partial(plan_splits, split_bytes=_SPLIT_BYTES)
-    with ParquetFiles(
-        folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions,
-        lambda: decoding.tables, sessions,
-    ) as files:  # fmt: skip
+    with ParquetFiles(folder / "parquet", decoding, sessions) as files:
         for run in decoding.runs(DecodingOptions(sessions=sessions, storage=storage, plan=plan)):
             for _ in lines.pieces(run.blob, decoding.tables):
                 pass

@@ -59,10 +59,7 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
                     pass
         lines, packed = JsonLines(snapshot.database), PackedLines(snapshot.database)
         sessions, decoding = SessionDirectory(), LogDecoding(snapshot, logs, packed=True)
-        known = (decoding.database, decoding.logs, decoding.follower.versions)
-        with ParquetFiles(
-            folder / "parquet", *known, lambda: decoding.tables, sessions
-        ) as files:
+        with ParquetFiles(folder / "parquet", decoding, sessions) as files:
             for run in decoding.runs(DecodingOptions(sessions=sessions)):
                 list(packed.pieces(run.blob, decoding.tables))
                 files.take(run)

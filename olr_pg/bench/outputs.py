@@ -112,11 +112,7 @@ def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Ca
     def work() -> float:
         shutil.rmtree(folder, ignore_errors=True)
         decoded, sessions = _decoding_of(logs), SessionDirectory()
-        with ParquetFiles(
-            folder, decoded.database, decoded.logs, decoded.follower.versions,
-            lambda: decoded.tables, sessions,
-            threads=threads,
-        ) as files:  # fmt: skip
+        with ParquetFiles(folder, decoded, sessions, threads=threads) as files:
             for run in decoded.runs(DecodingOptions(decode=decode, sessions=sessions)):
                 files.take(run)
         return logs.size

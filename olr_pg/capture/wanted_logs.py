@@ -48,7 +48,7 @@ def check_beginning(
         if mark is not None and _gaps_behind({thread: mark.log}, [log]):
             continue
         start = scn or known_scn if mark is None else mark.scn
-        if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
+        if begins_later(log, start):
             raise _missing_before(log, start, is_known_only=scn == 0 and mark is None)
 
 
@@ -75,6 +75,16 @@ def _missing_before(log: ArchivedLog, scn: int, *, is_known_only: bool) -> OlrPg
         sequence=log.header.sequence,
         scn=scn,
     )
+
+
+def begins_later(log: ArchivedLog, scn: int) -> bool:
+    """Return whether the redo between `scn` and the oldest log of a redo thread is missing.
+
+    Args:
+        log: the oldest log of its thread.
+        scn: 0 if unknown.
+    """
+    return 0 < scn < log.header.first_scn and not _is_first_of_new_thread(log)
 
 
 def _is_first_of_new_thread(log: ArchivedLog) -> bool:

@@ -287,14 +287,6 @@ def _write_files(
 ) -> None:
     from olr_pg.rendering.parquet_files import ParquetFiles
 
-    with ParquetFiles(
-        out,
-        decoding.database,
-        decoding.logs,
-        decoding.follower.versions,
-        lambda: decoding.tables,
-        sessions,
-        threads=jobs if jobs > 1 else 0,
-    ) as files:
+    with ParquetFiles(out, decoding, sessions, threads=jobs if jobs > 1 else 0) as files:
         for run in runs:
             files.take(run)

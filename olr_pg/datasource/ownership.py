@@ -88,10 +88,12 @@ class ThreadOwners:
 
     Attributes:
         owners: the splits; each owns the transactions that begin in it.
+        unbegun: the number of transactions that committed in the splits, but began before them.
     """
 
     def __init__(self) -> None:
         self.owners: list[Owner] = []
+        self.unbegun = 0
         self._open: dict[int, tuple[int, Owner]] = {}
 
     def add(self, found: Surveyed) -> None:
@@ -116,7 +118,11 @@ class ThreadOwners:
                 self._open[key] = number, own
                 continue
             _, owner = self._open.pop(key, (0, None))
-            if owner is not None and is_commit[row]:
+            if not is_commit[row]:
+                continue
+            if owner is None:
+                self.unbegun += 1
+            else:
                 owner.add([int(events.scn[end])], [int(events.time[end])], number)
 
     def splits(

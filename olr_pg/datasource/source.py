@@ -37,10 +37,10 @@ from olr_pg.datasource.redo_split import REDO_TIME_MAX, Bounds
 from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
-from olr_pg.datatypes.mapping import OracleType
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import OlrPgError
+from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.replicator.decode_once import chosen_tables
 from olr_pg.scalars import MAX_SCN, encode_redo_time
 
@@ -227,7 +227,6 @@ _NAMES: Final[tuple[pa.Field[Any], ...]] = (
     pa.field("table", pa.string(), nullable=False),
 )
 
-_MICROSECOND_DIGITS: Final = 6
 _DECIMAL_DIGITS_MAX: Final = 38
 
 
@@ -249,32 +248,16 @@ def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
     types: dict[str, pa.DataType] = {}
     for table in versions:
         for column in table.delivered:
-            own = arrow_type(column)
+            own = _spark_type(column)
             types[column.name] = _wider(types.get(column.name, own), own)
     image = pa.struct(types.items())
     return pa.schema([*_CHANGE, pa.field("before", image), pa.field("after", image)])
 
 
-def arrow_type(column: Column) -> pa.DataType:
-    """Return the Arrow type of a column's values; text if no Arrow type represents them exactly."""
-    code, scale = column.type_code, column.scale or 0
-    if code == OracleType.NUMBER and column.precision is not None:
-        return pa.decimal128(column.precision, scale) if 0 <= scale <= column.precision else _TEXT
-    if code in (OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ) and scale <= _MICROSECOND_DIGITS:
-        return pa.timestamp("us", "UTC" if code == OracleType.TIMESTAMP_TZ else None)
-    return _TYPES.get(code, _TEXT)
-
-
-_TEXT: Final = pa.string()
-_TYPES: Final[dict[int, pa.DataType]] = {
-    OracleType.RAW: pa.binary(),
-    OracleType.LONG_RAW: pa.binary(),
-    OracleType.BLOB: pa.binary(),
-    OracleType.DATE: pa.timestamp("us"),
-    OracleType.BINARY_FLOAT: pa.float32(),
-    OracleType.BINARY_DOUBLE: pa.float64(),
-    OracleType.BOOLEAN: pa.bool_(),
-}
+def _spark_type(column: Column) -> pa.DataType:
+    """Return the Arrow type of a column's values. Spark has times in microseconds only."""
+    kind = arrow_type(column)
+    return pa.timestamp("us") if kind == pa.timestamp("s") else kind
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -286,7 +269,7 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         digits = max(one.precision - one.scale, other.precision - other.scale) + scale
         if digits <= _DECIMAL_DIGITS_MAX:
             return pa.decimal128(digits, scale)
-    return _TEXT
+    return pa.string()
 
 
 _SCN: Final = ("commit_scn",)

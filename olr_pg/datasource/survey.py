@@ -28,7 +28,11 @@ from olr_pg.capture.object_storage import is_url
 from olr_pg.datasource.ownership import Surveyed, ThreadOwners
 from olr_pg.datasource.redo_split import Decoding
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.decoding.left_out_report import report_left_out
+from olr_pg.decoding.left_out_report import (
+    report_left_out,
+    report_unknown_ddl,
+    report_unread_begins,
+)
 from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.decoding.target_view import EVERYTHING_PACKED
@@ -134,6 +138,8 @@ class Surveyor:
             OlrPgError: 2xxx errors of a log; 3070, 3005 changes of the dictionary cannot be
                 followed.
         """
+        if not self.threads:
+            report_unknown_ddl(logs, self._snapshot)
         by_path = {log.path: log for log in logs}
         merged = merge_logs(self._merger, logs, self._reading.decode, self._cut)
         for _, left_out, source in merged:
@@ -188,6 +194,7 @@ def survey(
         snapshot, thread_starts(logs), tables=tables, split_bytes=split_bytes, storage=storage
     )
     surveyor.read(logs)
+    report_unread_begins(sum(one.unbegun for one in surveyor.threads.values()), logs)
     ends = incarnation_ends(logs, surveyor.read_scn)
     splits = (
         split for key, one in surveyor.threads.items() for split in one.splits(key[1], ends[key])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from olr_pg.capture.wanted_logs import begins_later
 from olr_pg.dictionary.decoding_plan import planned_columns
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.opcodes import opcode_name
@@ -16,7 +17,8 @@ from olr_pg.scalars import format_xid
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from olr_pg.dictionary.model import Table
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.redo.uninterpreted import PassedVector
     from olr_pg.transactions.lobs.assembly import LobLosses
 
@@ -38,6 +40,41 @@ def log_left_out(error: OlrPgError) -> None:
     _log.warning(
         error.title, code=error.label, reason=error.detail, action=error.action, **error.where
     )
+
+
+def report_unknown_ddl(logs: Sequence[ArchivedLog], snapshot: Snapshot) -> None:
+    """Log a warning if there is redo between the dictionary snapshot and the oldest log of a redo
+    thread: it can contain DDL.
+
+    Args:
+        logs: the logs in the order in which they are read.
+    """
+    oldest: dict[int, ArchivedLog] = {}
+    for log in logs:
+        oldest.setdefault(log.header.thread, log)
+    for thread, log in oldest.items():
+        if begins_later(log, snapshot.scn):
+            first_scn = log.header.first_scn
+            detail = f"the log begins at SCN {first_scn}, the dictionary is of SCN {snapshot.scn}"
+            sequence = log.header.sequence
+            log_left_out(
+                OlrPgError(Code.DICTIONARY_BEFORE_LOGS, detail, thread=thread, sequence=sequence)
+            )
+
+
+def report_unread_begins(count: int, logs: Sequence[ArchivedLog]) -> None:
+    """Log a warning about transactions that began before the first log.
+
+    Args:
+        count: the number of these transactions.
+        logs: the logs in the order in which they are read.
+    """
+    if count:
+        first = logs[0].header
+        detail = f"number of transactions that committed in the logs: {count}"
+        log_left_out(
+            OlrPgError(Code.BEGIN_NOT_READ, detail, thread=first.thread, sequence=first.sequence)
+        )
 
 
 class LossReporter:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.run_end import Until
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.assembler import UnreadBegins
     from olr_pg.transactions.finished import Finished
     from olr_pg.transactions.lobs.source_reads import LobSource
     from olr_pg.transactions.open_transaction import OpenTransaction
@@ -134,7 +135,9 @@ class Merger:
         # OPEN RESETLOGS has rolled back all transactions that were open.
         opened = self._assembler.open_transactions
         self.account.events_dropped += sum(transaction.changes for transaction in opened)
+        unread = self._assembler.unread_begins
         self._assembler = self._new_assembler()
+        self._assembler.unread_begins = unread
         self._dictionary.abandon(scn)
         self._parallel = ParallelCommits()
         self._states = []
@@ -249,6 +252,11 @@ class Merger:
                 transactions=self.waiting,
                 read_up_to_scn=self.watermark or "none yet",
             )
+
+    @property
+    def unread_begins(self) -> UnreadBegins:
+        """The dropped transactions that began before the redo."""
+        return self._assembler.unread_begins
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:

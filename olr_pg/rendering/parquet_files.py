@@ -9,6 +9,10 @@ written, it has a hidden name; when it is complete, it gets its final name. The 
 complete when a transaction that commits in the next log of the same redo thread arrives, because
 the commits of a thread arrive in the order of its logs.
 
+A new file replaces one with the same name, unless transactions that commit in its log are left out
+because they began before the first log. The existing file can have been written with earlier logs,
+and then contains these transactions.
+
 Packed transactions are collected until there are enough for a batch, and batches until there are
 enough for a row group (`row_groups`).
 """
@@ -19,12 +23,15 @@ import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import structlog
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_owned, remove_plain
 from olr_pg.rendering.arrow_batches import TableBatches, delivered_column
@@ -50,8 +57,43 @@ if TYPE_CHECKING:
 
     I64 = npt.NDArray[np.int64]
 
+_log = structlog.get_logger(__name__)
+
 WAITING_BYTES_MAX: Final = 128 << 20
 """Maximum bytes of record batches in memory that are not written yet, for all tables together."""
+
+
+class Definitions(Protocol):
+    """The table definitions that are known so far."""
+
+    def versions(self) -> Iterable[tuple[int, Table]]:
+        """Return them, each with the SCN from which on it is valid."""
+
+
+class Decoding(Protocol):
+    """The decoding from which the transactions come; see `replicator.decode_once.LogDecoding`."""
+
+    @property
+    def database(self) -> Database:
+        """The database from which the values come."""
+
+    @property
+    def logs(self) -> Sequence[ArchivedLog]:
+        """The logs that are decoded."""
+
+    @property
+    def follower(self) -> Definitions:
+        """The table definitions."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables; packed transactions contain their indexes in this sequence."""
+
+    @property
+    def lacking_scn(self) -> int:
+        """The highest commit SCN of the transactions that are left out because they began before
+        the first log.
+        """
 
 
 class ParquetFiles:
@@ -62,33 +104,27 @@ class ParquetFiles:
 
     Args:
         directory: the directory of the files, created if it does not exist.
-        database: the database from which the values come.
-        logs: the logs that are decoded.
-        versions: returns the table definitions that are known so far, each with the SCN from which
-            on it is valid.
-        tables: returns the tables; packed transactions contain their indexes in this sequence.
+        decoding: the decoding from which the transactions come.
+        sessions: the sessions of the transactions.
         threads: number of threads that write files; 0 to write in the caller's thread.
     """
 
     def __init__(
         self,
         directory: Path,
-        database: Database,
-        logs: Iterable[ArchivedLog],
-        versions: Callable[[], Iterable[tuple[int, Table]]],
-        tables: Callable[[], Sequence[Table]],
+        decoding: Decoding,
         sessions: SessionDirectory,
         *,
         threads: int = 0,
     ) -> None:
         self._directory = directory
-        self._versions, self._subscribed = versions, tables
+        self._decoding = decoding
         self._sessions = sessions
         self._logs: dict[tuple[int, int], list[ArchivedLog]] = {}
-        for log in logs:
+        for log in decoding.logs:
             self._logs.setdefault((log.header.thread, log.header.sequence), []).append(log)
         self._reader = PackedReader()
-        self._tables = _Tables(database, self._reader.directory)
+        self._tables = _Tables(decoding.database, self._reader.directory)
         self._open: dict[int, _LogChanges] = {}
         self._writing = _Writing(threads)
         with unwritable(directory):
@@ -165,9 +201,9 @@ class ParquetFiles:
         packed = changes.taken()
         if not packed:
             return
-        self._tables.update(self._versions())
+        self._tables.update(self._decoding.follower.versions())
         directory = self._reader.directory
-        self._reader.know(self._subscribed())
+        self._reader.know(self._decoding.tables)
         for read in self._reader.read(packed, PIECE_BYTES):
             facts = ChangeFacts(read, directory)
             for number, elements in by_table(read):
@@ -191,8 +227,13 @@ class ParquetFiles:
                 number = file.number + 1
                 self._write(file, last=True)
             folder = self._directory / quote(name, safe="$# ")
-            file = changes.files[name] = _TableFile(folder, changes.name, number, table.schema)
+            place = _LogPlace(changes.name, number, partial(self._lacks, changes.log))
+            file = changes.files[name] = _TableFile(folder, place, table.schema)
         return file
+
+    def _lacks(self, log: ArchivedLog) -> bool:
+        """Return whether transactions that commit in this log or a later one are left out."""
+        return log.header.first_scn <= self._decoding.lacking_scn
 
     def _write(self, file: _TableFile, *, last: bool = False) -> None:
         with unwritable(file.path):
@@ -291,6 +332,20 @@ class _Tables:
         )
 
 
+class _LogPlace(NamedTuple):
+    """The log of a table's file.
+
+    Attributes:
+        log: the name that all files of the log have.
+        number: the number of the file among those of the same table and log, from 1.
+        lacks: returns whether transactions of the log are left out, as far as known.
+    """
+
+    log: str
+    number: int
+    lacks: Callable[[], bool]
+
+
 class _TableFile(GroupedFile):
     """A Parquet file that is being written; it has a hidden name until it is complete.
 
@@ -299,8 +354,9 @@ class _TableFile(GroupedFile):
         done: the latest write to the file, if threads write.
     """
 
-    def __init__(self, folder: Path, log: str, number: int, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, place: _LogPlace, schema: pa.Schema) -> None:
         super().__init__(self._opened_hidden, schema)
+        log, number, self._lacks = place
         name = f"{log}.parquet" if number == 1 else f"{log}-{number}.parquet"
         self.path = folder / name
         self.number = number
@@ -322,9 +378,21 @@ class _TableFile(GroupedFile):
         self.write(batches)
         if last:
             self.finish()
+            if self._lacks() and self.path.exists():
+                self._keep_existing()
+                return
             with self._hidden.open("rb") as file:
                 os.fsync(file.fileno())
             self._hidden.replace(self.path)
+
+    def _keep_existing(self) -> None:
+        """Delete the new file; the existing one can contain more."""
+        remove_plain(self._hidden)
+        detail = "transactions that commit in this log or a later one began before the first log"
+        kept = OlrPgError(Code.FILE_KEPT, detail, path=str(self.path))
+        _log.warning(
+            kept.title, code=kept.label, reason=kept.detail, action=kept.action, **kept.where
+        )
 
     def remove(self) -> None:
         """Delete the file if it is not complete."""

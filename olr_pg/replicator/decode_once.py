@@ -15,7 +15,11 @@ from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
-from olr_pg.decoding.left_out_report import report_left_out
+from olr_pg.decoding.left_out_report import (
+    report_left_out,
+    report_unknown_ddl,
+    report_unread_begins,
+)
 from olr_pg.decoding.split import decode_whole
 from olr_pg.decoding.target_view import EVERYTHING, EVERYTHING_PACKED
 from olr_pg.dictionary.containers import ContainerNames
@@ -92,6 +96,8 @@ class LogDecoding:
     Attributes:
         logs: the logs that are read, by first SCN.
         follower: follows the dictionary; it contains the versions of the tables found so far.
+        lacking_scn: the highest commit SCN of the transactions that are left out because they
+            began before the first log; 0 if there are none. `runs` updates it.
 
     Raises:
         OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables.
@@ -122,6 +128,7 @@ class LogDecoding:
             log for log in stream.readable if until is None or log.position.resetlogs_id <= until
         ]
         self.logs = sorted(self._readable, key=lambda log: log.header.first_scn)
+        self.lacking_scn = 0
 
     @property
     def database(self) -> Database:
@@ -148,10 +155,12 @@ class LogDecoding:
         files = [LogFile.of(log) for log in self.logs]
         reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
         done = _Done(self.logs, options.progress)
+        report_unknown_ddl(self.logs, snapshot)
         try:
             decode = options.decode or partial(decode_splits, with_names=sessions is not None)
             for released, left_out, source in merge_logs(merger, self.logs, decode, options.plan):
                 self._subscription = merger.subscription
+                self.lacking_scn = merger.unread_begins.last_scn
                 statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
                 for run in _between_statements(released, statements, ddl):
                     if sessions is not None:
@@ -174,6 +183,7 @@ class LogDecoding:
                     done.add(source.split)
         except OlrPgError as failure:
             raise with_incident(failure, files, incidents) from failure
+        report_unread_begins(merger.unread_begins.committed, self.logs)
         merger.report_waiting()
         if options.account is not None:
             options.account(merger.accounting())

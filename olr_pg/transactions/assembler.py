@@ -10,7 +10,7 @@ redo into splits gives the same transactions.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,42 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import TransactionColumns
 
 
+@dataclass
+class UnreadBegins:
+    """Transactions with changes that committed in the redo, but began before it.
+
+    Attributes:
+        committed: the number of these transactions.
+        last_scn: the highest commit SCN of these transactions; 0 if there are none.
+        changed: the slots of transactions with changes whose begin was not read, and whose end was
+            not read yet.
+    """
+
+    committed: int = 0
+    last_scn: int = 0
+    changed: set[int] = field(default_factory=set)
+
+    def add(self, slot: int, events: EventColumns, end: int) -> None:
+        """Add a section of a transaction without begin.
+
+        Args:
+            slot: the transaction's slot, from `delimit.slot_keys`.
+            events: the events of the section.
+            end: 1 if the section ends with a COMMIT, -1 if with a ROLLBACK, else 0.
+        """
+        if count_changes(events):
+            self.changed.add(slot)
+        if end > 0 and slot in self.changed:
+            self.committed += 1
+            self.last_scn = max(self.last_scn, int(events.scn.max()))
+        if end:
+            self.changed.discard(slot)
+
+    def copy(self) -> UnreadBegins:
+        """Return a copy."""
+        return UnreadBegins(self.committed, self.last_scn, set(self.changed))
+
+
 class Assembler:
     """Collects events by transaction and finishes transactions; see the module's docstring.
 
@@ -105,6 +141,7 @@ class Assembler:
             the events of the COMMIT. The reason: if an Oracle instance dies after a distributed
             transaction was prepared, a surviving instance commits the transaction in its own redo
             thread. `finish_commits` ends them.
+        unread_begins: the dropped transactions that began before the redo.
     """
 
     def __init__(
@@ -132,6 +169,7 @@ class Assembler:
         self.unbegun_rollbacks: dict[tuple[int, int], int] = {}
         self.unbegun_commits: dict[tuple[int, int], ChangeBatch] = {}
         self.unseen_ends = UnseenEnds()
+        self.unread_begins = UnreadBegins()
         self._told: list[ChangeBatch] = []
 
     @property
@@ -408,6 +446,7 @@ class Assembler:
         other.unbegun_rollbacks = dict(self.unbegun_rollbacks)
         other.unbegun_commits = dict(self.unbegun_commits)
         other.unseen_ends = self.unseen_ends.copy()
+        other.unread_begins = self.unread_begins.copy()
         return other
 
     @property
@@ -484,7 +523,10 @@ class Assembler:
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
             self.account.events_dropped += count_changes(chunk.events)
-            if end >= 0 and batch.events.kind[end] == EventKind.ROLLBACK:
+            is_rollback = end >= 0 and batch.events.kind[end] == EventKind.ROLLBACK
+            ended = 0 if end < 0 else -1 if is_rollback else 1
+            self.unread_begins.add(key, chunk.events, ended)
+            if is_rollback:
                 self.unbegun_rollbacks[key, xid] = int(batch.events.scn[end])
             else:
                 # The instance that only commits has no changes. Otherwise the transaction began

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.datasource import survey as surveying
@@ -25,7 +26,7 @@ from tests.ordering.test_parallel_commits import (
     commit_other,
     commit_parent,
 )
-from tests.replicator.decoded_seeds import SimulatedSeed
+from tests.replicator.decoded_seeds import SimulatedSeed, simulated
 
 if TYPE_CHECKING:
     from tests.replicator.decoded_seeds import Source
@@ -52,6 +53,17 @@ def test_threads_that_read_ahead_find_what_one_finds(
     assert one.splits == many.splits
     assert one.decoding.sessions
     assert one.decoding.sessions == many.decoding.sessions
+
+
+def test_what_began_before_the_first_log_is_reported(tmp_path: Path) -> None:
+    source = simulated(tmp_path, 6, "orders", 1_500_000)
+    logs = [str(log) for log in sorted((source.folder / "logs").iterdir())]
+    with capture_logs() as said:
+        survey(source.snapshot, logs)
+    assert said == []
+    with capture_logs() as said:
+        survey(source.snapshot, logs[1:])
+    assert [line["code"] for line in said] == ["OLR-02144", "OLR-02143"]
 
 
 @pytest.mark.parametrize("is_over", [False, True])

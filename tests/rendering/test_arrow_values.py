@@ -65,6 +65,17 @@ def test_an_infinity_is_no_decimal_but_a_text() -> None:
     assert array(column(OracleType.NUMBER), b"\x00", b"\x80", None) == ["-Infinity", "0", None]
 
 
+@pytest.mark.parametrize("binary_digits", [1, 24, 63, 126])
+def test_a_float_is_text_because_its_precision_is_in_binary_digits(binary_digits: int) -> None:
+    of = column(OracleType.NUMBER, precision=binary_digits, scale=None)
+    values = [encode_number(Decimal(text)) for text in ("0.5", "-1e-120", "9e125")]
+    assert array(of, *values, None) == ["0.5", f"{Decimal('-1e-120'):f}", "9" + "0" * 125, None]
+
+
+def test_a_long_raw_is_bytes() -> None:
+    assert array(column(OracleType.LONG_RAW), b"\0\xff", None) == [b"\0\xff", None]
+
+
 @given(st.lists(st.none() | st.text(min_size=1), max_size=6))
 def test_text_is_kept_whole(texts: list[str | None]) -> None:
     for charset, codec in ((873, "utf-8"), (2000, "utf-16-be")):

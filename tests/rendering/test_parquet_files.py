@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.sessions import SessionDirectory
@@ -28,11 +29,7 @@ if TYPE_CHECKING:
 def write(snapshot: Snapshot, logs: Path, out: Path, threads: int = 0) -> LogDecoding:
     decoding = LogDecoding(snapshot, [str(logs)], packed=True)
     sessions = SessionDirectory()
-    with ParquetFiles(
-        out, decoding.database, decoding.logs, decoding.follower.versions,
-        lambda: decoding.tables, sessions,
-        threads=threads,
-    ) as files:  # fmt: skip
+    with ParquetFiles(out, decoding, sessions, threads=threads) as files:
         for run in decoding.runs(DecodingOptions(sessions=sessions)):
             files.take(run)
     return decoding
@@ -97,6 +94,28 @@ def test_a_file_is_a_logs_and_in_delivery_order(source: Source, tmp_path: Path) 
     assert row["after"]["ORDER_ID" if "ORDER_ID" in row["after"] else "ID"] is not None
 
 
+def test_a_later_start_replaces_no_file_that_has_more_changes(
+    source: Source, tmp_path: Path
+) -> None:
+    logs = sorted((source.folder / "logs").iterdir())
+    out = tmp_path / "out"
+    write(source.snapshot, source.folder / "logs", out)
+    some = next(out.rglob("1_19_*.parquet"))
+    whole = {path: path.read_bytes() for path in out.rglob("*.parquet")}
+    later = tmp_path / "later"
+    later.mkdir()
+    for log in logs[1:]:
+        (later / log.name).symlink_to(log)
+    with capture_logs() as said:
+        assert write(source.snapshot, later, out).lacking_scn
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == whole
+    codes = {line["code"] for line in said}
+    assert codes == {"OLR-01211", "OLR-02143", "OLR-02144"}
+    some.unlink()  # nothing is kept where nothing is
+    write(source.snapshot, later, out)
+    assert some.exists()
+
+
 def test_a_ddl_that_changes_the_columns_begins_another_file(tmp_path: Path) -> None:
     source = DdlSource(tmp_path / "s")
     source.create("A", {"ID": NUMBER, "NAME": TEXT})
@@ -126,10 +145,7 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
     def interrupted() -> None:
         with ParquetFiles(
             tmp_path / "out",
-            decoding.database,
-            decoding.logs,
-            decoding.follower.versions,
-            lambda: decoding.tables,
+            decoding,
             sessions,
         ) as files:
             for run in (*runs[:-1], last):
