@@ -2120,8 +2120,8 @@ class Code(IntEnum):
     FALLBACK_TABLES_STOPPED = _Entry(
         7307,
         "tables of the way back have stopped",
-        "correct the cause, then run `olr-pg fallback resume --table OWNER.NAME`. PostgreSQL keeps"
-        " the WAL until they are up to date",
+        "correct the cause, then run `olr-pg fallback resume --table OWNER.NAME`. PostgreSQL"
+        " keeps the WAL until the tables are up to date",
         1,
     )
     FALLBACK_WAL_LEVEL = _Entry(
@@ -2310,8 +2310,8 @@ class Code(IntEnum):
     BENCHMARK_PROCESS_FAILED = _Entry(
         8101,
         "a benchmark's process has failed",
-        "read its message above. An exit code of -9 means that it was killed, by the kernel if the"
-        " memory was full",
+        "read its message above. An exit code of -9 means that the process was killed, usually"
+        " by the kernel because memory was full",
     )
     # 9xxx the appliance itself
     INTERNAL = _Entry(

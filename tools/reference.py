@@ -59,11 +59,12 @@ accepted unchanged; keys marked * are additions. Unknown keys and values of a wr
 Schema, for editors. `configs/` contains a commented example of each kind, and
 `configs/Replicator.json` is an example of OLR's own file.
 
-`--file` is another name for `--config`, in every command. Without either, `olr-pg run` reads
-`configs/Replicator.json` below the working directory. The path that you give with `--config` is
+`--file` is another name for `--config`, in every command. Without either, the commands read the
+file that the environment variable `OLR_PG_CONFIG` names, or else `olr-pg.json` or
+`configs/Replicator.json` in the working directory. The path that you give with `--config` is
 relative to the working directory. Relative paths **in** the file, including `context.data`, are
-relative to the folder of the file. So a person, a service manager and a container use the same
-checkpoint, wherever they start a command.
+relative to the directory of the file. So a person, a service manager and a container use the same
+checkpoint, in whatever directory they start a command.
 
 A secret is a text with `${ENV_NAME}` in it, `"file:PATH"`, or `{"file": "PATH"}`. In `spark.conf`,
 a text that begins with `file:` is a URL of Spark, unless the name of the property says that it

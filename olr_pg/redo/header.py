@@ -107,7 +107,7 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     if block_size not in BLOCK_SIZES or start[1] != BLOCK_TYPES[block_size]:
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
-            f"block size {block_size} with block type 0x{start[1]:02x} does not exist",
+            f"block size {block_size} with block type 0x{start[1]:02x} is unknown",
             file=path,
             offset=FILE_BLOCK_SIZE,
         )

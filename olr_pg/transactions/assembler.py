@@ -471,8 +471,8 @@ class Assembler:
     def remainder(self) -> ChangeBatch:
         """Return all waiting events as one batch, and empty the assembler."""
         opened = [batch for one in self._open.values() for batch in one.chunks.batches]
-        # These events belong to a transaction by its XID only, not by undo. They precede all other
-        # events of the transaction in this split; otherwise they would have been added to it.
+        # Only an XID, and no undo, shows which transaction these events belong to. They precede all
+        # other events of the transaction in this split; otherwise they would have been added to it.
         alone = [batch for batch in opened if names_its_transaction(batch.events)]
         others = [batch for batch in opened if not names_its_transaction(batch.events)]
         chunks = [*alone, *self._unowned.waiting.batches, *self._ended_unbegun, *others]

@@ -169,7 +169,7 @@ def check_not_taken_back(config: Config) -> None:
         at = steps[TAKEN_BACK].finished_at
         raise OlrPgError(
             Code.FALLBACK_TAKEN_BACK,
-            f"`olr-pg fallback cutover` returned them to Oracle at {at:%Y-%m-%d %H:%M}."
+            f"`olr-pg fallback cutover` returned the applications to Oracle at {at:%Y-%m-%d %H:%M}."
             " The way back would disable triggers and foreign keys that they need",
         )
 
