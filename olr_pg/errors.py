@@ -357,10 +357,11 @@ class Code(IntEnum):
     DDL_NOT_FOLLOWED = _Entry(
         2013,
         "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
-        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, stop the"
-        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`."
-        " For another client, make the change in its copy, and start olr_pg again: everything"
-        " before the DDL has been delivered",
+        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, the"
+        " table's changes after the DDL are not delivered: stop the appliance and load the"
+        " table again with `olr-pg initial-load --anew --table OWNER.NAME`. For another client,"
+        " make the change in its copy, and start olr_pg again: everything before the DDL has"
+        " been delivered",
     )
     REDO_TOO_LATE = _Entry(
         2014,
