@@ -1239,10 +1239,11 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_SOURCE = _Entry(
         5027,
         "the ledger records this source table for another source database",
-        "if several sources use the same target database, give each its own `apply.subscription`."
-        " If two share one, each assumes that it has applied the other's changes. If this source"
-        " replaced the other one, load its tables again. Only if it continues the other one's SCNs,"
-        " run UPDATE olr_pg.ledger SET dbid = NULL for this subscription",
+        "if several sources use the same target database, give each its own"
+        " `apply.subscription`. If two sources share one, each assumes that it has applied the"
+        " other's changes. If this source replaced the other one, load its tables again. Only"
+        " if this source continues the SCNs of the other one, run UPDATE olr_pg.ledger SET dbid"
+        " = NULL WHERE subscription = 'NAME'",
     )
     TARGET_FIRES = _Entry(
         5028,
