@@ -1503,8 +1503,8 @@ class Code(IntEnum):
     LAST_REDO_NOT_ARCHIVED = _Entry(
         5122,
         "the last redo is not archived",
-        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source, copy the log to where `source` reads,"
-        " then start `olr-pg cutover` again",
+        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source (in a CDB: in CDB$ROOT), copy the log"
+        " to where `source` reads, then start `olr-pg cutover` again",
     )
     SOURCE_CHANGED_AFTER_CUTOVER = _Entry(
         5123,

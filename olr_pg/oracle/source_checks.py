@@ -66,6 +66,9 @@ reads.
 
 _LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
 
+_ROOT: Final = "CDB$ROOT"
+"""The root container of a CDB."""
+
 
 class Diagnosis(NamedTuple):
     """The findings, and data that later checks need.
@@ -111,11 +114,13 @@ def check_oracle(
     except OlrPgError as problem:
         return Diagnosis([coded("oracle.connection", problem)], None, ())
     if of_database:
-        found += oracle.read("checking the database", _database)
+        found += oracle.read(
+            "checking the database", lambda connection: _database(connection, facts)
+        )
     found += _encodings(facts)
     found += oracle.read(
         "looking for NOLOGGING operations",
-        lambda connection: _unlogged(connection, source, saved_scn),
+        lambda connection: _unlogged(connection, source, facts, saved_scn),
     )
     if of_database:
         found += _redo(source, oracle, facts, saved_scn)
@@ -298,16 +303,33 @@ def _release(connection: Connection) -> Iterator[Finding]:
         yield warning("oracle.release", what, mend)
 
 
-def _database(connection: Connection) -> list[Finding]:
+def _in_root(facts: CurrentDatabase) -> tuple[str, ...]:
+    """Return what must precede a statement about the whole database.
+
+    In a PDB, SHUTDOWN IMMEDIATE closes the PDB, and the statements about redo and its archiving
+    fail with ORA-65040. Minimal supplemental logging must be enabled in the root (Database
+    Utilities, "Supplemental Logging in a CDB").
+    """
+    name = facts.database.con_name
+    if name in (None, _ROOT):
+        return ()
+    # SQL*Plus accepts no comment behind the semicolon of a statement.
+    return ("-- as SYS, in the root of the CDB:", f"ALTER SESSION SET CONTAINER = {_ROOT};")
+
+
+def _database(connection: Connection, facts: CurrentDatabase) -> list[Finding]:
     columns = tables.DATABASE.c
     row = connection.execute(select(columns.LOG_MODE, columns.FORCE_LOGGING)).one()
     found = list(_release(connection))
+    in_root = _in_root(facts)
     if row.LOG_MODE != "ARCHIVELOG":
         found.append(
             error(
                 "oracle.archivelog",
                 f"the database is in {row.LOG_MODE} mode, so it does not archive redo",
-                *("SHUTDOWN IMMEDIATE", "STARTUP MOUNT"),
+                *in_root,
+                *("-- with RAC, first stop the other instances", "SHUTDOWN IMMEDIATE"),
+                "STARTUP MOUNT",
                 *("ALTER DATABASE ARCHIVELOG;", "ALTER DATABASE OPEN;"),
             )
         )
@@ -317,16 +339,20 @@ def _database(connection: Connection) -> list[Finding]:
                 "oracle.force-logging",
                 "the database allows NOLOGGING operations. No redo contains their rows,"
                 " so they stop their tables",
+                *in_root,
                 FORCE_LOGGING,
             )
         )
     if not read_levels(connection).minimal:
-        found.append(error("oracle.supplemental", *NO_MINIMAL_LOGGING))
-    found += _destinations(connection)
+        what, mend = NO_MINIMAL_LOGGING
+        found.append(error("oracle.supplemental", what, *in_root, mend))
+    found += _destinations(connection, in_root)
     return found
 
 
-def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | None) -> list[Finding]:
+def _unlogged(
+    connection: Connection, source: OracleSource, facts: CurrentDatabase, saved_scn: int | None
+) -> list[Finding]:
     """Check access to the views about NOLOGGING operations, and report such operations in the redo
     that the next run reads.
     """
@@ -348,6 +374,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN"
             f" {one.scn}], which is later than SCN {saved_scn}, up to which redo was"
             " replicated",
+            *_in_root(facts),
             FORCE_LOGGING,
             "load the tables that stop again: `olr-pg initial-load --anew --table OWNER.NAME`",
         )
@@ -391,7 +418,7 @@ def _encodings(facts: CurrentDatabase) -> Iterable[Finding]:
             )
 
 
-def _destinations(connection: Connection) -> Iterable[Finding]:
+def _destinations(connection: Connection, in_root: Sequence[str]) -> Iterable[Finding]:
     columns = tables.ARCHIVE_DEST.c
     rows = connection.execute(
         select(columns.DEST_NAME, columns.STATUS, columns.TARGET, columns.ERROR).where(
@@ -403,6 +430,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
         yield error(
             "oracle.destination",
             "no local archive destination is valid",
+            *in_root,
             "ALTER SYSTEM SET LOG_ARCHIVE_DEST_1 = 'LOCATION=/path MANDATORY' SCOPE=BOTH;",
         )
     for row in rows:
@@ -410,6 +438,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
             yield warning(
                 "oracle.destination",
                 f"{row.DEST_NAME} has an error: {row.ERROR}",
+                *in_root,
                 f"ALTER SYSTEM SET LOG_ARCHIVE_DEST_STATE_{str(row.DEST_NAME).rpartition('_')[2]}"
                 " = ENABLE;",
             )

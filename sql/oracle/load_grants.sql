@@ -22,6 +22,7 @@ GRANT SELECT ON SYS.V_$PARAMETER TO &olr_user;
 GRANT SELECT ON SYS.V_$UNDOSTAT TO &olr_user;
 
 DECLARE
+  granted PLS_INTEGER := 0;
   does_not_exist EXCEPTION;
   PRAGMA EXCEPTION_INIT(does_not_exist, -942);
 BEGIN
@@ -39,6 +40,11 @@ BEGIN
     EXECUTE IMMEDIATE 'GRANT SELECT, FLASHBACK ON "' || t.owner || '"."' || t.table_name
       || '" TO &olr_user';
     DBMS_OUTPUT.PUT_LINE('granted SELECT, FLASHBACK on ' || t.table_name);
+    granted := granted + 1;
   END LOOP;
+  IF granted = 0 THEN
+    RAISE_APPLICATION_ERROR(-20001, 'the schema &olr_schema has no tables in this container: write its name as in'
+      || ' DBA_TABLES, usually in capitals');
+  END IF;
 END;
 /

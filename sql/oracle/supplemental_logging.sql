@@ -1,6 +1,7 @@
 -- Supplemental logging (Oracle 11.2 to 26ai): the redo of updates and deletes then contains the columns that
--- identify the row. Run it as SYS. It performs steps 1 to 3. To log fewer tables, replace step 2 by one of its
--- alternatives. `olr-pg doctor` reports the tables whose key is not logged.
+-- identify the row. Run it as SYS; in a CDB, run it in the root (CDB$ROOT), because steps 1 and 3 fail in a PDB.
+-- It performs steps 1 to 3. To log fewer tables, replace step 2 by one of its alternatives. `olr-pg doctor`
+-- reports the tables whose key is not logged.
 
 -- 1. Minimal supplemental logging, which is always required: without it, olr_pg cannot join rows that are
 --    stored in several pieces.

@@ -69,6 +69,9 @@ def _own_log() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+ROOT_STATEMENT = "ALTER SESSION SET CONTAINER = CDB$ROOT;"
+
+
 class Patient:
     """A configuration, and what doctor says of it."""
 
@@ -94,7 +97,9 @@ class Patient:
         return finding
 
     def mend_oracle(self, finding: Finding) -> None:
-        """Run what was printed, as SQL*Plus would."""
+        """Run what was printed, as SQL*Plus would. Only SYS may enter the root, and the simulated
+        Oracle has no SYS.
+        """
         with (
             oracledb.connect(
                 user="olr", password="olr", dsn=self.live.server.connect_string
@@ -102,7 +107,8 @@ class Patient:
             connection.cursor() as cursor,
         ):
             for line in finding.mend:
-                cursor.execute(line.rstrip(";"))
+                if not line.startswith("--") and line != ROOT_STATEMENT:
+                    cursor.execute(line.rstrip(";"))
 
     def mend_postgres(self, finding: Finding) -> None:
         with psycopg.connect(self.target, autocommit=True) as connection:
@@ -189,6 +195,27 @@ def test_what_the_source_lacks_is_mended_by_the_printed_sql(
     assert patient.findings() == []
 
 
+@pytest.mark.parametrize("is_cdb", [True, False])
+def test_statements_about_the_whole_database_run_in_its_root(
+    patient: Patient, *, is_cdb: bool
+) -> None:
+    """In a PDB, SHUTDOWN IMMEDIATE would close the PDB."""
+    set_database("LOG_MODE", "NOARCHIVELOG")(patient.live)
+    set_database("FORCE_LOGGING", "NO")(patient.live)
+    set_database("SUPPLEMENTAL_LOG_DATA_MIN", "NO")(patient.live)
+    if not is_cdb:
+        set_database("CDB", "NO")(patient.live)
+    found = {
+        finding.check: finding.mend for finding in patient.findings() if "ALTER DATABASE" in
+        " ".join(finding.mend)
+    }  # fmt: skip
+    assert sorted(found) == ["oracle.archivelog", "oracle.force-logging", "oracle.supplemental"]
+    for mend in found.values():
+        place = mend.index(ROOT_STATEMENT) if is_cdb else -1
+        assert (ROOT_STATEMENT in mend) == is_cdb
+        assert all("ALTER DATABASE" not in line for line in mend[: place + 1])
+
+
 def test_what_a_load_lacks_is_said_where_it_is_asked_for(patient: Patient) -> None:
     patient.live.keep_rows()
     names = sorted(table.name for table in patient.live.summary.tables)
@@ -254,7 +281,7 @@ def test_archive_destinations(patient: Patient) -> None:
     found = patient.findings()
     assert [finding.check for finding in found] == ["oracle.destination"] * 2
     assert "ORA-19809" in found[1].what
-    assert "LOG_ARCHIVE_DEST_STATE_1 = ENABLE" in found[1].mend[0]
+    assert "LOG_ARCHIVE_DEST_STATE_1 = ENABLE" in found[1].mend[-1]
     patient.mend_oracle(found[1])
     assert patient.findings() == []
 
@@ -549,7 +576,7 @@ def test_the_exit_code_tells_the_severity(patient: Patient) -> None:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 10
     (found,) = json.loads(result.stdout)
-    assert found["mend"] == ["ALTER DATABASE FORCE LOGGING;"]
+    assert found["mend"][1:] == [ROOT_STATEMENT, "ALTER DATABASE FORCE LOGGING;"]
     set_database("LOG_MODE", "NOARCHIVELOG")(patient.live)
     assert CliRunner().invoke(app, command).exit_code == 11
 
