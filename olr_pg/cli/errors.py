@@ -18,7 +18,7 @@ from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import commands_of_error
-from olr_pg.observability.wording import counted
+from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -325,19 +325,21 @@ def _print_lists(
 ) -> None:
     for one in stopped:
         print_line(
-            f"STOPPED {one.source_table}: {counted(one.transactions, 'transaction')} with"
+            f"STOPPED {one_line(one.source_table)}: {counted(one.transactions, 'transaction')} with"
             f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
             f" {one.first_scn} to {one.received_scn}"
         )
     for table in paused:
-        print_line(f"PAUSED {table}: its changes are held until `olr-pg tables resume {table}`")
+        resume = f"`olr-pg tables resume {shlex.quote(table)}`"
+        print_line(advised(one_line(f"PAUSED {table}: its changes are held until {resume}")))
     if not stopped:
         print_line("no table has stopped by an error" if paused else "no table has stopped")
     for line in lines:
+        table, message = one_line(line.source_table), one_line(_without_values(line))
         print_line(
-            f"{line.id}  {line.resolution}  {line.source_table} {line.operation}"
+            f"{line.id}  {line.resolution}  {table} {line.operation}"
             f" {line.row_id or ''} XID {line.xid} commit SCN {line.commit_scn}"
-            f"  OLR-{line.code:05d} {_without_values(line)} ({counted(line.attempts, 'time')})"
+            f"  OLR-{line.code:05d} {message} ({counted(line.attempts, 'time')})"
         )
 
 

@@ -114,6 +114,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     """
     from olr_pg.observability.error_records import failure_record, format_failure
     from olr_pg.observability.redaction import known_redactor
+    from olr_pg.observability.wording import visible
 
     failure = failure_record(error)
     calls = "" if defect is None else "".join(traceback.format_exception(defect))
@@ -123,7 +124,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
         # text.
         text = json.dumps(known_redactor().value(record), ensure_ascii=False)
     else:
-        text = known_redactor().text(calls + format_failure(failure))
+        text = visible(known_redactor().text(calls + format_failure(failure)))
     sys.stderr.write(text + "\n")
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.observability.wording import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ them.
 
 
 def print_line(text: str, *, at_once: bool = False) -> None:
-    """Print one line to stdout.
+    """Print one line to stdout, without control characters that a terminal would execute.
 
     Args:
         at_once: flush at once, so that a reader sees the line immediately, even through a pipe.
@@ -36,6 +37,10 @@ def print_line(text: str, *, at_once: bool = False) -> None:
         BrokenPipeError: the reader has closed the pipe.
         OlrPgError: 1107, the line cannot be written.
     """
+    _write(visible(text), at_once=at_once)
+
+
+def _write(text: str, *, at_once: bool) -> None:
     try:
         sys.stdout.write(text + "\n")
     except OSError as error:
@@ -48,7 +53,7 @@ def print_json(value: Any, *, at_once: bool = False) -> None:
     """Print one JSON value on one line to stdout; see `print_line` for `at_once` and the errors."""
     import orjson
 
-    print_line(orjson.dumps(value).decode(), at_once=at_once)
+    _write(orjson.dumps(value).decode(), at_once=at_once)
 
 
 def write_bytes(data: Buffer) -> None:
@@ -85,9 +90,11 @@ def report_console(**options: Any) -> Console:
     """Return a console of rich on stdout for tables; `options` are those of rich. See `print_line`
     for the errors.
 
-    If stdout is not a terminal, lines are not cut or wrapped.
+    If stdout is not a terminal, lines are not cut or wrapped. A text is printed as it is: names of
+    tables can contain control characters, and brackets that rich would read as markup.
     """
     from rich.console import Console
+    from rich.text import Text
 
     class ReportConsole(Console):
         def print(self, *objects: Any, **style: Any) -> None:
@@ -96,12 +103,15 @@ def report_console(**options: Any) -> Console:
             except OSError as error:
                 raise unwritten(error) from error
 
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(one_line(text), **options)
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
     if not sys.stdout.isatty():
         options.setdefault("width", UNCUT_WIDTH)
-    return ReportConsole(**options)
+    return ReportConsole(markup=False, emoji=False, **options)
 
 
 def report_table(*names: str, numbers: Sequence[str] = (), **options: Any) -> Table:

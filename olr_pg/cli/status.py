@@ -60,7 +60,7 @@ def status(
     if as_json:
         print_json(record)
         return
-    console = report_console(highlight=False, markup=False)
+    console = report_console(highlight=False)
     targets = record.get("targets")
     for one in targets.values() if isinstance(targets, dict) else [record]:
         if one.get("target"):

@@ -16,6 +16,7 @@ from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config
 from olr_pg.cli.target_connection import open_settings, open_target_of
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,9 +86,8 @@ def list_tables(
         print_line(f"The subscription was PAUSED by {pause.by}")
     for one in states:
         held = f"  {one.held_transactions} transactions are held" if one.stopped else ""
-        print_line(
-            f"{one.word:10}  {one.source_table} → {one.target_table}  SCN {one.commit_scn}{held}"
-        )
+        names = one_line(f"{one.source_table} → {one.target_table}")
+        print_line(f"{one.word:10}  {names}  SCN {one.commit_scn}{held}")
     if not states:
         print_line("no table is replicated into the target yet")
 

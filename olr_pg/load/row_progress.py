@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.observability.wording import counted, span
+from olr_pg.observability.wording import counted, one_line, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -174,7 +174,7 @@ class RowProgress:
             ]
             for name, meter in under_way[:_SHOWN_MAX]:
                 bar = ProgressBar(total=meter.total or None, completed=meter.rows, width=_BAR_WIDTH)
-                grid.add_row(Text(name), bar, Text(meter.words()))
+                grid.add_row(Text(one_line(name)), bar, Text(meter.words()))
             if len(under_way) > _SHOWN_MAX:
                 grid.add_row(Text(f"and {len(under_way) - _SHOWN_MAX} more"))
             whole = ProgressBar(

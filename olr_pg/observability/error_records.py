@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from olr_pg.errors import format_place
+from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError, Place
@@ -33,6 +34,6 @@ def format_failure(failure: Failure) -> str:
     """Format an error for people, in lines: the code and what failed, where, and what to do."""
     lines = [f"{failure['code']}: {failure['what']}"]
     if failure["where"]:
-        lines.append(f"  where: {format_place(failure['where'])}")
+        lines.append(f"  where: {one_line(format_place(failure['where']))}")
     lines.append(f"  to do: {failure['action']}")
     return "\n".join(lines)

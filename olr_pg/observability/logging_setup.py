@@ -24,6 +24,7 @@ from olr_pg.observability.error_records import failure_record
 from olr_pg.observability.plain_structlog import structlog
 from olr_pg.observability.recent import remember
 from olr_pg.observability.redaction import Redactor, register_secrets
+from olr_pg.observability.wording import visible
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -166,7 +167,11 @@ def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
             structlog.processors.EventRenamer("message"),
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
-    return [flatten_place, structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)]
+    return [
+        flatten_place,
+        show_controls,
+        structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False),
+    ]
 
 
 def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
@@ -180,6 +185,13 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
     elif isinstance(error, BaseException):
         event["error"] = plain_reason(error)
     return event
+
+
+def show_controls(_logger: object, _method: str, event: _Event) -> _Event:
+    """Replace the control characters of the texts, which a terminal would execute, by escapes."""
+    return {
+        key: visible(value) if isinstance(value, str) else value for key, value in event.items()
+    }
 
 
 def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:

@@ -217,6 +217,11 @@ def default_properties(
             # the session's directory.
             "spark.executorEnv.TMPDIR": str(scratch),
         }
+        # Any user of this machine can connect to the loopback address, and Java deserializes the
+        # messages that arrive at Spark's ports. For these masters, Spark makes a secret of its own
+        # (org.apache.spark.SecurityManager.initializeAuth); for others, it requires a given one.
+        if not settings.master.startswith("local-cluster"):
+            properties["spark.authenticate"] = "true"
         if not settings.encrypted:
             properties[RESULTS_PROPERTY] = str(scratch)
         # Connect Java and Python by Unix sockets: over TCP, each job would wait 40 ms for a delayed

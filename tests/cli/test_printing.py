@@ -9,7 +9,14 @@ import sys
 
 import pytest
 
-from olr_pg.cli.printing import byte_progress, print_table, report_console, report_table
+from olr_pg.cli.printing import (
+    byte_progress,
+    print_json,
+    print_line,
+    print_table,
+    report_console,
+    report_table,
+)
 
 
 def test_nothing_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,3 +83,22 @@ def test_a_terminal_cuts_nothing(width: int) -> None:
     assert "1 min 20 s" in text
     letters = iter(text)
     assert all(letter in letters for letter in NAME)
+
+
+def test_names_of_tables_are_printed_as_they_are_and_nothing_in_them_is_executed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = "S.A[/b]", "S.[red]B", "S.:smile:", "S.C\x1b[2J\n\x9b1mD"
+    table = report_table("Table")
+    for name in names:
+        table.add_row(name)
+    print_table(report_console(), table)
+    report_console().print(names[0])
+    print_line(names[3])
+    print_json(names[3])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in names[:3])
+    assert printed.count("S.C\\x1b[2J\\n\\x9b1mD") == 1  # in the table: on one line
+    assert "S.C\\x1b[2J\n\\x9b1mD\n" in printed
+    assert '"S.C\\u001b[2J\\n\x9b1mD"' in printed  # JSON is for programs
+    assert "\x1b" not in printed

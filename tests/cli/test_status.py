@@ -46,7 +46,7 @@ def test_a_table_says_why_it_is_not_complete() -> None:
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
     """What is printed of a state that an appliance was in."""
     record = json.loads(json.dumps(read_state(state).as_record()))
-    _print(report_console(highlight=False, markup=False), record | changes)
+    _print(report_console(highlight=False), record | changes)
     return capsys.readouterr().out
 
 

@@ -78,6 +78,15 @@ def test_lines_for_people_are_plain_where_there_is_no_terminal() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+def test_names_in_lines_for_people_change_no_terminal() -> None:
+    stream = io.StringIO()
+    configure_logging(3, "human", stream=stream)
+    get_logger("capture").info("table", table="S.A\x1b[2J\x9b", error="two\nlines\x1b]0;x\x07")
+    (line,) = stream.getvalue().splitlines()
+    assert "S.A\\x1b[2J\\x9b" in line
+    assert not {"\x1b", "\x9b", "\x07"} & set(line)
+
+
 def test_an_error_is_spread_into_its_parts() -> None:
     stream = io.StringIO()
     configure_logging(1, "json", stream=stream)

@@ -1,10 +1,10 @@
-"""Numbers in words."""
+"""Numbers and names in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from olr_pg.observability.wording import counted, some, span
+from olr_pg.observability.wording import counted, one_line, some, span, visible
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,21 @@ def test_spans(seconds: float | None, text: str) -> None:
 )
 def test_some_of_many_are_named(count: int, words: str) -> None:
     assert some([f"T{number}" for number in range(count)]) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("A\x1b[2J\x1b]0;title\x07", "A\\x1b[2J\\x1b]0;title\\x07"),
+        ("\x9b31m\x7f\r", "\\x9b31m\\x7f\\r"),
+        ("user\u202etxt.exe\u2069", "user\\u202etxt.exe\\u2069"),
+        ("Größe\t日本 $#", "Größe\t日本 $#"),
+    ],
+)
+def test_a_terminal_executes_nothing_of_a_name(name: str, shown: str) -> None:
+    assert visible(name) == one_line(name) == shown
+
+
+def test_a_name_makes_no_lines_of_its_own() -> None:
+    assert visible("A\nB") == "A\nB"
+    assert one_line("A\nB\u2028C") == "A\\nB\\u2028C"

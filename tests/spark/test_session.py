@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.jobs import run_tasks
@@ -197,6 +198,23 @@ def test_every_socket_is_on_the_loopback_address(spark: SparkSession) -> None:
     assert {ip.removeprefix("::ffff:") for ip in listening} <= {"127.0.0.1", "::1"}
 
 
+def test_a_stranger_on_this_machine_reaches_no_endpoint_of_it(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    jvm = context._jvm.org.apache.spark
+    settings = jvm.SparkConf(False)
+    nothing = (getattr(jvm.SecurityManager, f"$lessinit$greater$default${n}")() for n in (2, 3))
+    stranger = jvm.rpc.RpcEnv.create(
+        "stranger", "127.0.0.1", 0, settings, jvm.SecurityManager(settings, *nothing), True
+    )
+    place = jvm.rpc.RpcAddress("127.0.0.1", int(spark.conf.get("spark.driver.port") or 0))
+    try:
+        with pytest.raises(Py4JJavaError) as refused:
+            stranger.setupEndpointRef(place, "HeartbeatReceiver")
+    finally:
+        stranger.shutdown()
+    assert "SaslMessage" in str(refused.value)
+
+
 def test_there_is_one_session(spark: SparkSession) -> None:
     assert get_session(spark_of_tests()) is spark
     with pytest.raises(OlrPgError) as raised:
@@ -223,6 +241,8 @@ def test_the_interrupt_handler_is_left_alone(spark: SparkSession) -> None:
 def test_a_cluster_master_does_not_get_the_loopback_address(tmp_path: Path) -> None:
     local = default_properties(SparkSettings("local[*]"), tmp_path)
     cluster = default_properties(SparkSettings("spark://master:7077"), tmp_path)
+    assert local["spark.authenticate"] == "true"
+    assert "spark.authenticate" not in cluster
     assert local["spark.driver.host"] == local["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.driver.host" not in cluster
     assert "spark.local.dir" not in cluster

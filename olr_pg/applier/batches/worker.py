@@ -600,8 +600,8 @@ class Worker:
 
         Raises:
             psycopg.Error: a transient error.
-            OlrPgError: 5015, the ledger or the hold cannot be written; 5145, a transaction of a
-                stream fails.
+            OlrPgError: 5004, the role lacks a privilege for the ledger or the hold; 5015, they
+                cannot be written; 5145, a transaction of a stream fails.
         """
         applier = batch.queue.applier
         durability = CommitDurability(self._follows)
@@ -625,9 +625,7 @@ class Worker:
         except psycopg.Error as error:
             if is_transient(error):
                 raise
-            raise OlrPgError(
-                Code.LEDGER_UNUSABLE, plain_words(error), table=applier.name
-            ) from error
+            raise target_error(error, code=Code.LEDGER_UNUSABLE, table=applier.name) from error
         return durability
 
     def _begin_session(self, connection: Connection[Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.cli.advice import advised
 from olr_pg.cli.printing import flush, on_terminal, print_json, print_line
+from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +71,7 @@ def _live() -> Iterator[Callable[[MigrationProgress], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
     with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
         yield lambda progress: live.update(progress_view(progress), refresh=True)
 
@@ -91,7 +92,7 @@ def progress_view(progress: MigrationProgress) -> Group:
     parts: list[Any] = [Text(steps, style="bold"), Text(progress_lines(progress)[0])]
     grid = Grid(box=None, show_header=False, padding=(0, 1))
     for table in progress.tables:
-        grid.add_row("✓" if table.seconds_left == 0.0 else " ", table_line(table))
+        grid.add_row("✓" if table.seconds_left == 0.0 else " ", one_line(table_line(table)))
     if progress.tables:
         parts.append(grid)
     parts += [Text(f"! {one}", style="bold red") for one in progress.needs]

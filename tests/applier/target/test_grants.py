@@ -63,6 +63,17 @@ def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
         r.serve()
         r.apply(connect_string=target, dbid=11)
         assert len(rows(r)) == 3
+        # Somebody revokes it while it replicates: the error names the right, not a missing ledger.
+        r.execute("REVOKE UPDATE ON olr_pg.ledger FROM applier")
+        r.transaction(r.insert({"ID": 4}))
+        r.serve()
+        revoked = fails(r, connect_string=target)
+        assert (revoked.code, revoked.where["table"]) == (5004, "S.T")
+        assert "permission denied for table ledger" in revoked.detail
+        r.execute("GRANT UPDATE ON olr_pg.ledger TO applier")
+        r.serve()
+        r.apply(connect_string=target)
+        assert len(rows(r)) == 4
         r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
         assert fails(r, connect_string=target).code == 5004
     finally:
