@@ -121,12 +121,13 @@ class Code(IntEnum):
         "raise `context.max-spill-mb`, or end the long transaction in the source. Then start"
         " again: nothing is lost",
     )
-    FILTER_PATTERN_FITS_NOTHING = _Entry(
+    PATTERN_FITS_NOTHING = _Entry(
         1098,
-        "a pattern of the filter matches nothing",
-        "correct the pattern if it is misspelt: without a match, this part of the filter has no"
-        " effect. Patterns are compared with OWNER.NAME of the tables and with the names of the"
-        " columns in the source's dictionary",
+        "a name or pattern of the configuration matches nothing",
+        "correct it if it is misspelt: without a match, this part of the key has no effect. Names"
+        " and patterns are compared with OWNER.NAME of the tables and with the names of the"
+        " columns in the source's dictionary. In `apply.schema-mapping`, write an owner exactly as"
+        " there, usually in capitals",
     )
     CHANGED_CONFIG_REFUSED = _Entry(
         1100,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary
 from olr_pg.appliance.encryption import check_key
+from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
@@ -27,7 +28,10 @@ from olr_pg.server.checkpoint import read_saved
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from olr_pg.config.model import Config
+    from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.dictionary.structure import Structure
 
@@ -81,16 +85,29 @@ def _check_source(
         found = check_logs(config, source, snapshot)
         found += check_supplemental(snapshot, tables)
         found += check_encryption(snapshot)
-        try:
-            filters.chosen(tables, snapshot.database)
-        except OlrPgError as problem:
-            found.append(coded("filter", problem))
+        found += _check_selection(filters, tables, snapshot.database)
+        found += check_idle(config, snapshot.tables)
         return found, snapshot.database, tables, snapshot.structure
     from olr_pg.appliance.live_checks import check_live
 
     saved = read_saved(target_path(config) / CHECKPOINT).scn
     live = check_live(config, source, saved, for_load=for_load)
-    return live.findings, live.database, live.tables, NO_STRUCTURE
+    found = [*live.findings, *check_idle(config, live.tables)]
+    is_reported = any(finding.check == "filter.rows" for finding in found)
+    if live.tables and live.database is not None and not is_reported:
+        found += _check_selection(filters, live.tables, live.database)
+    return found, live.database, live.tables, NO_STRUCTURE
+
+
+def _check_selection(
+    filters: Filters, tables: Sequence[Table], database: Database
+) -> list[Finding]:
+    """Check that the filters leave some table, and the columns that the tables need."""
+    try:
+        filters.chosen(tables, database)
+    except OlrPgError as problem:
+        return [coded("filter", problem)]
+    return []
 
 
 def _check_disk(config: Config) -> list[Finding]:

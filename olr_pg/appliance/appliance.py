@@ -21,6 +21,7 @@ from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.appliance.loading_new_tables import loading_new_tables
 from olr_pg.appliance.main_loop import Serving, Watchdog
+from olr_pg.appliance.mapping_checks import report_idle_mappings
 from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
 from olr_pg.appliance.opened_target import open_target
@@ -369,6 +370,7 @@ def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> Runn
             translate=common.translate,
         )
         tables = delivery.tables(section.table_query)
+        report_idle_mappings(section, tables, **delivery.named)
         if common.grown is not None:
             tables = tuple(map(delivery.view.filters.shape, common.grown.as_begun(tables)))
         snapshot = common.source.resolve(section.table_query)[0]

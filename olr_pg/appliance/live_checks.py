@@ -173,6 +173,7 @@ def _in_container(finding: Finding, container: str) -> Finding:
     statements.
     """
     mend = finding.mend
-    if any(line.endswith(";") for line in mend):
+    is_of_database = any(line.startswith("ALTER SESSION SET CONTAINER") for line in mend)
+    if any(line.endswith(";") for line in mend) and not is_of_database:
         mend = (f"ALTER SESSION SET CONTAINER = {container};", *mend)
     return replace(finding, what=f"{container}: {finding.what}", mend=mend)

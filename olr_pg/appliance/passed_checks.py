@@ -112,8 +112,21 @@ LOAD: Final = (
         of_tables=True,
     ),
 )
+MAPPING: Final = (
+    Check(
+        "mapping",
+        "each name and pattern of the mappings matches a table or column",
+        (*_DICTIONARY, *_LIVE_TABLES),
+        of_tables=True,
+    ),
+)
 FILTER: Final = (
-    Check("filter", "`filter` matches the tables", _DICTIONARY, of_tables=True),
+    Check(
+        "filter",
+        "`filter` matches the tables, and each of its patterns a table or column",
+        (*_DICTIONARY, *_LIVE_TABLES),
+        of_tables=True,
+    ),
     Check(
         "filter.rows",
         "the redo contains the columns of `filter.rows`",
@@ -217,14 +230,15 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
     source, apply = config.source, config.apply
     if isinstance(source, OfflineSource):
         yield from OFFLINE
-        conditions = FILTER[:1]
+        conditions: tuple[Check, ...] = FILTER[:1]
     else:
         yield from LIVE
         yield from STANDBY if source.standby is not None else ()
         yield from ONLINE if source.redo == "online" else ()
         yield from LOAD if for_load else ()
-        conditions = FILTER[1:]
+        conditions = FILTER
     yield from conditions if config.filter != Filter() else ()
+    yield from MAPPING
     yield from TARGET if apply is not None and not apply.embedded else ()
     yield from WAY_BACK if apply is not None and config.fallback is not None else ()
     yield from MACHINE

@@ -496,4 +496,4 @@ def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None
     dictionary.
     """
     for key, pattern in filters.idle(tables):
-        log_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))
+        log_left_out(OlrPgError(Code.PATTERN_FITS_NOTHING, pattern, key=key, **named))

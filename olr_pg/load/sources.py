@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
+from olr_pg.appliance.mapping_checks import report_idle_mappings
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
@@ -63,6 +64,7 @@ def _opened(
     if isinstance(config.source, OfflineSource):
         offline = _OfflineTables(config, folder, scn, for_load=for_load)
         report_idle(filters, offline.snapshot.tables)
+        _report_mappings(config, offline.snapshot.tables)
         yield FilteredTables(offline, filters)
         return
     if folder is not None:
@@ -79,9 +81,15 @@ def _opened(
     live = LiveTables(config.source, query, filters, scn, for_load=for_load, join=join)
     try:
         report_idle(filters, live.snapshot.tables)
+        _report_mappings(config, live.snapshot.tables)
         yield FilteredTables(live, filters)
     finally:
         live.close()
+
+
+def _report_mappings(config: Config, tables: Sequence[Table]) -> None:
+    if config.apply is not None:
+        report_idle_mappings(config.apply, tables)
 
 
 class _OfflineTables:

@@ -20,7 +20,7 @@ LIVE = {"kind": "oracle", "user": "olr", "password": "p", "server": "h:1/S"}
 APPLY = {"connect-string": "host=h dbname=d", "tables": ["A.B"]}
 ALL = (
     *(*passed.OFFLINE, *passed.LIVE, *passed.STANDBY, *passed.ONLINE, *passed.LOAD),
-    *(*passed.FILTER, *passed.TARGET, *passed.MACHINE),
+    *(*passed.FILTER, *passed.MAPPING, *passed.TARGET, *passed.MACHINE),
 )
 PACKAGE = Path(passed.__file__).parent.parent
 
@@ -36,11 +36,12 @@ def names(one: Config, *failed: str, for_load: bool = False) -> list[str]:
 
 def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     healthy = names(config(OFFLINE, apply=APPLY))
-    assert healthy == [check.name for check in (*passed.OFFLINE, *passed.TARGET, *passed.MACHINE)]
+    made = (*passed.OFFLINE, *passed.MAPPING, *passed.TARGET, *passed.MACHINE)
+    assert healthy == [check.name for check in made]
     assert set(healthy) - set(names(config(OFFLINE, apply=APPLY), "disk")) == {"disk"}
     away = names(config(OFFLINE, apply=APPLY), "postgres.connection")
     assert away == [
-        *(check.name for check in passed.OFFLINE),
+        *(check.name for check in (*passed.OFFLINE, *passed.MAPPING)),
         *("postgres.names", "directory", "disk", "encryption", "spark.java"),
     ]
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
