@@ -28,6 +28,11 @@ GROUP_BYTES: Final = 32 << 20
 
 COMPRESSION: Final = "snappy"
 
+_ROWS_AT_ONCE: Final = 1 << 16
+"""Rows of a column that are encoded at once. With Arrow's default (1,024), writing takes 5 % to 8 %
+more time.
+"""
+
 _REPEATED: Final = (
     *("op", "commit_time", "xid", "thread", "login_user", "os_user", "machine", "program"),
     *("owner", "table"),
@@ -96,6 +101,7 @@ class GroupedFile:
                 compression=self._compression,
                 use_dictionary=[name for name in _REPEATED if name in names],
                 write_statistics=[name for name in _ORDERED if name in names],
+                write_batch_size=_ROWS_AT_ONCE,
             )
         if batches:
             self._writer.write_table(pa.Table.from_batches(batches, self.schema))
