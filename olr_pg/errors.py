@@ -1601,8 +1601,8 @@ class Code(IntEnum):
     )
     ERROR_NOT_SKIPPABLE = _Entry(
         5143,
-        "only an error that stops its table can be skipped",
-        "`olr-pg errors list` shows the errors that stop a table",
+        "this error cannot be skipped",
+        "`olr-pg errors list` shows the errors that stop a table. Only such errors can be skipped",
     )
     NO_SUCH_STOPPED_TABLE = _Entry(
         5144,

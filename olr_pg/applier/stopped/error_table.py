@@ -145,9 +145,18 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
     """Mark the change of an error table's row as skipped. This does not resume the table.
 
     Raises:
-        OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table.
+        OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, or the
+            server delivers no changes of the table after this one.
     """
     line = read_error(connection, subscription, number)
+    if line.code == Code.DDL_NOT_FOLLOWED and line.resolution == "stopped":
+        # A table that is not stopped would look as if it were replicated.
+        raise OlrPgError(
+            Code.ERROR_NOT_SKIPPABLE,
+            f"changes of the table after error {number} are not delivered",
+            action=line.action,
+            table=line.source_table,
+        )
     if connection.execute(_SKIP, (subscription, number)).rowcount == 0:
         raise OlrPgError(
             Code.ERROR_NOT_SKIPPABLE,
