@@ -69,7 +69,9 @@ checkpoint, in whatever directory they start a command.
 A secret is a text with `${ENV_NAME}` in it, `"file:PATH"`, or `{"file": "PATH"}`. In `spark.conf`,
 a text that begins with `file:` is a URL of Spark, unless the name of the property says that it
 contains a secret (`…password`, `…secret`, `…token`, `…credential`, `…key`). Variables that a file
-names are removed from the environment of Java, Spark's workers and PostgreSQL.
+names are removed from the environment of Java, Spark's workers and PostgreSQL. Users, hosts, paths
+and `status.name` are not secrets: there `${…}` is an error. Set such a key with its own variable
+(below). In JSON, write a backslash of a password or path twice.
 
 A file whose name ends with `.toml` is TOML, with the same keys: `[context.memory]`,
 `max-mb = 1024`. TOML has no null: omit the key, or set it with an environment variable.

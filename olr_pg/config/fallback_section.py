@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from olr_pg.config.fields import ConfigAddress, OracleServer, Secret, problem
+from olr_pg.config.fields import ConfigAddress, OracleServer, PlainText, Secret, problem
 from olr_pg.config.section import Section
 from olr_pg.config.table_patterns import LEDGER
 
@@ -84,7 +84,7 @@ class Fallback(Section):
     Oracle.
     """
 
-    user: str = Field(
+    user: PlainText = Field(
         min_length=1,
         description="the Oracle account that applies the changes (sql/oracle/fallback.sql creates"
         " it)",

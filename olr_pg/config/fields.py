@@ -49,6 +49,7 @@ _MASTER: Final = re.compile(
 )
 
 _VERSION: Final = re.compile(r"v?([0-9]{1,9})(?:\.[0-9]{1,9})*(?:[-+][0-9A-Za-z.+-]{1,64})?")
+_REFERENCE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SECRET_PROPERTY: Final = re.compile(r"password|secret|token|credential|key$", re.IGNORECASE)
 _PLACE_PROPERTY: Final = re.compile(r"(file|path|dir|ur[il])$", re.IGNORECASE)
 
@@ -176,12 +177,28 @@ Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
 """The object `spark.conf`."""
 
 
+def _plain(value: str) -> str:
+    """Reject a reference such as ``${NAME}`` where no secret is expected: nothing would replace it,
+    so olr_pg would use a user, a host or a directory of that name.
+    """
+    if _REFERENCE.search(value):
+        raise problem(
+            "a text without ${…}, because variables are replaced only in secrets; the key's own"
+            " environment variable (OLR_PG_SOURCE__USER for source.user) sets it from outside"
+        )
+    return value
+
+
+PlainText = Annotated[str, AfterValidator(_plain)]
+"""A text that is no secret, and so cannot contain a reference."""
+
+
 def _server(value: str) -> str:
     if not value or "@" in value:
         raise problem(
             "host:port/service, without user and password, which have their own keys", show="kind"
         )
-    return value
+    return _plain(value)
 
 
 OracleServer = Annotated[str, AfterValidator(_server)]
@@ -197,7 +214,7 @@ def _path(value: object, info: ValidationInfo) -> object:
             )
         case str() if value and "\x00" not in value:
             try:
-                return _normal(_context(info).folder / Path(value).expanduser())
+                return _normal(_context(info).folder / Path(_plain(value)).expanduser())
             except RuntimeError:  # ~user of a user without a home directory
                 raise problem("a path below an existing home directory") from None
         case _:
@@ -430,7 +447,7 @@ def _path_mapping(value: object, info: ValidationInfo) -> object:
     # Do not use `Path`, because it removes a separator at the end of a prefix, and that separator
     # matters.
     folder = _context(info).folder
-    return tuple((there, os.path.join(folder, here)) for there, here in pairs)  # noqa: PTH118
+    return tuple((there, os.path.join(folder, _plain(here))) for there, here in pairs)  # noqa: PTH118
 
 
 PathMapping = Annotated[

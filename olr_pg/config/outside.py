@@ -1,4 +1,5 @@
-"""Checks the certificates and the Oracle server address that a configuration refers to.
+"""Checks what only some commands use: certificates, the address of the Oracle server, addresses to
+listen on, tokens, and the encryption key.
 
 Only commands that use them run these checks. Other commands may read the same configuration on
 machines on which the certificates do not exist.
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.config.address import PORT_MAX
+from olr_pg.config.address import PORT_MAX, Address
 from olr_pg.config.reading import ConfigError
 from olr_pg.config.source_section import OracleSource
+from olr_pg.config.status_section import TOKEN_LENGTH_MIN
 from olr_pg.config.tls import server_context
 from olr_pg.config.validation_problems import Problem, may_hide_secret
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.sealed import RowKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,15 +39,24 @@ _NO_NAME: Final = {
 
 
 def check_outside(config: Config, file: str | None = None) -> None:
-    """Check the TLS files and the address of Oracle that `run` will use, without opening
+    """Check the TLS files, the addresses and the secrets that `run` will use, without opening
     connections.
 
     Raises:
         ConfigError: 4030 TLS files cannot be used, 7013 the driver does not support the form of
-            a server of the source, 1002 there are problems of both kinds.
+            a server of the source, 1190 the encryption key is unusable, 8017 a token is too short,
+            1002 two ports have the same address, or there are problems of several kinds.
     """
     found = list(_tls_problems(config))
     codes = {Code.TLS_FILES_UNUSABLE} if found else set[int]()
+    for code, problems in (
+        (Code.CONFIG_INVALID, _address_problems(config)),
+        (Code.ENCRYPTION_KEY_UNUSABLE, _key_problems(config)),
+        (Code.CONTROL_TOKEN_WEAK, _token_problems(config)),
+    ):
+        others = list(problems)
+        found += others
+        codes |= {code} if others else set()
     if isinstance(config.source, OracleSource):
         servers = list(_server_problems(config.source))
         found = servers + found
@@ -89,6 +101,44 @@ def _unusable_server(server: str) -> str | None:
     if not all(1 <= port <= PORT_MAX for port in ports):
         return f"the port is not from 1 to {PORT_MAX}"
     return None
+
+
+def _address_problems(config: Config) -> Iterator[Problem]:
+    """Yield the addresses on which two services of this configuration would listen. The addresses
+    of several targets always differ.
+    """
+    several = isinstance(config.target, tuple)
+    used = [
+        (f"target[{number}].address" if several else "target.address", part.port.address)
+        for number, part in enumerate(config.targets)
+    ]
+    if config.status.enabled and config.status.address is not None:
+        used.append(("status.address", config.status.address))
+    if config.fallback is not None and config.fallback.metrics_address is not None:
+        used.append(("fallback.metrics-address", config.fallback.metrics_address))
+    first = dict[Address, str]()
+    for key, address in used:
+        other = first.setdefault(address, key)
+        if address.port and other != key:
+            yield Problem(key, f'"{address}"', f"another address than {other}")
+
+
+def _key_problems(config: Config) -> Iterator[Problem]:
+    key = config.context.encryption_key
+    if key is None:
+        return
+    try:
+        RowKey.of_text(key.get_secret_value())
+    except ValueError as error:
+        yield Problem("context.encryption-key", "a string", f"32 bytes in base64 ({error})")
+
+
+def _token_problems(config: Config) -> Iterator[Problem]:
+    control = config.status.control
+    for name, token in control.tokens.items() if control is not None else ():
+        if len(token.get_secret_value()) < TOKEN_LENGTH_MIN:
+            key = f"status.control.tokens.{name}"
+            yield Problem(key, "a string", f"{TOKEN_LENGTH_MIN} characters or more")
 
 
 def _tls_problems(config: Config) -> Iterator[Problem]:

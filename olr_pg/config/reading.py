@@ -43,6 +43,18 @@ recognised.
 """
 
 
+_TOKEN: Final = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""", re.DOTALL
+)
+_ESCAPE: Final = re.compile(
+    r"""\\(?:(?P<known>["'\\/bfnrtv\n\r\u2028\u2029]|0(?![0-9])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|.)""",
+    re.DOTALL,
+)
+"""A backslash and what follows it; `known` are the escapes of JSON5 (its section 5.1) that
+do not only drop the backslash.
+"""
+
+
 class ConfigError(OlrPgError):
     """Raised if the configuration is invalid; `problems` contains all problems."""
 
@@ -93,7 +105,11 @@ def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
         raise OlrPgError(Code.CONFIG_UNREADABLE, system_reason(error), file=str(path)) from error
     except UnicodeDecodeError as error:
         raise OlrPgError(
-            Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start
+            Code.CONFIG_UNREADABLE,
+            "it is not UTF-8 text",
+            file=str(path),
+            offset=error.start,
+            action="save the file as UTF-8",
         ) from error
     return _overridden(_parse(text, str(path)), environ, str(path))
 
@@ -233,6 +249,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parse_json5(text: str, file: str) -> Any:
     if not text.strip():
         raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, "the file is empty"),), file)
+    _check_escapes(text, file)
     try:
         return json5.loads(text, allow_duplicate_keys=False)
     except ValueError as error:
@@ -242,6 +259,23 @@ def _parse_json5(text: str, file: str) -> Any:
         place = "the objects are nested too deeply"
     expected = f"expected JSON (comments and trailing commas allowed): {place}"
     raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
+
+
+def _check_escapes(text: str, file: str) -> None:
+    """Reject a backslash that begins no escape. JSON5 ignores it, so a password or a path would
+    silently lose it.
+    """
+    for token in _TOKEN.finditer(text):
+        for escape in _ESCAPE.finditer(token["string"] or ""):
+            if escape["known"] is not None:
+                continue
+            begin = token.start("string") + escape.start()
+            line, column = text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
+            expected = (
+                f"expected JSON: line {line} column {column}: a backslash in a text that begins no"
+                " escape; write it twice if the text contains a backslash"
+            )
+            raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
 
 
 def json_schema() -> dict[str, Any]:

@@ -63,7 +63,7 @@ def read_secret_file(path: Path) -> str:
     if len(content) > _FILE_SIZE_MAX:
         raise UnresolvedSecretError(f"the secret file {path} is longer than {_FILE_SIZE_MAX} bytes")
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # editors on Windows write a byte order mark
     except UnicodeDecodeError:
         # Do not chain the cause, because its text contains bytes of the secret.
         raise UnresolvedSecretError(f"the secret file {path} is not UTF-8 text") from None

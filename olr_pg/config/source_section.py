@@ -11,6 +11,7 @@ from olr_pg.config.fields import (
     ConfigPaths,
     OracleServer,
     PathMapping,
+    PlainText,
     Secret,
     TrueCharsets,
     problem,
@@ -85,9 +86,11 @@ class SftpTransport(Section):
     """`source.transport` of kind ``sftp``: logs are copied from the host that has them."""
 
     kind: Literal["sftp"] = Field(description=_TRANSPORTS)
-    host: str = Field(min_length=1, description="the host with the archived logs")
+    host: PlainText = Field(min_length=1, description="the host with the archived logs")
     port: int = Field(default=22, ge=1, le=65_535, description="the port of its SSH server")
-    user: str = Field(min_length=1, description="the user that may read the archived logs there")
+    user: PlainText = Field(
+        min_length=1, description="the user that may read the archived logs there"
+    )
     password: Secret | None = Field(
         default=None,
         description="the password of the user, or of the key in key-file; written like"
@@ -142,7 +145,7 @@ class Standby(Section):
     server: OracleServer = Field(
         description="the standby: host:port/service, a connect descriptor or a name of tnsnames.ora"
     )
-    user: str = Field(
+    user: PlainText = Field(
         min_length=1, description="a user in the password file of the standby, with `mode`"
     )
     password: Secret = Field(
@@ -164,7 +167,7 @@ class OracleSource(Section):
     """`source` of kind ``oracle``: a live database."""
 
     kind: Literal["oracle"] = Field(default="oracle", description='"oracle" or "offline"')
-    user: str = Field(min_length=1, description="the database user")
+    user: PlainText = Field(min_length=1, description="the database user")
     password: Secret = Field(description='a string, "${ENV_NAME}" or {"file": "PATH"}')
     server: OracleServer = Field(
         description="host:port/service, a connect descriptor or a name of tnsnames.ora"
@@ -256,7 +259,7 @@ class OracleSource(Section):
 class Prove(Section):
     """`prove`: the scratch schema in which `olr-pg prove` runs its scenarios (proving.md)."""
 
-    user: str = Field(min_length=1, description="the owner of the scratch schema")
+    user: PlainText = Field(min_length=1, description="the owner of the scratch schema")
     password: Secret = Field(
         description="the password of this user; written like `source.password`"
     )

@@ -4,10 +4,12 @@ metrics.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from olr_pg.config.connect_string import PostgresServer
-from olr_pg.config.fields import ConfigAddress, ConfigNetworks, Secret
+from olr_pg.config.fields import ConfigAddress, ConfigNetworks, PlainText, Secret
 from olr_pg.config.port_sections import ALLOW, Tls
 from olr_pg.config.section import Section
 
@@ -58,6 +60,10 @@ class Metrics(Section):
     )
 
 
+TOKEN_LENGTH_MIN: Final = 16
+"""Minimum number of characters of a token."""
+
+
 class Control(Section):
     """`status.control`: commands that clients with a token can send over HTTP."""
 
@@ -73,7 +79,7 @@ class Status(Section):
     """`status`: the status page, `/metrics` and `/healthz`."""
 
     enabled: bool = Field(default=True, description="false: serve no status page")
-    name: str | None = Field(
+    name: PlainText | None = Field(
         default=None,
         min_length=1,
         max_length=100,

@@ -8,7 +8,7 @@ import difflib
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
@@ -194,7 +194,12 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | None:
     """Return the model of the object at `location`; None if it can have any keys."""
     model: type[BaseModel] = Config
+    is_name = False
     for part in location:
+        if is_name:  # of an entry of an object whose keys are names
+            data = data.get(part) if isinstance(data, dict) else None
+            is_name = False
+            continue
         if isinstance(part, int):
             data = data[part] if isinstance(data, list) and part < len(data) else None
             continue
@@ -208,6 +213,7 @@ def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | 
             continue
         kind = data.get("kind", "oracle") if isinstance(data, dict) else "oracle"
         model = models[0] if len(models) == 1 else _SOURCES.get(str(kind), OracleSource)
+        is_name = field is not None and get_origin(field.annotation) is dict
     return model
 
 
@@ -221,7 +227,7 @@ def _unknown_key(location: Sequence[int | str], data: object) -> str:
         for kind, other in _SOURCES.items():
             if name in _fields(other):
                 return f'unknown key here; it belongs to "kind": "{kind}"'
-    return f"unknown key; known here: {', '.join(known)}"
+    return f"unknown key; known here: {', '.join(known)}" if known else "unknown key"
 
 
 def _description(location: Sequence[int | str], data: object) -> str:

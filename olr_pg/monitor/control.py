@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
+from olr_pg.config.status_section import TOKEN_LENGTH_MIN
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-TOKEN_LENGTH_MIN: Final = 16
 JOBS_MAX: Final = 32
 """Maximum number of jobs that are remembered. For a new job, the oldest job that has ended is
 forgotten.

@@ -134,3 +134,36 @@ def test_both_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         check(tmp_path, source=source, target=target)
     assert (caught.value.code, len(caught.value.problems)) == (1002, 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "sections", "key"),
+    [
+        (1002, {"target": {"address": ":9"}, "status": {"address": ":9"}}, "status.address"),
+        (1002, {"status": {"address": ":9700"}}, "status.address"),
+        (
+            1002,
+            {
+                "target": [{"name": "a"}, {"name": "b", "address": ":9"}],
+                "status": {"address": ":9"},
+            },
+            "status.address",
+        ),
+        (1190, {"context": {"encryption-key": "c2hvcnQ="}}, "context.encryption-key"),
+        (8017, {"status": {"control": {"tokens": {"bob": "0123"}}}}, "status.control.tokens.bob"),
+    ],
+)
+def test_what_would_only_fail_when_it_runs(code: int, sections: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(Path("/nowhere"), **sections)
+    (problem,) = caught.value.problems
+    assert (caught.value.code, problem.key) == (code, key)
+    assert "c2hvcnQ=" not in str(caught.value)
+    assert "0123" not in str(caught.value)
+
+
+def test_ports_that_do_not_meet() -> None:
+    targets = [{"name": "a"}, {"name": "b"}]
+    check(Path("/nowhere"), target=targets, status={"address": "127.0.0.1:0"})
+    page = {"enabled": False, "address": ":9"}
+    check(Path("/nowhere"), target={"address": ":9"}, status=page)

@@ -243,6 +243,50 @@ def test_no_secret_is_printed_by_the_values(tmp_path: Path) -> None:
     assert "postgresql://u:hunter2@h/d" in secret_texts(config)
 
 
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"source": {**ORACLE, "user": "${ORACLE_USER}"}}, "source.user"),
+        ({"source": {**ORACLE, "server": "${HOST}:1521/S"}}, "source.server"),
+        ({"source": {**ORACLE, "path-mapping": {"/a": "${ARCHIVE}/a"}}}, "source.path-mapping"),
+        ({"source": {**OFFLINE, "logs": ["${ARCHIVE}"]}}, "source.logs[0]"),
+        ({"context": {"data": "${HOME}/data"}}, "context.data"),
+        ({"status": {"name": "${HOSTNAME}"}}, "status.name"),
+        ({"prove": {"user": "${U}", "password": "p"}}, "prove.user"),
+        ({"fallback": {"user": "${U}", "password": "p"}}, "fallback.user"),
+    ],
+)
+def test_a_reference_where_none_is_replaced(
+    tmp_path: Path, section: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(ConfigError, match="only in secrets") as caught:
+        parse(tmp_path, **section)
+    assert [problem.key for problem in caught.value.problems] == [key]
+
+
+@pytest.mark.parametrize("text", [r"pa\ss", r"C:\logs", r"a\\\d", r"\u12", r"\01", r"\xz0"])
+def test_a_backslash_that_would_be_lost(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "c.json"
+    for quote in "\"'":
+        path.write_text(f'{{\n// a \\d "comment"\n "source": {quote}{text}{quote}}}')
+        with pytest.raises(ConfigError, match=r"line 3 column \d+: .*write it twice") as caught:
+            load_config(path)
+        assert text not in str(caught.value)
+
+
+def test_the_escapes_of_json_and_json5(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    written = r"""{ /* \d */ "status": {"name": "a\\d\"\/\u0041\x41\'"}, "source":
+        {"kind": "offline", "dictionary": "d.json", "logs": 'it\'s'},}"""
+    path.write_text(written)
+    assert load_config(path).status.name == "a\\d\"/AA'"
+
+
+def test_an_unknown_key_below_a_name_suggests_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'SHOP\.\*\.A\.typ: unknown key \(did you mean "type"'):
+        parse(tmp_path, apply={**APPLY, "columns": {"SHOP.*.A": {"typ": "text"}}})
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.json", tmp_path):
         with pytest.raises(OlrPgError) as caught:
@@ -255,6 +299,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load_config(path)
     assert caught.value.code == 1001
     assert caught.value.where["offset"] == 12
+    assert "UTF-8" in caught.value.action
 
 
 @pytest.mark.parametrize(

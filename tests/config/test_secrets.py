@@ -67,7 +67,14 @@ def test_a_file_reference_may_be_absolute(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "secret"),
-    [(b"a\n", "a"), (b"a\r\n", "a"), (b"a\n\n", "a\n"), (b" a ", " a "), ("ü".encode(), "ü")],
+    [
+        (b"a\n", "a"),
+        (b"a\r\n", "a"),
+        (b"a\n\n", "a\n"),
+        (b" a ", " a "),
+        ("ü".encode(), "ü"),
+        (b"\xef\xbb\xbfa\r\n", "a"),
+    ],
 )
 def test_one_line_break_at_the_end_is_not_the_secret(
     tmp_path: Path, content: bytes, secret: str
