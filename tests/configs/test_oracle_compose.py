@@ -45,6 +45,25 @@ def test_what_is_mounted_is_there() -> None:
     assert named == set(DOCUMENT["volumes"])
 
 
+def environment(**given: str) -> dict[str, str]:
+    """The environment that the compose file gives to the appliance."""
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        return given.get(name, default or "x")
+
+    variable = re.compile(r"\$\{(\w+):[-?]?([^}]*)\}")
+    variables = SERVICES["olr-pg"]["environment"]
+    return {name: variable.sub(value, text) for name, text in variables.items()}
+
+
+@pytest.mark.parametrize("given", [{}, {"ORACLE_PDB": "XEPDB1"}])
+def test_the_appliance_connects_to_the_pdb(given: dict[str, str]) -> None:
+    source = load_config(CONFIG, environment(**given)).source
+    assert isinstance(source, OracleSource)
+    assert source.server == f"oracle:1521/{given.get('ORACLE_PDB', 'FREEPDB1')}"
+
+
 def test_logs_are_read_where_oracle_writes_them() -> None:
     """Under both names: that of the volume in one container, and that in the other."""
     places = {
@@ -53,8 +72,7 @@ def test_logs_are_read_where_oracle_writes_them() -> None:
         for mount in service["volumes"]
         if mount.startswith("oracle-data:")
     }
-    secrets = dict.fromkeys(SERVICES["olr-pg"]["environment"], "x")
-    config = load_config(CONFIG, secrets)
+    config = load_config(CONFIG, environment())
     source = config.source
     assert isinstance(source, OracleSource)
     assert source.path_mapping == ((places["oracle"], places["olr-pg"]),)
@@ -65,7 +83,8 @@ def test_logs_are_read_where_oracle_writes_them() -> None:
 
 def test_every_variable_is_set() -> None:
     oracle, own = (set(SERVICES[name]["environment"]) for name in ("oracle", "olr-pg"))
-    assert set(re.findall(r"\$\{(\w+)\}", CONFIG.read_text("utf-8"))) == own
+    overriding = {name for name in own if name.startswith("OLR_PG_")}
+    assert set(re.findall(r"\$\{(\w+)\}", CONFIG.read_text("utf-8"))) == own - overriding
     for script in SCRIPTS:
         text = script.read_text("utf-8")
         known = oracle | set(re.findall(r"^\s*(?:local )?(\w+)=", text, re.MULTILINE))
