@@ -1,8 +1,8 @@
 """The part of PromQL that the alert rules use, evaluated on recorded metrics.
 
 Selectors with matchers of equality and of regular expressions, comparisons with a number, `and`,
-`unless`, `or`, brackets, `max without` a label, and `increase` over a range. Whatever else a rule
-says is an error here. `test_alert_rules` lets promtool judge the
+`unless`, `or`, brackets, `max without` a label, and `increase` and `resets` over a range. Whatever
+else a rule says is an error here. `test_alert_rules` lets promtool judge the
 same rules on the same metrics where it is at hand.
 """
 
@@ -26,7 +26,7 @@ Vector = dict[Labels, float]
 Matchers = tuple[tuple[str, re.Pattern[str]], ...]
 
 _TOKEN: Final = re.compile(
-    r"\s*(?P<token>(?:and|unless|or|without|max|increase)\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
+    r"\s*(?P<token>(?:and|unless|or|without|max|increase|resets)\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
     r"|\d+(?:\.\d+)?|[()])"
 )
 _MATCHER: Final = re.compile(r'\s*(\w+)\s*(=~?)\s*"([^"]*)"\s*,?')
@@ -70,14 +70,27 @@ class Recording:
 
     def increase(self, name: str, wanted: Matchers, seconds: float, at: float) -> Vector:
         """How much counters grew, resets included; not extrapolated to the range's ends."""
-        found = Vector()
+        return {
+            labels: sum(new - old if new >= old else new for old, new in itertools.pairwise(values))
+            for labels, values in self._ranges(name, wanted, seconds, at)
+            if len(values) > 1
+        }
+
+    def resets(self, name: str, wanted: Matchers, seconds: float, at: float) -> Vector:
+        """How often a value became lower."""
+        return {
+            labels: float(sum(new < old for old, new in itertools.pairwise(values)))
+            for labels, values in self._ranges(name, wanted, seconds, at)
+        }
+
+    def _ranges(
+        self, name: str, wanted: Matchers, seconds: float, at: float
+    ) -> Iterable[tuple[Labels, list[float]]]:
         for labels, samples in self._series[name].items():
             first = bisect_left(samples, at - seconds, key=_when)
             values = [value for _, value in samples[first : bisect_right(samples, at, key=_when)]]
-            if len(values) > 1 and _fit(labels, wanted):
-                pairs = itertools.pairwise(values)
-                found[labels] = sum(new - old if new >= old else new for old, new in pairs)
-        return found
+            if values and _fit(labels, wanted):
+                yield labels, values
 
 
 def _when(sample: tuple[float, float]) -> float:
@@ -140,13 +153,16 @@ class _Parser:
             return found
         if token == "max":
             return self._highest()
-        if token == "increase":
+        if token in ("increase", "resets"):
             assert self._tokens.pop(0) == "("
             name, wanted = self._tokens.pop(0), self._labels()
             span = self._tokens.pop(0).strip("[]")
             assert self._tokens.pop(0) == ")"
             seconds = float(span[:-1]) * _UNITS[span[-1]]
-            return self._recording.increase(name, wanted, seconds, self._at)
+            function = getattr(self._recording, token)
+            found = function(name, wanted, seconds, self._at)
+            assert isinstance(found, dict)
+            return found
         return self._recording.instant(token, self._labels(), self._at)
 
     def _highest(self) -> Vector:

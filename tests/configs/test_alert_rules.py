@@ -227,6 +227,36 @@ def test_a_night_of_it_is_still_one_alert(event: str) -> None:
     assert {tuple(fired) for fired in found.values()} == {(), (alert,)}
 
 
+def test_a_run_that_ends_soon_after_each_start_fires_one_alert() -> None:
+    life = 4 * 60
+
+    def restarting(quiet: Status, at: float) -> Status | None:
+        if at < BEGIN:
+            return quiet
+        age = (at - BEGIN) % life
+        return None if age < STEP else replace(quiet, started_at=quiet.at - age)
+
+    times = range(0, HOUR + 1, STEP)
+    found = firing(alerts(), record(restarting, HOUR), times)
+    assert {tuple(fired) for fired in found.values()} == {(), ("OlrPgRestarts",)}
+    assert min(at for at, fired in found.items() if fired) <= BEGIN + 3 * life
+    assert found[times[-1]] == ["OlrPgRestarts"]
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_pause_fires_an_alert_only_if_it_is_forgotten(*, is_whole: bool) -> None:
+    def paused(quiet: Status, at: float) -> Status | None:
+        first, *others = quiet.tables
+        tables = (replace(first, paused=True, lag_seconds=at), *others)
+        name = "PAUSED" if is_whole else "TARGET_BEHIND"
+        return replace(quiet, tables=tables, state=StageState(name, START, "paused"))
+
+    times = range(0, 13 * HOUR, LONG_STEP)
+    found = firing(alerts(), record(paused, times[-1], LONG_STEP), times)
+    assert {tuple(fired) for at, fired in found.items() if at < 12 * HOUR} == {()}
+    assert found[times[-1]] == ["OlrPgPaused"]
+
+
 def test_many_tables_that_are_behind_are_one_alert() -> None:
     def slow(quiet: Status, at: float) -> Status | None:
         tables = tuple(TableStatus(f"SHOP.T{n}", lag_seconds=1000.0 + n) for n in range(20))
