@@ -64,7 +64,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
             yield
         return
     process = subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-m", __name__, *(order.value for order in orders)],
+        [sys.executable, "-P", "-m", __name__, *(order.value for order in orders)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # Errors are not read: if the process fails, the run compiles the kernels and logs this.

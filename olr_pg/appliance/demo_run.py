@@ -311,7 +311,7 @@ class DemoSource:
         self.folder = folder
         self._process = subprocess.Popen(  # noqa: S603 - our own command
             [
-                *(sys.executable, "-m", "olr_pg", "simulate", "--live", "--json"),
+                *(sys.executable, "-P", "-m", "olr_pg", "simulate", "--live", "--json"),
                 *("--workload", "orders", "--switch-seconds", "1"),
                 *("--seed", str(seed), "--rate", str(rate), "--out", str(folder)),
             ],

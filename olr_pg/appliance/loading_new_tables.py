@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 def loading_new_tables(
     config: Config,
     withheld: Callable[[], Mapping[str, str]],
-    command: Sequence[str] = (sys.executable, "-m", "olr_pg"),
+    command: Sequence[str] = (sys.executable, "-P", "-m", "olr_pg"),
 ) -> Iterator[Callable[[str], bool]]:
     """Yield a function that is called with the name of a table, and load these tables while the
     context is active.

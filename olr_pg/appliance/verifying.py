@@ -62,7 +62,8 @@ class _Verifier:
 
     def __init__(self, file: str, target: str, environ: Mapping[str, str]) -> None:
         self._command = [
-            *(sys.executable, "-m", "olr_pg", "verify", "--config", file, "--continuous", "--json"),
+            *(sys.executable, "-P", "-m", "olr_pg"),
+            *("verify", "--config", file, "--continuous", "--json"),
             *(("--target", target) if target else ()),
         ]
         self._named = {"target": target} if target else {}

@@ -107,7 +107,8 @@ class Control:
         tokens: the token of each holder, by the holder's name.
         config: the path of the configuration file.
         reload: makes the appliance reload its configuration; None if this is not possible.
-        command: the program to run; the words of the action follow it.
+        command: the program to run; the words of the action follow it. With -P, Python does not
+            import modules from the working directory, where others may be able to write.
         environ: returns the environment variables that the configuration refers to and that were
             removed from this process; the command needs them to read the configuration.
     """
@@ -117,7 +118,7 @@ class Control:
         tokens: Mapping[str, str],
         config: str,
         reload: Callable[[], None] | None = None,
-        command: Sequence[str] = (sys.executable, "-m", "olr_pg"),
+        command: Sequence[str] = (sys.executable, "-P", "-m", "olr_pg"),
         environ: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         for name, token in tokens.items():

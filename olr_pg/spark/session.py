@@ -206,6 +206,9 @@ def default_properties(
         "spark.python.daemon.module": "olr_pg.spark.daemon",
         "spark.python.worker.reuse": "true",
         "spark.python.worker.faulthandler.enabled": "true",
+        # Spark starts `python -m`, which would import modules from the working directory first. If
+        # others can write there, they could execute code as this user.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         f"spark.executorEnv.{PRELOAD_VARIABLE}": ",".join((*_PRELOADED, *settings.preload)),
     }
     if settings.local:

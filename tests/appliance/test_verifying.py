@@ -68,7 +68,7 @@ def test_each_applied_target_is_compared_until_the_run_ends(tmp_path: Path, prog
         ("warning", "S.U", "a"), ("info", "S.V", "a"),
     ]  # fmt: skip
     assert (tmp_path / "called").read_text() == (
-        f"s -m olr_pg verify --config {tmp_path}/olr-pg.json --continuous --json --target a\n"
+        f"s -P -m olr_pg verify --config {tmp_path}/olr-pg.json --continuous --json --target a\n"
     )
 
 

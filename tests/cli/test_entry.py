@@ -1,11 +1,17 @@
-"""Ctrl-C before a command begins ends the process as it ends any other."""
+"""Ctrl-C before a command begins ends the process as it ends any other; processes that the
+appliance starts import nothing from the working directory.
+"""
 
 from __future__ import annotations
 
+import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+import olr_pg
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Start
@@ -34,3 +40,11 @@ def test_the_process_has_the_systems_own_handler(
     if handler == "SIG_IGN":
         process.terminate()
     assert process.wait() == (-signal.SIGTERM if handler == "SIG_IGN" else -signal.SIGINT)
+
+
+def test_no_process_of_ours_imports_from_the_working_directory() -> None:
+    """Others may be able to write there: `python -m` would execute what they wrote."""
+    sources = Path(olr_pg.__file__).parent.rglob("*.py")
+    found = [line for path in sources for line in path.read_text().splitlines() if '"-m"' in line]
+    assert len(found) >= 5
+    assert [line for line in found if not re.search(r'sys\.executable, "-P", "-m", ', line)] == []

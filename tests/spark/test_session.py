@@ -215,6 +215,11 @@ def test_a_stranger_on_this_machine_reaches_no_endpoint_of_it(spark: SparkSessio
     assert "SaslMessage" in str(refused.value)
 
 
+def test_workers_import_nothing_from_the_working_directory(spark: SparkSession) -> None:
+    (_, found) = next(run_tasks(spark, [b"1", b"2"], lambda _: repr(sys.flags.safe_path).encode()))
+    assert bytes(found) == b"True"
+
+
 def test_there_is_one_session(spark: SparkSession) -> None:
     assert get_session(spark_of_tests()) is spark
     with pytest.raises(OlrPgError) as raised:
