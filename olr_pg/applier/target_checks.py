@@ -194,6 +194,7 @@ def _check_table(
         yield error(
             "postgres.tables",
             f"{table.full_name}: {missing.detail}",
+            *_create_schema(connection, schema),
             _create_statement(connection, settings, table, schema, name),
         )
 
@@ -453,8 +454,9 @@ def _own_key(settings: ApplierSettings, table: Table, target: TargetTable) -> Fi
         f"{table.full_name} has no key, but {target.full_name} has the primary key"
         f" ({', '.join(target.key)}). Rows are found by this key, so each change in the"
         " redo must contain its columns",
-        f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY"'
-        f" ({columns}) ALWAYS; in the source, unless it logs all columns",
+        f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG GROUP'
+        f' "OLR_PG_KEY_{table.obj}" ({columns})'  # a name may be used once in a schema
+        " ALWAYS; in the source, unless it logs all columns",
     )
 
 
@@ -470,6 +472,17 @@ def _misfit(
     except OlrPgError as problem:
         return problem
     return None
+
+
+def _create_schema(connection: Connection[Any], schema: str) -> list[str]:
+    """Return the statement that creates a schema if it is missing. Several tables of the schema may
+    have it.
+    """
+    row = connection.execute("SELECT to_regnamespace(quote_ident(%s))", (schema,)).fetchone()
+    if row != (None,):
+        return []
+    statement = sql.SQL("CREATE SCHEMA IF NOT EXISTS {};").format(sql.Identifier(schema))
+    return [statement.as_string(connection)]
 
 
 def _create_statement(

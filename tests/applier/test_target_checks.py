@@ -39,6 +39,15 @@ def _mend(replication: Replication, findings: list[Finding]) -> None:
             replication.execute(line)
 
 
+def test_missing_tables_in_a_missing_schema(replication: Replication) -> None:
+    settings = replication.settings(create_tables=False, schema_names={"S": "new one"})
+    tables = [_table(), replace(_table(), name="R2")]
+    found = check_target(settings, tables)
+    assert [one.check for one in found] == ["postgres.tables"] * 2
+    _mend(replication, found)
+    assert check_target(settings, tables) == []
+
+
 def test_a_character_set_without_a_decoder_is_mended_by_no_type(replication: Replication) -> None:
     column = Column("X", 2, 2, 2, OracleType.VARCHAR2, 10, charset_id=18, charset_form=1)
     replication.execute("CREATE TABLE s.r (id int PRIMARY KEY, x varchar(10))")
@@ -210,6 +219,6 @@ def test_a_target_with_another_key_than_the_source(replication: Replication) -> 
     assert "s.r has the primary key (n), but S.R has (id)" in found.what
     (found,) = keys(replace(_table(number), key=(), key_kind=KeyKind.NONE))
     assert "S.R has no key, but s.r has the primary key (n)" in found.what
-    assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY" ("N") ALWAYS' in found.mend[0]
+    assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY_1" ("N") ALWAYS' in found.mend[0]
     r.execute("ALTER TABLE s.r DROP CONSTRAINT r_pkey, ADD PRIMARY KEY (id, n)")
     assert keys(_table(number)) == []
