@@ -1816,6 +1816,12 @@ class Code(IntEnum):
         "give each query a checkpointLocation of its own, and do not change its files. Or start"
         " the query again with another checkpointLocation",
     )
+    STREAM_COLUMNS_CHANGED = _Entry(
+        6222,
+        "DDL changed the columns of a stream's table",
+        "start the query again with the same checkpointLocation. It continues with these changes,"
+        " with the new columns",
+    )
     # 7xxx the live Oracle source
     ORACLE_UNREACHABLE = _Entry(
         7001,

@@ -13,7 +13,7 @@ read.
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_dictionary
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.replicator.decode_once import chosen_tables
 from olr_pg.scalars import MAX_SCN, encode_redo_time
@@ -78,6 +78,7 @@ class RedoSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._survey: Survey | None = None
+        self._has_own_columns = False
 
     @classmethod
     def name(cls) -> str:
@@ -116,6 +117,7 @@ class RedoSource(DataSource):
         columns.
         """
         table = self.chosen.table
+        self._has_own_columns = True  # Spark does not ask for them if the query names its columns
         try:
             found = changes_schema(self.surveyed.decoding, table)
         except OlrPgError as error:
@@ -132,12 +134,42 @@ class RedoSource(DataSource):
 
     def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream's batches."""
-        return RedoStreamReader(self.chosen, schema)
+        table = self.chosen.table
+        check = None
+        if self._has_own_columns and table is not None:
+            check = partial(check_columns, schema, table)
+        return RedoStreamReader(self.chosen, schema, check)
 
 
 def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
     """Return the columns of a query."""
     return changes_of_any_table() if table is None else changes_of_table(_versions(decoding))
+
+
+def check_columns(schema: StructType, table: str, decoding: Decoding) -> None:
+    """Check that a stream's columns can represent all changes of the table that were surveyed.
+    Otherwise, columns would be missing in the stream's output forever.
+
+    Args:
+        schema: the stream's columns, from the definitions that were known when it started.
+
+    Raises:
+        OlrPgError: 6222, they cannot.
+    """
+    known = {
+        one.name: one.type for one in to_arrow_schema(schema, timezone="UTC").field("after").type
+    }
+    now = arrow_schema(changes_schema(decoding, table)).field("after").type
+    changed = [
+        one.name for one in now
+        if one.name not in known or _wider(known[one.name], one.type) != known[one.name]
+    ]  # fmt: skip
+    if changed:
+        raise OlrPgError(
+            Code.STREAM_COLUMNS_CHANGED,
+            f"new, or of another type: {', '.join(changed)}",
+            table=table,
+        )
 
 
 def _schema_before_logs(snapshot: Snapshot, table: str | None) -> pa.Schema:

@@ -29,7 +29,7 @@ from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -44,11 +44,19 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         schema: the wanted columns.
+        check: called with what was surveyed before each batch; it raises an error if the columns do
+            not fit any more.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        check: Callable[[Decoding], None] | None = None,
+    ) -> None:
         self._options = options
         self._schema = schema
+        self._check = check
         self._stream: RedoStream | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -87,11 +95,18 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.stream.latest(parse_offset(start), most).as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the tasks of a batch."""
+        """Return the tasks of a batch.
+
+        Raises:
+            OlrPgError: as for `RedoStream.splits`; 6222, DDL has changed the table's columns.
+        """
         splits = self.stream.splits(parse_offset(start), parse_offset(end))
         if not splits:
             return []
-        decoding = self._packed(self.stream.decoding())
+        surveyed = self.stream.decoding()
+        if self._check is not None:
+            self._check(surveyed)
+        decoding = self._packed(surveyed)
         return [InputPartition((decoding, split)) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
