@@ -10,7 +10,7 @@ import typer
 from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import log_to_stderr, print_json, print_line
-from olr_pg.observability.wording import counted
+from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +84,9 @@ def _print(findings: Sequence[Finding], passed: Sequence[Check]) -> None:
     for check in passed:
         print_line(f"ok      {check.name}: {check.passed}")
     for finding in findings:
-        print_line(f"{finding.severity.name:7} {finding.check}: {finding.what}")
+        print_line(f"{finding.severity.name:7} {finding.check}: {one_line(finding.what)}")
         for line in finding.mend:
-            print_line(f"    {advised(line)}")
+            print_line(f"    {one_line(advised(line))}")
     checks = f"{counted(len(passed), 'check')} passed"
     print_line(f"{checks}, {_count(findings)}" if findings else f"{checks}: no problems")
 

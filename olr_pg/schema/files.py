@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.files.owned import remove_plain, written_whole
+from olr_pg.observability.wording import one_line
 from olr_pg.schema.statement import KINDS
 
 if TYPE_CHECKING:
@@ -47,17 +48,24 @@ def _text(kind: str, statements: Sequence[Statement]) -> str:
 def statement_text(one: Statement) -> str:
     """Return the text of one statement. A statement that cannot run becomes a comment with the
     reason and the source text.
+
+    A name can contain ends of lines. In a comment they are written as escapes: otherwise psql would
+    execute the rest of the name, also as one of its own commands.
     """
     title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
     if one.runs:
-        remark = "".join(f"-- {text}\n" for text in (one.what, one.remark) if text)
-        return f"-- {title}\n{remark}{one.sql};\n"
+        remarks = [title, *(text for text in (one.what, one.remark) if text)]
+        return f"{_comment(remarks)}{one.sql};\n"
     lines = [f"NOT CREATED: {title}", f"Reason: {one.reason}"]
     if one.sql:
         lines += ["PostgreSQL:", *one.sql.splitlines()]
     if one.source:
         lines += ["Oracle:", *one.source.splitlines()]
-    return "".join(f"-- {line}".rstrip() + "\n" for line in lines)
+    return _comment(lines)
+
+
+def _comment(lines: Iterable[str]) -> str:
+    return "".join(f"-- {one_line(line)}".rstrip() + "\n" for line in lines)
 
 
 def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.mapping import PgKind, pg_type, refusal
 from olr_pg.dictionary.inventory import oracle_type_text, typed_column
+from olr_pg.observability.wording import one_line
 from olr_pg.schema.partition_statements import partition_clause, partition_statements
 from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
 from olr_pg.schema.statement import Statement
@@ -149,7 +150,7 @@ def _columns_text(
     parts = []
     for one in columns:
         if one.reason:
-            parts.append(f"-- {one.name}: {one.reason}\n    ")
+            parts.append(f"-- {one_line(f'{one.name}: {one.reason}')}\n    ")
             continue
         if one.source.virtual:
             continue

@@ -277,3 +277,19 @@ def test_what_postgresql_refuses_is_a_comment_with_its_words(
     assert "NOTHING is not a column" in by_kind["view"].reason
     text_of = file_texts(statements)
     assert text_of["11-index.sql"].count("-- ") == len(text_of["11-index.sql"].splitlines()) - 1
+
+
+def test_a_name_of_a_column_that_is_not_created_does_not_end_its_comment(postgres: str) -> None:
+    name = "A\n); CREATE TABLE executed (--"
+    columns = (column("ID", "NUMBER"), column(name, "BFILE"))
+    table = InventoryTable(owner="S", name="T", columns=columns)
+    statements = convert(Inventory(owners=("S",), tables=(table,)), SETTINGS)
+    (made,) = (one.sql for one in statements if one.kind == "table")
+    with (
+        psycopg.connect(postgres, autocommit=True) as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        connection.execute("CREATE SCHEMA s")
+        connection.execute(made.encode())
+        found = connection.execute("SELECT to_regclass('s.t'), to_regclass('executed')").fetchone()
+    assert found == ("s.t", None)

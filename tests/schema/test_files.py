@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
+import psycopg
+import pytest
+
+from olr_pg.postgres.embedded import packaged_installation
 from olr_pg.schema.files import statement_text, write_files
 from olr_pg.schema.statement import Statement
 
@@ -17,6 +22,26 @@ def test_every_line_of_what_does_not_run_is_a_comment() -> None:
     assert all(line.startswith("--") for line in lines)
     assert "-- Reason: no way" in lines
     assert "-- FROM dual" in lines
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028"])
+@pytest.mark.parametrize("reason", ["", "S.T{end}DROP TABLE victim;"])
+def test_a_name_does_not_end_a_comment(
+    end: str, reason: str, tmp_path: Path, postgres_database: str
+) -> None:
+    name = f"S.T{end}\\! touch {tmp_path}/executed{end}DROP TABLE victim; --"
+    sql = "CREATE TABLE made ()"
+    one = Statement("table", name, sql, reason.format(end=end), name, what=name, remark=name)
+    files = tmp_path / "files"
+    write_files([one], files)
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE victim ()")
+        psql = str(packaged_installation() / "bin" / "psql")
+        subprocess.run([psql, postgres_database, "-qXf", str(files / "all.sql")], check=True)
+        tables = connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r'").fetchall()
+    assert ("victim",) in tables
+    assert (("made",) in tables) is not bool(reason)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_files_are_numbered_in_the_order_in_which_they_run(tmp_path: Path) -> None:

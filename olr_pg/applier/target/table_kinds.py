@@ -19,7 +19,7 @@ from olr_pg.applier.settings import UnloggedPolicy
 from olr_pg.applier.target.unfit import Unfit, first_refusal, refused_for, warned_of
 from olr_pg.errors import Code, located
 from olr_pg.observability.findings import error
-from olr_pg.observability.wording import counted
+from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -340,7 +340,7 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
                 error(
                     KIND,
                     f"{full_name} has no partition, so no row can be inserted",
-                    f"-- CREATE TABLE ... PARTITION OF {quoted} ...;",
+                    one_line(f"-- CREATE TABLE ... PARTITION OF {quoted} ...;"),
                 )
             )
         elif strategy == "r" and is_single:
@@ -349,16 +349,20 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
                     KIND,
                     f"{full_name} has no partition that ends at {start}; a value in the"
                     f" gap between the previous partition and {start} stops the table",
-                    f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES FROM (...) TO"
-                    f" ({start});",
+                    one_line(
+                        f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES FROM (...) TO"
+                        f" ({start});"
+                    ),
                 )
         elif strategy == "h" and (missing := _missing_remainders(bounds)):
             yield warned_of(
                 KIND,
                 f"{full_name} lacks {counted(missing, 'hash partition')}; a row that"
                 " belongs into a missing partition stops the table",
-                f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES WITH (MODULUS ...,"
-                " REMAINDER ...);",
+                one_line(
+                    f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES WITH (MODULUS ...,"
+                    " REMAINDER ...);"
+                ),
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.inventory import Trigger, UnitSource
     from olr_pg.schema.relations import Relation, Relations
 
-_TAG: Final = "$olr_pg$"
 _CONFLICT: Final = "#variable_conflict use_column"
 _DEFINER: Final = (
     "Oracle runs it with its owner's privileges: add SECURITY DEFINER if callers need these"
@@ -180,8 +180,7 @@ def _routine(text: str, sql: RoutineSql, named: tuple[str, str], made: Statement
     stable = " IMMUTABLE" if is_fixed and sql.is_pure and returns is not None else ""
     text = "\n".join([_CONFLICT, *lines])
     return made._replace(
-        sql=f"CREATE {kind} {target}({listed}){gives} LANGUAGE plpgsql{stable}"
-        f" AS {_TAG}\n{text}\n{_TAG}",
+        sql=f"CREATE {kind} {target}({listed}){gives} LANGUAGE plpgsql{stable} AS {_body(text)}",
         present=has_routine(schema, name),
         remark="; ".join([*([_DEFINER] if is_definer else []), *dict.fromkeys(sql.remarks)]),
         trial=_trial(target, parameters) if returns is not None and sql.reads_only else "",
@@ -274,12 +273,21 @@ def _trigger(
     rights = f" {_OWNED}" if owned else ""
     only_here = f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC;\n" if owned else ""
     return (
-        f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql{rights} AS {_TAG}\n{text}\n"
-        f"{_TAG};\n{only_here}"
+        f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql{rights} AS"
+        f" {_body(text)};\n{only_here}"
         f"CREATE TRIGGER {quoted(name)} {when[trigger.kind]} {events}"
         f" ON {quoted(relation.schema)}.{quoted(relation.name)}"
         f" FOR EACH ROW EXECUTE FUNCTION {function}()"
     ), sql
+
+
+def _body(text: str) -> str:
+    """Return the text of a body in dollar quotes. A tag that the text contains would end the body,
+    and PostgreSQL would execute the rest of the text when it creates the routine.
+    """
+    tags = (f"$olr_pg{number or ''}$" for number in itertools.count())
+    tag = next(tag for tag in tags if tag not in text)
+    return f"{tag}\n{text}\n{tag}"
 
 
 def _events(trigger: Trigger, relation: Relation) -> str:

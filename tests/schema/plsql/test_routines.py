@@ -160,6 +160,24 @@ def test_a_deleting_trigger_keeps_nothing_back(target: Target) -> None:
     assert _rows(target, "SELECT id FROM bank.accounts") == [(2,)]
 
 
+ENDING = "$olr_pg$;CREATE TABLE executed();--"
+"""A text that would end a body in dollar quotes."""
+
+
+def test_a_text_of_a_trigger_does_not_end_its_body(target: Target) -> None:
+    _made(target, "trigger", triggers=(_trigger(f"BEGIN :NEW.name := '{ENDING}'; END;"),))
+    target.execute("INSERT INTO bank.accounts (id) VALUES (1)")
+    assert _rows(target, "SELECT name FROM bank.accounts") == [(ENDING,)]
+    assert _rows(target, "SELECT to_regclass('executed')") == [(None,)]
+
+
+def test_a_text_of_a_function_does_not_end_its_body(target: Target) -> None:
+    text = f"FUNCTION said RETURN VARCHAR2 IS BEGIN RETURN '{ENDING}'; END;"
+    _made(target, "function", sources=(_unit(text),))
+    assert _rows(target, "SELECT bank.said()") == [(ENDING,)]
+    assert _rows(target, "SELECT to_regclass('executed')") == [(None,)]
+
+
 FUNCTIONS = [
     (("FUNCTION gross(p_net NUMBER) RETURN NUMBER DETERMINISTIC AS BEGIN"
      " RETURN ROUND(p_net * 1.19, 2); END;"), "gross(10)", Decimal("11.9")),
