@@ -44,6 +44,8 @@ def run_seeds(
     run: Callable[[int, Bench], Outcome] = run_seed,
 ) -> Iterator[Outcome | Failure]:
     """The outcomes of seeds, one after the other, with one PostgreSQL and one Spark session."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         silence = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
         structlog.configure(logger_factory=structlog.WriteLoggerFactory(silence))

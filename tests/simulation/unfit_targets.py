@@ -665,6 +665,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.binaries is not None:
         use_binaries(options.binaries)
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
     failed, codes = 0, Counter[str]()
     home = Path(tempfile.mkdtemp(prefix="olr-pg-unfit-"))
     cluster = start_embedded(home)
