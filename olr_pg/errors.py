@@ -1408,7 +1408,9 @@ class Code(IntEnum):
     TARGET_TABLE_NOT_EMPTY = _Entry(
         5104,
         "the target table is not empty",
-        "empty the table, or exclude it from the load with --table",
+        "empty the table, or load only other tables (`olr-pg initial-load --table OWNER.NAME`). If"
+        " its rows are right, the option --no-load of `olr-pg tables add` replicates only later"
+        " changes",
     )
     TABLE_REPLICATED_ALREADY = _Entry(
         5105,

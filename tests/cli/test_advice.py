@@ -17,7 +17,8 @@ from typer.main import get_command
 import olr_pg
 from olr_pg.cli.advice import config_named, target_named, with_config
 from olr_pg.cli.main import app
-from olr_pg.cli.migration.migrate import _show
+from olr_pg.cli.migration.migrate import _cutover_command, _show
+from olr_pg.config.model import Config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.steps_done import DONE, StepState
 from olr_pg.migration.migration_steps import STEPS
@@ -76,16 +77,31 @@ def test_commands_get_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None
     assert with_config(error) is error
 
 
+LIVE = {"user": "u", "password": "p", "server": "h:1521/S"}
+OFFLINE = {"kind": "offline", "dictionary": "d.json", "logs": "logs"}
+
+
+@pytest.mark.parametrize(
+    ("source", "cutover"),
+    [
+        (LIVE, "Run `olr-pg migrate --cutover --config /etc/x.json`."),
+        (OFFLINE, "Run `olr-pg cutover --tables DIR --dictionary FILE --config /etc/x.json`, with"),
+    ],
+)
 def test_what_migrate_says_can_be_copied(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    source: dict[str, str],
+    cutover: str,
 ) -> None:
     called(monkeypatch, "migrate", "--config", "/etc/x.json")
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     warned = {"doctor": {"warnings": ["x"]}}
     done = [StepState(s.name, DONE, moment, moment, warned.get(s.name, {})) for s in STEPS]
-    _show(done, as_json=False)
+    config = Config.model_validate({"source": source})
+    _show(done, _cutover_command(config), as_json=False)
     text = capsys.readouterr().out
-    assert "Ready to cut over. Run `olr-pg migrate --cutover --config /etc/x.json`." in text
+    assert f"Ready to cut over. {cutover}" in text
     assert "action required: 1 warning of `olr-pg doctor --load --config /etc/x.json`" in text
 
 

@@ -77,7 +77,7 @@ def migrate(
         print_line(
             advised(
                 "Replication continues. To cut over: stop the applications, end this"
-                " command with Ctrl-C, then run `olr-pg migrate --cutover`."
+                f" command with Ctrl-C, then run {_cutover_command(loaded)}."
             ),
             at_once=True,
         )
@@ -87,6 +87,18 @@ def migrate(
     with migration_display(watch, as_json=as_json):
         code = run_appliance(loaded, once=False, apply=True, translate=step_sql)
     raise typer.Exit(code)
+
+
+def _cutover_command(config: Config) -> str:
+    """Return the command that cuts over. An offline source needs its last rows and dictionary in
+    files, for which only `olr-pg cutover` has options.
+    """
+    if config.source.kind == "oracle":
+        return "`olr-pg migrate --cutover`"
+    return (
+        "`olr-pg cutover --tables DIR --dictionary FILE`, with the source's rows and dictionary"
+        " from after the last change"
+    )
 
 
 def _steps(config: Config, *, as_json: bool) -> None:
@@ -108,7 +120,7 @@ def _steps(config: Config, *, as_json: bool) -> None:
             )
     finally:
         stop_session()
-        _show(state_of(config), as_json=as_json)
+        _show(state_of(config), _cutover_command(config), as_json=as_json)
 
 
 def _announce(step: MigrationStep) -> None:
@@ -117,7 +129,7 @@ def _announce(step: MigrationStep) -> None:
     print_line(begin_line(step.name, step.title), at_once=True)
 
 
-def _show(states: Sequence[StepState], *, as_json: bool) -> None:
+def _show(states: Sequence[StepState], cutover: str, *, as_json: bool) -> None:
     from olr_pg.migration.migration_run import is_ready
     from olr_pg.migration.migration_steps import STEPS
 
@@ -136,7 +148,7 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
     for line in _needed(states):
         print_line(f"action required: {line}")
     if ready:
-        print_line(advised("Ready to cut over. Run `olr-pg migrate --cutover`."))
+        print_line(advised(f"Ready to cut over. Run {cutover}."))
 
 
 def _needed(states: Sequence[StepState]) -> tuple[str, ...]:
@@ -166,7 +178,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
     for what, counts in found.items():
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         print_line(f"{what}: {listed or 'nothing'}")
-    _show(states, as_json=False)
+    _show(states, _cutover_command(config), as_json=False)
 
 
 def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json: bool) -> None:
