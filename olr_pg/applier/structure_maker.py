@@ -65,7 +65,8 @@ LOCK_MILLISECONDS: Final = 2_000
 statements wait behind an ALTER TABLE that waits for a lock.
 """
 _LOCK: Final = """
-SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false)
+SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false),
+    set_config('standard_conforming_strings', 'on', false)
 """
 
 _THERE: Final = """

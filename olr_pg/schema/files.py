@@ -4,7 +4,7 @@ which they run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.files.owned import remove_plain, written_whole
 from olr_pg.observability.wording import one_line
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.schema.statement import Statement
+
+
+_PLAIN_BACKSLASHES: Final = "SET standard_conforming_strings = on;\n"
+"""Makes a backslash in a literal an ordinary character, whatever the role or the database sets."""
 
 
 def file_texts(statements: Iterable[Statement]) -> dict[str, str]:
@@ -42,7 +46,7 @@ def _text(kind: str, statements: Sequence[Statement]) -> str:
     head = (
         f"-- {kind}: {len(statements)}, of which {left_out} are not created (see the comments).\n"
     )
-    return head + "".join("\n" + statement_text(one) for one in statements)
+    return head + _PLAIN_BACKSLASHES + "".join("\n" + statement_text(one) for one in statements)
 
 
 def statement_text(one: Statement) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from olr_pg.postgres.embedded import packaged_installation
 from olr_pg.schema.files import statement_text, write_files
+from olr_pg.schema.presence import literal
 from olr_pg.schema.statement import Statement
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ def test_every_line_of_what_does_not_run_is_a_comment() -> None:
     assert all(line.startswith("--") for line in lines)
     assert "-- Reason: no way" in lines
     assert "-- FROM dual" in lines
+
+
+ESCAPING = "-c standard_conforming_strings=off"
+REMARK = "C:\\new\\'; DROP TABLE victim; --"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028"])
@@ -42,6 +48,22 @@ def test_a_name_does_not_end_a_comment(
     assert ("victim",) in tables
     assert (("made",) in tables) is not bool(reason)
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_backslash_in_a_literal_is_an_ordinary_character(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    sql = f"COMMENT ON TABLE remarked IS {literal(REMARK)}"
+    write_files([Statement("comment", "S.T", sql)], tmp_path)
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE victim (); CREATE TABLE remarked ()")
+        psql = str(packaged_installation() / "bin" / "psql")
+        command = [psql, postgres_database, "-qXf", str(tmp_path / "all.sql")]
+        subprocess.run(command, check=True, env={**os.environ, "PGOPTIONS": ESCAPING})
+        found = connection.execute(
+            "SELECT obj_description('remarked'::regclass), to_regclass('victim')"
+        ).fetchone()
+    assert found == (REMARK, "victim")
 
 
 def test_files_are_numbered_in_the_order_in_which_they_run(tmp_path: Path) -> None:

@@ -47,8 +47,11 @@ _REPLICA: Final = "SET session_replication_role = replica"
 # client_connection_check_interval: the server checks regularly whether this client still exists,
 # because an abandoned session would keep its locks. A server on Windows cannot do this.
 # bytea_output and extra_float_digits are set, because `olr_pg.incomplete` contains keys as text.
+# standard_conforming_strings is on: if it were off, PostgreSQL would read a backslash in a literal
+# of the converted schema as an escape, and \' would not end the literal.
 # row_security is off: if a row security policy would hide rows, PostgreSQL reports an error.
 _SETTINGS: Final = """
+SET standard_conforming_strings = on;
 SET row_security = off;
 SET jit = off;
 SET enable_hashjoin = off;

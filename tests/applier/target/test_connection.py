@@ -85,6 +85,12 @@ def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) 
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)
 
 
+def test_a_backslash_in_a_literal_is_an_ordinary_character(replication: Replication) -> None:
+    given = make_conninfo(replication.target, options="-c standard_conforming_strings=off")
+    with connect(given) as connection:
+        assert connection.execute(rb"SELECT 'a\' || 'b'").fetchone() == ("a\\b",)
+
+
 def test_commits_wait_for_the_disk_whatever_the_server_is_told(replication: Replication) -> None:
     """An administrator sets ``synchronous_commit`` for all sessions, those that are open too."""
     read = "SELECT pg_conf_load_time(), current_setting('synchronous_commit')"
