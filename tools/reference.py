@@ -89,8 +89,9 @@ is `OLR_PG_`, then the key in capitals with `__` for `.` and `_` for `-`:
 
 Write texts as they are, and everything else as JSON: numbers, `true`, `null`, lists and objects.
 Set an object whose keys are names (`spark.conf`) as a whole. An empty variable is ignored; a
-variable that matches no key is an error. Like the variables that a file names, these are not passed
-on to Java, Spark's workers and PostgreSQL.
+variable that matches no key is an error. So is a name with a single `_` between the parts of a key
+(`OLR_PG_SOURCE_PASSWORD`), unless the file refers to the variable. Like the variables that a file
+names, these are not passed on to Java, Spark's workers and PostgreSQL.
 
 Keys marked ↻ take effect with SIGHUP; the others need a restart.
 """

@@ -209,10 +209,13 @@ def _check_state(config: Config, folder: Path, file: str) -> None:
 
 def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
     """Replace values of the file by values of environment variables."""
-    if not overriding(environ):
+    single = _with_single_joins(data, environ)
+    if not single and not overriding(environ):
         return data
+    schema = json_schema()
     try:
-        return override(data, environ, json_schema())
+        _check_joins(single, schema)
+        return override(data, environ, schema)
     except OverrideError as error:
         problem = Problem(error.name, None, error.expected)
     raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
@@ -316,6 +319,45 @@ def overriding(environ: Iterable[str]) -> list[str]:
     object comes before the variables for the object's keys.
     """
     return sorted(name for name in environ if name.startswith(PREFIX) and _JOIN in name)
+
+
+def _with_single_joins(data: Any, environ: Iterable[str]) -> list[str]:
+    """Return the names of variables that may be meant to override a key, but lack the ``__``. A
+    variable to which the file refers has another purpose.
+    """
+    sections = tuple(f"{PREFIX}{section.upper()}_" for section in Config.model_fields)
+    names = sorted(name for name in environ if name.startswith(sections) and _JOIN not in name)
+    if not names:
+        return []
+    text = json.dumps(data, default=str)
+    return [name for name in names if f"${{{name}}}" not in text]
+
+
+def _check_joins(names: Iterable[str], schema: _Schema) -> None:
+    """Reject variables whose names are those of keys except for the ``__``. They would have no
+    effect, and nobody would notice it.
+
+    Raises:
+        OverrideError: there is such a variable.
+    """
+    for name in names:
+        meant = _joined([schema], name.removeprefix(PREFIX).lower().split("_"), schema)
+        if meant is not None:
+            right = variable_of(".".join(meant))
+            raise OverrideError(name, f"expected the name {right}, with __ between the parts")
+
+
+def _joined(schemas: list[_Schema], words: list[str], whole: _Schema) -> list[str] | None:
+    """Return the key that consists of these words, as its parts; None if there is none."""
+    if not words:
+        return []
+    for count in range(1, len(words) + 1):
+        part = "-".join(words[:count])
+        below = list(_below(schemas, part, whole))
+        rest = _joined(below, words[count:], whole) if below else None
+        if rest is not None:
+            return [part, *rest]
+    return None
 
 
 def override(data: Any, environ: Mapping[str, str], schema: _Schema) -> Any:

@@ -789,6 +789,28 @@ def test_a_file_without_a_place_for_it_is_an_error(data: object) -> None:
         override(data, {"OLR_PG_TARGET__0__NAME": "secret"}, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("OLR_PG_SOURCE_PASSWORD", "OLR_PG_SOURCE__PASSWORD"),
+        ("OLR_PG_APPLY_CREATE_TABLES", "OLR_PG_APPLY__CREATE_TABLES"),
+        ("OLR_PG_CONTEXT_MEMORY_MAX_MB", "OLR_PG_CONTEXT__MEMORY__MAX_MB"),
+    ],
+)
+def test_a_variable_whose_name_lacks_the_two_underscores_is_an_error(
+    tmp_path: Path, variable: str, meant: str
+) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"source": ORACLE}))
+    with pytest.raises(ConfigError, match=f"{variable}: expected the name {meant},") as caught:
+        load_config(path, {variable: "20"})
+    assert caught.value.code == 1002
+    others = {"OLR_PG_CONFIG": "x", "OLR_PG_SPARK_PRELOAD": "1", "OLR_PG_APPLY_SECRET": "x"}
+    load_config(path, others)
+    path.write_text(json.dumps({"source": {**ORACLE, "password": f"${{{variable}}}"}}))
+    load_config(path, {variable: "20"})
+
+
 def test_variables_without_two_underscores_and_empty_ones_do_not_count() -> None:
     environ = {"OLR_PG_CONFIG": "f", "OLR_PG_CONTEXT__DATA": ""}
     assert override({}, environ, SCHEMA) == {}
