@@ -1,7 +1,8 @@
 """Writes incident files: if decoding fails, the redo of the transaction is stored in a file.
 
 The file is named ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``. ``olr-pg dump --incident``
-prints it (`redo.dump.incident`). If the same error occurs again, the same file is overwritten.
+prints it (`redo.dump.incident`). If the same error occurs again, the same file is overwritten. Only
+its owner can read it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import structlog
 
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import replace_file
+from olr_pg.files.owned import written_whole
 from olr_pg.files.sealed import sealed_bytes
 from olr_pg.redo.dump.incident import collect_incident, payload_position, write_incident
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -93,7 +94,9 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         )
         path = directory / f"{error.code}-{thread}-{sequence}-{block}-{offset}.incident.json"
         directory.mkdir(parents=True, exist_ok=True)
-        replace_file(path, sealed_bytes(content))
+        # It contains rows, and the directory can be /tmp, where others know the name of the file.
+        with written_whole(path, 0o600) as file:
+            file.write(sealed_bytes(content))
     except (OSError, OlrPgError) as reason:
         # The original error is more important than the incident file, so this error is only logged.
         _log.warning("could not write an incident file", reason=plain_reason(reason))

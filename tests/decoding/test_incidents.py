@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +22,6 @@ from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_ddl_pipeline import run_once
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from olr_pg.dictionary.model import Snapshot
 
 
@@ -77,6 +78,36 @@ def test_decode_leaves_the_records_of_the_transaction(source: DdlSource, tmp_pat
     assert str(folder) in str(caught.value.where["incident"])
     content = check_incident(folder)
     assert b"one".hex().encode() in content
+
+
+def test_in_a_directory_of_everybody_no_other_user_gets_its_rows(
+    source: DdlSource, tmp_path: Path
+) -> None:
+    def written() -> OlrPgError:
+        options = DecodingOptions(incidents=tmp_path / "incidents")
+        before = os.umask(0)
+        try:
+            with pytest.raises(OlrPgError) as caught:
+                list(
+                    decode_logs(narrowed(source), [str(source.directory / "logs")], options=options)
+                )
+        finally:
+            os.umask(before)
+        return caught.value
+
+    path = Path(str(written().where["incident"]))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    # The name is known, so another user can create files and links before.
+    prepared = path.with_name(f"{path.name}.new")
+    prepared.touch(0o666)
+    written()
+    assert prepared.read_bytes() == b""
+    mine = tmp_path / "mine"
+    mine.touch()
+    path.unlink()
+    path.symlink_to(mine)
+    assert "incident" not in written().where
+    assert mine.read_bytes() == b""
 
 
 def test_with_a_key_it_is_encrypted(source: DdlSource, tmp_path: Path) -> None:
