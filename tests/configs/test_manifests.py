@@ -81,6 +81,8 @@ def test_it_runs_as_nobody_with_nothing() -> None:
     assert pod()["securityContext"]["runAsUser"] == UID
     assert f"--uid {UID} " in DOCKERFILE
     assert f"\nUSER {UID}\n" in DOCKERFILE
+    assert not pod()["automountServiceAccountToken"]
+    assert not pod()["enableServiceLinks"]  # OLR_PG_PORT and others would look like ours
     rights = container()["securityContext"]
     assert rights["readOnlyRootFilesystem"]
     assert not rights["allowPrivilegeEscalation"]
