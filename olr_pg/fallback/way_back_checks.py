@@ -205,7 +205,8 @@ def _check_server(
             f"max_slot_wal_keep_size is {facts.kept_mb} MB: if Oracle is unavailable"
             " until the slot needs more WAL than this, PostgreSQL removes the WAL, and"
             " the way back is lost",
-            "ALTER SYSTEM SET max_slot_wal_keep_size = -1; SELECT pg_reload_conf();",
+            "ALTER SYSTEM SET max_slot_wal_keep_size = -1;",
+            "SELECT pg_reload_conf();",
         )
 
 

@@ -92,13 +92,15 @@ WHERE name = 'lock_timeout' AND setting <> '0' OR name = 'temp_file_limit' AND s
 ORDER BY name
 """
 _RESETS: Final = {
-    "database": "ALTER DATABASE {database} RESET {name};",
-    "user": "ALTER ROLE {role} RESET {name};",
-    "database user": "ALTER ROLE {role} IN DATABASE {database} RESET {name};",
+    "database": ("ALTER DATABASE {database} RESET {name};",),
+    "user": ("ALTER ROLE {role} RESET {name};",),
+    "database user": ("ALTER ROLE {role} IN DATABASE {database} RESET {name};",),
 }
+# One statement in each line: PostgreSQL rejects ALTER SYSTEM if a client sends it with others.
 _ANYWHERE: Final = (
-    "ALTER SYSTEM RESET {name}; SELECT pg_reload_conf(); -- or in the connection string, where it"
-    " comes from there"
+    "ALTER SYSTEM RESET {name};",
+    "SELECT pg_reload_conf();",
+    "-- or remove it from the connection string, if it comes from there",
 )
 
 
@@ -210,7 +212,7 @@ def _state(facts: _Facts) -> Iterator[Unfit]:
             error(
                 DATABASE,
                 "sessions here are read-only: default_transaction_read_only is on",
-                _reset(facts, "default_transaction_read_only", facts.read_only_by),
+                *_reset(facts, "default_transaction_read_only", facts.read_only_by),
             )
         )
 
@@ -220,14 +222,17 @@ def _limits_of_statements(connection: Connection[Any], facts: _Facts) -> Iterato
         yield warned_of(
             DATABASE,
             f"{name} is {setting}; a statement that needs more than this fails",
-            _reset(facts, name, source),
+            *_reset(facts, name, source),
         )
 
 
-def _reset(facts: _Facts, name: str, source: str) -> str:
+def _reset(facts: _Facts, name: str, source: str) -> list[str]:
     """Return SQL that resets a setting where it was set. `source` is the column of pg_settings."""
     database, role = (sql.Identifier(n).as_string() for n in (facts.database, facts.role))
-    return _RESETS.get(source, _ANYWHERE).format(database=database, role=role, name=name)
+    return [
+        line.format(database=database, role=role, name=name)
+        for line in _RESETS.get(source, _ANYWHERE)
+    ]
 
 
 def _connections(settings: ApplierSettings, facts: _Facts) -> Iterator[Unfit]:

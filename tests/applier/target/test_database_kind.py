@@ -124,7 +124,7 @@ def test_read_only_by_the_connection_string(
     r.execute("CREATE TABLE s.r (id int PRIMARY KEY)")
     settings = r.settings(connect_string=make_conninfo(r.target, options=options))
     (found,) = check_target(settings, [_TABLE])
-    assert by in found.mend[0]
+    assert by in found.mend[-1]
 
 
 def test_fewer_connections_than_workers(replication: Replication) -> None:
@@ -243,6 +243,24 @@ def restart(cluster: EmbeddedPostgres) -> None:
     os.kill(pid, signal.SIGINT)
     wait_until(cluster.is_gone)
     cluster.revive()
+
+
+def test_a_limit_of_the_server_is_mended_as_printed(
+    cluster: EmbeddedPostgres, replicate: Any
+) -> None:
+    """Each line by itself: PostgreSQL refuses ALTER SYSTEM in one message with other statements."""
+    r = replicate(cluster.connect_string)
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.r (id int PRIMARY KEY)")
+    r.execute("ALTER SYSTEM SET lock_timeout = '300ms'")
+    r.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: check_target(r.settings(), [_TABLE]) != [])
+    (found,) = check_target(r.settings(), [_TABLE])
+    statements = [line for line in found.mend if not line.startswith("--")]
+    with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+    wait_until(lambda: check_target(r.settings(), [_TABLE]) == [])
+    r.execute("DROP SCHEMA s CASCADE")
 
 
 def test_a_forgotten_prepared_transaction(cluster: EmbeddedPostgres, replicate: Any) -> None:
