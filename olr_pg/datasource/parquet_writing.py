@@ -36,7 +36,7 @@ from olr_pg.datasource.parquet_parts import (
     write_empty_part,
     write_parts_task,
 )
-from olr_pg.datasource.source import arrow_schema, changes_schema
+from olr_pg.datasource.source import arrow_schema, changes_schema, check_names
 from olr_pg.datasource.split_reading import storage
 from olr_pg.datasource.survey import survey
 from olr_pg.dictionary.loader import load_dictionary
@@ -62,6 +62,9 @@ _FILES_PER_CORE: Final = 4
 """Number of tasks per core if there is little redo, so that all cores finish at about the same
 time.
 """
+
+_COMPRESSIONS: Final = ("snappy", "zstd", "lz4", "gzip", "brotli", "none")
+"""The compressions of Parquet files that pyarrow writes."""
 
 _BLOCK_BYTES: Final = 512
 _TEMPORARY: Final = "_temporary"
@@ -120,6 +123,8 @@ def write_parquet(
     """
     places = {"path": logs} if isinstance(logs, str) else {"paths": json.dumps(list(logs))}
     chosen = parse_options(places | {name: str(value) for name, value in options.items()})
+    _check_choice("mode", mode, tuple(WriteMode))
+    _check_choice("compression", compression.lower(), _COMPRESSIONS)
     try:
         target = _Target(os.fspath(directory), WriteMode(mode))
     except ValueError as error:
@@ -154,12 +159,23 @@ def write_parquet(
 def _columns(decoding: Decoding, table: str | None, schema: StructType | str | None) -> pa.Schema:
     """Return the columns of the files: the requested columns, or by default all columns of a
     query.
+
+    Raises:
+        OlrPgError: 6040, a column does not exist.
     """
     if schema is None:
         return arrow_schema(changes_schema(decoding, table))
     if isinstance(schema, str):
         schema = cast("StructType", StructType.fromDDL(schema))
+    check_names(schema.names)
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise OlrPgError(
+            Code.DATA_SOURCE_OPTION, f"{name} is {value!r}, expected {', '.join(choices)}"
+        )
 
 
 def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:

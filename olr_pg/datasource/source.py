@@ -129,11 +129,21 @@ class RedoSource(DataSource):
         return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> RedoReader:
-        """Return the reader of a query."""
+        """Return the reader of a query.
+
+        Raises:
+            OlrPgError: 6040, a column does not exist; and errors of `survey`.
+        """
+        check_names(schema.names)
         return RedoReader(self.surveyed, schema, self.chosen.bounds)
 
     def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
-        """Return the reader of a stream's batches."""
+        """Return the reader of a stream's batches.
+
+        Raises:
+            OlrPgError: 6040, a column does not exist.
+        """
+        check_names(schema.names)
         table = self.chosen.table
         check = None
         if self._has_own_columns and table is not None:
@@ -260,6 +270,18 @@ _NAMES: Final[tuple[pa.Field[Any], ...]] = (
 )
 
 _DECIMAL_DIGITS_MAX: Final = 38
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that the columns that a query names exist.
+
+    Raises:
+        OlrPgError: 6040, one does not.
+    """
+    known = {*(one.name for one in (*_CHANGE, *_NAMES)), "before", "after"}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise OlrPgError(Code.DATA_SOURCE_OPTION, f"there is no column {', '.join(unknown)}")
 
 
 def changes_of_any_table() -> pa.Schema:

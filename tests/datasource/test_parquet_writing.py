@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from olr_pg.datasource import parquet_writing
 from olr_pg.datasource.parquet_writing import write_parquet
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
@@ -123,13 +124,35 @@ def test_files_that_are_there_are_kept_unless_it_is_said(
         write("ignore")
 
 
-def test_of_what_fails_nothing_is_seen(spark: SparkSession, source: Source, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"mode": "replace"}, "mode is 'replace', expected error, append, overwrite"),
+        ({"compression": "zip"}, "compression is 'zip', expected snappy"),
+        ({"schema": "op string, scm bigint"}, "no column scm"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is(
+    spark: SparkSession, source: Source, tmp_path: Path, wrong: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(OlrPgError, match=reason) as caught:
+        write_parquet(spark, logs(source), tmp_path / "rows", **options(source, **wrong))
+    assert caught.value.code == Code.DATA_SOURCE_OPTION
+    assert not (tmp_path / "rows").exists()
+
+
+def test_of_what_fails_nothing_is_seen(
+    spark: SparkSession, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The driver accepts what the tasks cannot write.
+    monkeypatch.setattr(parquet_writing, "_COMPRESSIONS", ("none such",))
     with pytest.raises(OlrPgError) as raised:
         write_parquet(
             spark, logs(source), tmp_path / "lake", compression="none such", **options(source)
         )
     assert raised.value.code == 1210
     assert list((tmp_path / "lake").iterdir()) == []
+    monkeypatch.undo()
     (tmp_path / "file").touch()
     with pytest.raises(OlrPgError) as raised:
         write_parquet(spark, logs(source), tmp_path / "file" / "lake", **options(source))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,16 +20,19 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
     Not,
 )
+from pyspark.sql.types import StringType, StructType
 
 from olr_pg.datasource.redo_split import Bounds
-from olr_pg.datasource.source import bounds_of
+from olr_pg.datasource.source import RedoSource, bounds_of
+from olr_pg.errors import OlrPgError
+from olr_pg.proving.scenario import parse_scenario
 from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.sql.recorded_files import simulate_script
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -101,9 +106,51 @@ def test_columns_that_are_asked_for_are_those_that_come(
     assert sorted(map(tuple, rows)) == sorted(wanted)
 
 
+ORDERS = """
+-- purpose: rows of which updates set a part
+CREATE TABLE orders (id NUMBER(10) PRIMARY KEY, status VARCHAR2(9), total NUMBER(12, 2));
+ALTER TABLE orders ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;
+INSERT INTO orders VALUES (1, 'new', 9999999999.99);
+INSERT INTO orders VALUES (2, 'new', 2);
+INSERT INTO orders VALUES (3, 'new', 3);
+COMMIT;
+UPDATE orders SET status = 'paid' WHERE id = 1;
+UPDATE orders SET status = NULL WHERE id = 3;
+UPDATE orders SET id = 4 WHERE id = 3;
+DELETE FROM orders WHERE id = 2;
+COMMIT;
+"""
+
+
+def test_the_pages_query_of_a_table_as_of_an_scn_finds_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    scenario = parse_scenario(ORDERS, "script")
+    simulate_script(7, tmp_path, demo_shape(), scenario.steps, scenario.start)
+    page = (Path(__file__).parents[2] / "docs/data-source.md").read_text()
+    query = page.split("What did the table contain at an SCN?")[1].split("```")[1]
+    for name, own in (
+        ("python\n", ""), ("SHOP.", "APP."), ("/archive", str(tmp_path / "logs")),
+        ("dictionary.json", str(tmp_path / "dictionary.json")),
+    ):  # fmt: skip
+        query = query.replace(name, own)
+    found: dict[str, Any] = {"spark": spark}
+    exec(query, found)
+    rows = [tuple(row) for row in found["as_of"].orderBy("ID").collect()]
+    assert rows == [(1, "paid", Decimal("9999999999.99")), (4, None, Decimal("3.00"))]
+
+
 def test_what_is_no_option_is_refused(spark: SparkSession, source: Source) -> None:
     with pytest.raises(PySparkException, match=r"OLR-06040.*tabel"):
         frame(spark, source, tabel="A.B")
+
+
+def test_a_column_that_there_is_not_is_refused(source: Source) -> None:
+    options = {"path": str(source.folder / "logs"), "dictionary": "unread"}
+    columns = StructType().add("op", StringType()).add("scm", StringType())
+    for reader in (RedoSource(options).reader, RedoSource(options).streamReader):
+        with pytest.raises(OlrPgError, match="no column scm"):
+            reader(columns)
 
 
 SCN = ("commit_scn",)
