@@ -84,6 +84,7 @@ class _Named(NamedTuple):
         made: the first table that had the name; None if it is unknown.
         was: its owner and name before a rename. Its rows may be replicated under this name.
         has_rows: whether the table may have rows that no redo since the SCN contains.
+        before: the owner and name that the table had in the snapshot; None if it is new.
     """
 
     owner: str
@@ -93,6 +94,7 @@ class _Named(NamedTuple):
     made: Table | None = None
     was: tuple[str, str] | None = None
     has_rows: bool = False
+    before: tuple[str, str] | None = None
 
 
 def number_of_name(name: str) -> int:
@@ -174,7 +176,11 @@ class NewTables:
         elif after is not None and (before is None or before.full_name != after.full_name):
             is_made = before is None and is_made_without_rows(after, statements)
             name = after.owner, after.name
-            named = _Named(*name, scn, after.obstacle, after, has_rows=not is_made)
+            earlier = self._found.get(obj)
+            old = None if before is None else (before.owner, before.name)
+            if earlier is not None:
+                old = earlier.before  # None if the table is new, under whatever name
+            named = _Named(*name, scn, after.obstacle, after, has_rows=not is_made, before=old)
             self._add(obj, named)
 
     def _see_dropped(self, obj: int) -> None:
@@ -244,6 +250,8 @@ class NewTables:
             return
         obstacle, made = named.obstacle, named.made
         assert self._wanted is not None
+        if self._take is None and named.before is not None and self._wanted(*named.before):
+            return  # the subscription contains the table, and its changes have the new name
         is_stranger = named.was is not None and not self._wanted(*named.was)
         begin = Begin(named.scn, named.was is not None, named.has_rows or is_stranger)
         if made and obstacle is None and self._take and self._take(made, begin):

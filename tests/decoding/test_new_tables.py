@@ -37,6 +37,17 @@ def test_a_new_or_renamed_table_is_reported_once(watching: NewTables) -> None:
     assert reported(watching, (None, one), (one, one), (one, other)) == ["APP.T", "APP.U"]
 
 
+def test_a_table_of_the_snapshot_is_followed_under_any_name(watching: NewTables) -> None:
+    one, other, third = table("T"), table("U"), table("V")
+    assert reported(watching, (one, other), (other, third), (third, one)) == []
+
+
+def test_a_table_of_the_snapshot_that_was_not_wanted_is_reported_with_a_wanted_name() -> None:
+    tables = NewTables()
+    tables.watch_for(lambda _owner, name: name == "T")
+    assert reported(tables, (table("OTHER"), table("T"))) == ["APP.T"]
+
+
 def test_the_recycle_bin_and_other_owners_are_not(watching: NewTables) -> None:
     assert reported(watching, (None, table("BIN$x"))) == []
     assert reported(watching, (None, Table("HR", "T", 7, 7, COLUMNS))) == []
