@@ -1650,7 +1650,8 @@ class Code(IntEnum):
         "the redo does not contain the whole LOB value, and `apply.incomplete-lobs`"
         " stops the table in this case",
         "set the column to `null` or `fetch` in `apply.incomplete-lobs`, then run"
-        " `olr-pg errors retry`: the row is applied and listed. Or skip the change with"
+        " `olr-pg errors retry`: it applies the row, and `olr-pg errors list` shows the"
+        " missing value until it is fetched. Or skip the change with"
         " `olr-pg errors skip`",
     )
     LOB_FETCH_NEEDS_LIVE_SOURCE = _Entry(
@@ -2269,7 +2270,7 @@ class Code(IntEnum):
     TABLE_NOT_PAUSED = _Entry(
         8014,
         "a table cannot be resumed",
-        "`olr-pg tables list` shows the paused tables. Resume a table that an error has stopped"
+        "`olr-pg tables list` shows the paused tables. If an error has stopped the table, resume it"
         " with `olr-pg errors retry`",
     )
     TABLES_NOT_CHANGEABLE = _Entry(
@@ -2279,8 +2280,8 @@ class Code(IntEnum):
     )
     CHANGE_NOT_TAKEN = _Entry(
         8016,
-        "the running appliance has not applied the change",
-        "read its log. The change is stored, and the next start applies it",
+        "the running appliance still uses the old list of tables",
+        "read its log. The new list is stored, and the next start uses it",
     )
     CONTROL_TOKEN_WEAK = _Entry(
         8017,

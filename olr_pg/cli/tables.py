@@ -342,9 +342,7 @@ def _take(
             break
         if time.monotonic() > deadline:
             names = ", ".join((*added, *removed))
-            raise OlrPgError(
-                Code.CHANGE_NOT_TAKEN, f"not applied within {_TAKING_SECONDS:.0f} s: {names}"
-            )
+            raise OlrPgError(Code.CHANGE_NOT_TAKEN, f"after {_TAKING_SECONDS:.0f} s: {names}")
         time.sleep(_LOOK_SECONDS)
     if added:
         print_line(f"now replicated: {', '.join(added)}")

@@ -400,8 +400,8 @@ def _set(data: Any, name: str, text: str, schema: _Schema) -> None:
 
 
 def _place(container: Any, part: str, name: str) -> Any:
-    """Return the key or the index that a part of a name stands for. Raise an error if the container
-    is not an object or list that can have it.
+    """Return what one part of an option's name stands for: a key of a JSON object, or a position in
+    a list. Raise an error if the container has no such key or position.
     """
     if isinstance(container, dict) and not part.isdigit():
         return part

@@ -435,11 +435,12 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
 
 @inlined_kernel
 def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
-    """Convert a label of 7 or 11 bytes to microseconds.
+    """Convert a date or timestamp of 7 or 11 bytes to microseconds.
 
     Returns:
-        (moved, micros, rest). `moved` is as for `date_days`, `micros` are microseconds since
-        2000-01-01, and `rest` are the remaining nanoseconds (0 to 999).
+        (moved, micros, rest). `moved` is −1 if the bytes are malformed, 1 if a 29 February became
+        1 March (`date_days`), else 0. `micros` are microseconds since 2000-01-01, and `rest` are
+        the remaining nanoseconds (0 to 999).
     """
     moved, days = date_days(data, at)
     if moved < 0:

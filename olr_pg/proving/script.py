@@ -1,8 +1,8 @@
 """Runs the statements of a scenario in the source database, in order and in the scenario's
 sessions.
 
-A statement can wait for another session's lock. Then the script continues with other sessions. The
-session that waits runs its next statement only after it got the lock and the statement has ended.
+A statement can wait for another session's lock. Then the script continues with other sessions. A
+waiting session runs its next statement only after its waiting statement got the lock and ended.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def _push_listed(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the columns whose numbers are listed in field `numbers` and whose values are in the
-    fields after it. Return the field after the values, or −1 if they do not fit.
+    """Add to the row's columns those whose numbers are listed in field `numbers` and whose values
+    are in the fields after it. Return the field after the values, or −1 if there are fewer fields.
     """
     count = length[numbers] >> 1
     if numbers + count > fields:

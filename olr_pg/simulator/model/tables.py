@@ -177,8 +177,8 @@ class Row:
 
     @property
     def rowid(self) -> str:
-        """The row's ROWID, which stays the same if the row moves; empty in an index-organised
-        table.
+        """The row's ROWID, which stays the same if the row migrates to another block; empty in an
+        index-organised table.
         """
         organised = self.table.index_organised
         return "" if organised else format_rowid(self.block.dataobj, self.block.dba, self.slot)
