@@ -1226,10 +1226,11 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
         "the ledger records this source table for another target table",
-        "if several sources, or several targets of the configuration, use the same target database,"
-        " give each its own `apply.subscription`. If two share one, each assumes that it has"
-        " applied the other's changes. If the rows were"
-        " moved to another table, rename or drop the old one",
+        "if you have changed `apply.schema-mapping`, `apply.table-mapping` or `apply.names`, undo"
+        " the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA, RENAME TO)."
+        " If several sources, or several targets of the configuration, use the same target"
+        " database, give each its own `apply.subscription`. If two share one, each assumes that it"
+        " has applied the other's changes",
     )
     TARGET_IN_OWN_SCHEMA = _Entry(
         5026,

@@ -26,6 +26,7 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
+from olr_pg.applier.target.ledger import of_another_table
 from olr_pg.applier.target.modifiers import may_change, may_round
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
@@ -40,7 +41,7 @@ from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from psycopg import Connection
 
@@ -161,6 +162,14 @@ def _check_table(
     if table.refusal is not None:
         return
     schema, name = target_name(settings, table.owner, table.name)
+    elsewhere = _recorded(
+        lambda: of_another_table(
+            connection, settings.subscription, table.full_name, f"{schema}.{name}"
+        )
+    )
+    if elsewhere is not None:
+        yield coded("postgres.tables", elsewhere)
+        return
     target = read_table(connection, schema, name)
     if target is not None:
         yield from _check_columns(connection, settings, table, target)
@@ -202,8 +211,17 @@ def _check_table(
 def _lost(
     connection: Connection[Any], settings: ApplierSettings, table: Table, schema: str, name: str
 ) -> OlrPgError | None:
+    return _recorded(
+        lambda: lost_table(connection, schema, name, settings.subscription, table.full_name)
+    )
+
+
+def _recorded(query: Callable[[], OlrPgError | None]) -> OlrPgError | None:
+    """Return what a query of the ledger finds; None if there is no ledger, or the role cannot read
+    it.
+    """
     try:
-        return lost_table(connection, schema, name, settings.subscription, table.full_name)
+        return query()
     except psycopg.Error as problem:
         if is_transient(problem):
             raise

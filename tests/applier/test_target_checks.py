@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
@@ -37,6 +39,27 @@ def _mend(replication: Replication, findings: list[Finding]) -> None:
     for finding in findings:
         for line in finding.mend:
             replication.execute(line)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_mapping_that_has_changed(replication: Replication, *, exists: bool) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int PRIMARY KEY)")
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    ledger = "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+    r.execute(f"{ledger} VALUES ('{r.settings().subscription}', 'S.R', 's.r', 7)")
+    r.execute("CREATE SCHEMA moved")
+    if exists:
+        r.execute("CREATE TABLE moved.r (id int PRIMARY KEY)")
+    settings = r.settings(schema_names={"S": "moved"})
+    (found,) = check_target(settings, [_table()])
+    assert (found.check, found.severity) == ("postgres.tables", Severity.ERROR)
+    assert "OLR-05025" in found.what
+    assert "target table s.r, but the configuration maps it to moved.r" in found.what
+    r.execute("DROP TABLE IF EXISTS moved.r")
+    r.execute("ALTER TABLE s.r SET SCHEMA moved")
+    assert check_target(settings, [_table()]) == []
 
 
 def test_missing_tables_in_a_missing_schema(replication: Replication) -> None:

@@ -19,7 +19,7 @@ from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
     from psycopg import Connection, Cursor
@@ -271,19 +271,45 @@ def check_targets(
     Raises:
         OlrPgError: 5025, a row belongs to another target table.
     """
+    for source, problem in _elsewhere(connection, subscription, targets):
+        if problem is not None:
+            raise problem
+        connection.execute(_RENAME, (targets[source], subscription, source))
+
+
+def of_another_table(
+    connection: Connection[Any], subscription: str, source: str, target: str
+) -> OlrPgError | None:
+    """Return the error with which a run would refuse a target table, because the ledger records the
+    source table for another one; see `check_targets`. This changes nothing.
+    """
+    found = list(_elsewhere(connection, subscription, {source: target}))
+    return found[0][1] if found else None
+
+
+def _elsewhere(
+    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
+) -> Iterator[tuple[str, OlrPgError | None]]:
+    """Yield the source tables that the ledger records for other target tables, with the error if
+    the other table has rows of them.
+    """
     lines = connection.execute(_TARGETS, (subscription, list(targets))).fetchall()
     for source, target, scn in lines:
         if target == targets[source]:
             continue
-        if scn and connection.execute(_EXISTS, (target,)).fetchone() == (True,):
-            raise OlrPgError(
+        if not scn or connection.execute(_EXISTS, (target,)).fetchone() != (True,):
+            yield source, None
+            continue
+        yield (
+            source,
+            OlrPgError(
                 Code.LEDGER_OF_ANOTHER_TABLE,
                 f"the ledger records it for the target table {target}, but the"
                 f" configuration maps it to {targets[source]}",
                 table=source,
                 subscription=subscription,
-            )
-        connection.execute(_RENAME, (targets[source], subscription, source))
+            ),
+        )
 
 
 def check_source(
