@@ -26,7 +26,7 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
-from olr_pg.applier.target.ledger import of_another_table
+from olr_pg.applier.target.ledger import of_another_table, other_subscription
 from olr_pg.applier.target.modifiers import may_change, may_round
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
@@ -172,6 +172,7 @@ def _check_table(
         return
     target = read_table(connection, schema, name)
     if target is not None:
+        yield from _check_subscription(connection, settings, table, target)
         yield from _check_columns(connection, settings, table, target)
         yield from _check_not_null(connection, settings, table, target)
         yield from _check_keys(connection, settings, table, target, structure)
@@ -214,6 +215,30 @@ def _lost(
     return _recorded(
         lambda: lost_table(connection, schema, name, settings.subscription, table.full_name)
     )
+
+
+def _check_subscription(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+) -> Iterator[Finding]:
+    """Warn if a run would apply changes to the table that another subscription has applied: a new
+    name begins at the oldest log. Rows of a table without a key would be inserted twice.
+    """
+    own = settings.subscription
+    try:
+        other = other_subscription(connection, own, table.full_name, target.full_name)
+    except psycopg.Error as problem:
+        if is_transient(problem):
+            raise
+        return  # another check reports this error
+    if other is not None:
+        yield warning(
+            "postgres.tables",
+            f"{table.full_name}: the subscription {other} has applied changes to"
+            f" {target.full_name}, and {own} has not: a run would apply them again",
+            f'if you have only changed the name, set `apply.subscription` to "{other}" again. If'
+            " this is another source database that writes to the same table, ignore this warning."
+            f" Otherwise load the table: `olr-pg initial-load --anew --table {table.full_name}`",
+        )
 
 
 def _recorded(query: Callable[[], OlrPgError | None]) -> OlrPgError | None:

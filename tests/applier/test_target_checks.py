@@ -62,6 +62,21 @@ def test_a_mapping_that_has_changed(replication: Replication, *, exists: bool) -
     assert check_target(settings, [_table()]) == []
 
 
+def test_a_subscription_whose_name_has_changed(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int PRIMARY KEY)")
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    ledger = "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+    r.execute(f"{ledger} VALUES ('before', 'S.R', 's.r', 7)")
+    (found,) = check_target(r.settings(subscription="now"), [_table()])
+    assert (found.check, found.severity) == ("postgres.tables", Severity.WARNING)
+    assert "before has applied changes to s.r, and now has not" in found.what
+    assert check_target(r.settings(subscription="before"), [_table()]) == []
+    r.execute(f"{ledger} VALUES ('now', 'S.R', 's.r', 0)")
+    assert check_target(r.settings(subscription="now"), [_table()]) == []
+
+
 def test_missing_tables_in_a_missing_schema(replication: Replication) -> None:
     settings = replication.settings(create_tables=False, schema_names={"S": "new one"})
     tables = [_table(), replace(_table(), name="R2")]

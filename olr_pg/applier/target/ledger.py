@@ -79,6 +79,14 @@ _TARGETS = """
 SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
 """
+_OF_OTHERS = """
+SELECT other.subscription FROM olr_pg.ledger AS other
+WHERE other.source_table = %(source)s AND other.target_table = %(target)s AND other.commit_scn > 0
+AND NOT EXISTS (
+    SELECT FROM olr_pg.ledger AS own
+    WHERE own.subscription = %(subscription)s AND own.source_table = other.source_table)
+ORDER BY other.subscription LIMIT 1
+"""
 _RENAME = """
 UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
 """
@@ -285,6 +293,19 @@ def of_another_table(
     """
     found = list(_elsewhere(connection, subscription, {source: target}))
     return found[0][1] if found else None
+
+
+def other_subscription(
+    connection: Connection[Any], subscription: str, source: str, target: str
+) -> str | None:
+    """Return a subscription that has applied this source table to this target table, if
+    `subscription` itself has not. Return None if there is no such subscription, or no ledger.
+    """
+    if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() == (None,):
+        return None
+    names = {"subscription": subscription, "source": source, "target": target}
+    row = connection.execute(_OF_OTHERS, names).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _elsewhere(
