@@ -1065,7 +1065,7 @@ class Code(IntEnum):
     )
     CLIENT_SILENT_ENDED = _Entry(
         4053,
-        "another client replaced the replicating client, which had requested nothing",
+        "another client took the place of the replicating client, which was silent for too long",
         "nothing is lost: the next client receives what this one has not confirmed. If the client"
         " needs more time to apply, raise `target.limits.silent-seconds`, or change the client so"
         " that it repeats its last request",

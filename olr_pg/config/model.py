@@ -253,8 +253,8 @@ class DdlSection(Section):
     )
     identity_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="an identity column added, or changed to an ordinary column; ignore: the"
-        " target's column is an ordinary column",
+        description="an identity column added, or changed to an ordinary column; ignore: an added"
+        " column is an ordinary column in the target, and an existing one stays as it is",
     )
     comment: Literal["follow", "ignore", "stop"] = Field(
         default="follow", description="COMMENT ON TABLE and COMMENT ON COLUMN"

@@ -69,7 +69,9 @@ class PartLibrary(_LinkedLate):
 
     @property
     def codegen(self) -> Self:
-        """Return the object that receives the environment (`set_env`)."""
+        """Return the code generator, whose `set_env` receives the environment of a compiled
+        function.
+        """
         return self
 
     def set_env(self, name: str, environment: Any) -> None:

@@ -70,8 +70,8 @@ def _opened(
     if folder is not None:
         raise OlrPgError(
             Code.NOT_SUPPORTED,
-            "--tables is only for an offline source; rows of a live source are read from"
-            " the database",
+            "--tables names the files with the rows of an offline source; rows of a live"
+            " source are read from the database",
             action="omit --tables",
         )
     from olr_pg.load.live_rows import LiveTables

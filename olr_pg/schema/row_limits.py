@@ -19,8 +19,8 @@ _LATER = ("order", "group", "having", "distinct", "limit", "offset")
 
 
 def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
-    """Replace a condition that is an upper bound of ROWNUM by LIMIT in the query, or in a subquery
-    that replaces its table.
+    """Remove a condition that is an upper bound of ROWNUM, and add a LIMIT: to the query, or to a
+    new subquery in the place of the query's table.
 
     Raises:
         UntranslatableError: the condition is not an upper bound, or no place for LIMIT gives the

@@ -269,8 +269,8 @@ def row_job(
 
 
 def assembled(job: RowJob) -> DmlColumns:
-    """Return the row changes that a job produced. The further parts of values are appended to the
-    values.
+    """Return the row changes that a job produced. If a value has several parts, the parts after the
+    first one are entries behind all values.
     """
     changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)

@@ -367,8 +367,8 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
 
 
 def _gaps(bounds: list[str]) -> list[str]:
-    """Return the lower bounds of ranges at which no other range ends, without the lowest bound.
-    Below each of them there is a gap.
+    """Return the lower bounds of ranges below which there is a gap: those at which no other range
+    ends, except the lowest bound.
     """
     ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
     ends = {end for _, end in ranges}

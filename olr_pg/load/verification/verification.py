@@ -350,8 +350,8 @@ class _Planner(NamedTuple):
         if 0 < source.scn < applied_scn:
             raise OlrPgError(
                 Code.NOT_COMPARABLE_AT_SCN,
-                f"the target contains commit SCN {applied_scn}, but the table data are as of"
-                f" SCN {source.scn}",
+                f"the target contains changes up to commit SCN {applied_scn}, but the rows of the"
+                f" source are as of SCN {source.scn}",
                 action=_LATER_FILES if source.data.as_of is None else _LATER_SCN,
                 table=name,
             )

@@ -1,6 +1,6 @@
 """The calls of DBMS_LOB that change a LOB: compute the new value, and the changed part.
 
-Offsets and amounts are UTF-16 units of a CLOB, and bytes of a BLOB. Offsets count from 1. So a
+Offsets count from 1. Offsets and amounts are bytes of a BLOB, and UTF-16 units of a CLOB. So a
 supplementary character counts twice, as in Oracle.
 """
 
