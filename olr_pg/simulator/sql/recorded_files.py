@@ -55,8 +55,10 @@ def simulate_script(
     write_lines(directory / "truth.jsonl", truth_lines(committed))
     write_lines(directory / "ddl.jsonl", ddl_lines(committed))
     rows = tables_at(tables, committed, database.instance.scn)
+    existing = {table.sim for table in database.tables.values()}
     for table in tables:
-        if len(columns[table]) <= len(table.columns):
+        # The name of a dropped table can be that of a newer one, which has other columns.
+        if table in existing and len(columns[table]) <= len(table.columns):
             own = rows[table.full_name]
             write_rows(directory / "final", table, _lines(table, own), database.instance.scn)
     changes = dict.fromkeys(DmlKind, 0)

@@ -52,6 +52,29 @@ def test_a_script_is_decoded_as_it_says(tmp_path: Path) -> None:
     assert len(final["C"][1]) == 4000
 
 
+def test_a_dropped_table_does_not_get_the_rows_of_one_with_its_name(tmp_path: Path) -> None:
+    script = """
+CREATE TABLE a (id NUMBER PRIMARY KEY, v VARCHAR2(20));
+CREATE TABLE b (id NUMBER PRIMARY KEY, d DATE);
+-- start
+INSERT INTO a VALUES (1, 'x');
+COMMIT;
+ALTER TABLE a RENAME TO c;
+ALTER TABLE b RENAME TO a;
+INSERT INTO a VALUES (2, DATE '2021-01-01');
+COMMIT;
+DROP TABLE a PURGE;
+CREATE TABLE a (id NUMBER PRIMARY KEY, n NUMBER(5));
+INSERT INTO a VALUES (7, 3);
+INSERT INTO c VALUES (9, 'y');
+COMMIT;
+"""
+    scenario = parse_scenario(script, "script")
+    simulate_script(7, tmp_path, demo_shape(), scenario.steps, scenario.start)
+    assert [one.name for one in (tmp_path / "final").iterdir()] == ["APP.C.parquet"]
+    assert read_table(tmp_path / "final", "APP.C").to_pydict()["V"] == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
