@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.applier.target.ledger import Reach
     from olr_pg.transactions.schema_event import SchemaEvent
 
 
@@ -60,10 +61,8 @@ class BatchApplier(Protocol):
     def settle(self, connection: Connection[Any]) -> None:
         """Make PostgreSQL flush all commits to disk."""
 
-    def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of the last transaction that was applied to each table. Only the
-        applying thread may call this.
-        """
+    def reached(self) -> Mapping[str, Reach]:
+        """Return how far each table is. Only the applying thread may call this."""
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None

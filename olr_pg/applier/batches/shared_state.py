@@ -87,7 +87,7 @@ class SharedState:
         drain: is set to end after all received changes are applied.
         progress: is set when changes became durable, or an error occurred.
         room: the limit on waiting changes.
-        applied: records up to which commit SCN each table is on disk.
+        applied: records how far each table is on disk.
         stopped: the errors of the tables that are stopped at the start.
         outage: is informed of errors of the connections.
         watch: watches the connections' statements.

@@ -33,6 +33,7 @@ from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     LedgerState,
+    Reach,
     TableLedger,
     TablePosition,
     note_complete,
@@ -69,15 +70,15 @@ class TableDone(NamedTuple):
     """Counts of what was applied to one table since the start.
 
     Attributes:
-        commit_scn: the commit SCN of the last transaction that changed the table.
+        reach: the table's position after the last transaction that changed it.
     """
 
-    commit_scn: int = 0
+    reach: Reach = Reach()
     counters: ChangeCounts = ChangeCounts()
 
     def plus(self, other: TableDone) -> TableDone:
         """Return the sum of these counts and the counts of later changes."""
-        return TableDone(other.commit_scn, self.counters.plus(other.counters))
+        return TableDone(other.reach, self.counters.plus(other.counters))
 
 
 class StreamApplier:
@@ -100,15 +101,17 @@ class StreamApplier:
         self._ledgers: dict[str, TableLedger] = {}
         self._writers: dict[str, TableWriter] = {}
         self._skipped: Mapping[str, Skipped] | None = None
-        self._reached: Mapping[str, int] = {}
+        self._reached: Mapping[str, Reach] = {}
 
     @property
     def table_names(self) -> frozenset[str]:
         """The names of the known tables."""
         return frozenset(self._source).union(self.done)
 
-    def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of each table's last transaction or event over this connection."""
+    def reached(self) -> Mapping[str, Reach]:
+        """Return the position of each table after its last transaction or event over this
+        connection.
+        """
         return self._reached
 
     def progress(
@@ -140,8 +143,7 @@ class StreamApplier:
             psycopg.Error: a transient error.
         """
         if not event.past:
-            self._carry_out(connection, event)
-            self._note_reached({event.table: event.commit_scn})
+            self._note_reached({event.table: self._carry_out(connection, event)})
         known_scn = self._defined_scns.get(event.table, 0)
         # An event that is delivered again can have an older definition.
         if event.definition is not None and event.commit_scn >= known_scn:
@@ -235,10 +237,10 @@ class StreamApplier:
     def _count(self, done: Mapping[str, TableDone]) -> None:
         sums = {name: self.done.get(name, TableDone()).plus(one) for name, one in done.items()}
         self.done = {**self.done, **sums}
-        self._note_reached({name: one.commit_scn for name, one in done.items()})
+        self._note_reached({name: one.reach for name, one in done.items()})
 
-    def _note_reached(self, scns: Mapping[str, int]) -> None:
-        higher = {name: max(scn, self._reached.get(name, 0)) for name, scn in scns.items()}
+    def _note_reached(self, found: Mapping[str, Reach]) -> None:
+        higher = {name: max(one, self._reached.get(name, Reach())) for name, one in found.items()}
         self._reached = {**self._reached, **higher}
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
@@ -293,11 +295,13 @@ class StreamApplier:
                 changes[name] = first + len(part)
                 counted = sums.get(name, ChangeCounts()).plus(written.counters)
                 sums[name] = counted._replace(transactions=1)
+        done: dict[str, TableDone] = {}
         for name, counters in sums.items():
             position = positions[name].after(slices.commit_scn, slices.xid)
             self._advance(connection, name, position, counters)
+            done[name] = TableDone(position.reach, counters)
         self._note(connection, slices.commit_scn)
-        return {name: TableDone(slices.commit_scn, one) for name, one in sums.items()}
+        return done
 
     # --- as a set ---
 
@@ -318,7 +322,7 @@ class StreamApplier:
                     raise written.refused
                 position = advanced(state.position, todo)
                 self._advance(connection, name, position, written.counters)
-                done[name] = TableDone(position.commit_scn, written.counters)
+                done[name] = TableDone(position.reach, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
             durability.loosen(connection)
         return done
@@ -381,7 +385,7 @@ class StreamApplier:
                 self._note(connection, int(selection.commit_scn[-1]))
         if ended is not None:
             raise _ended(ended.located(ended.name))
-        return {name: TableDone(positions[name].commit_scn, one) for name, one in sums.items()}
+        return {name: TableDone(positions[name].reach, one) for name, one in sums.items()}
 
     def _write_transaction(
         self,
@@ -427,26 +431,27 @@ class StreamApplier:
 
     # --- events ---
 
-    def _carry_out(self, connection: Connection[Any], event: SchemaEvent) -> None:
+    def _carry_out(self, connection: Connection[Any], event: SchemaEvent) -> Reach:
+        """Apply an event unless the table contains it. Return the table's position."""
         ledger = event_ledger(self._settings, event.table)
         error = None
         with connection.transaction():
             position = ledger.lock(connection).position
             if position.has(event.commit_scn, event.xid):
-                return
+                return position.reach
+            after = position.after(event.commit_scn, event.xid)
             skipped = self._read_skipped(connection).get(event.table, frozenset())
             decided = (event.commit_scn, event.xid, 0) in skipped
             if event.lobs or not decided:
                 source = self._source.get(event.table)
                 error = carry_out(connection, self._settings, event, source, decided=decided)
             if error is None:
-                ledger.advance(
-                    connection, position.after(event.commit_scn, event.xid), ChangeCounts()
-                )
+                ledger.advance(connection, after, ChangeCounts())
             else:
                 ledger.record(connection, event_error_row(event, error))
         if error is not None:
             raise _ended(error)
+        return after.reach
 
     # --- tables ---
 
@@ -458,7 +463,7 @@ class StreamApplier:
 
     def _lock(self, connection: Connection[Any], name: str) -> LedgerState:
         state = self._ledger(name).lock(connection)
-        check_not_set_back(name, state.position, self._reached.get(name, 0))
+        check_not_set_back(name, state.position, self._reached.get(name, Reach()))
         return state
 
     def _writer(self, connection: Connection[Any], name: str, part: Selection) -> TableWriter:
@@ -510,7 +515,7 @@ def _progress(
     return [
         TableProgress(
             name=name,
-            commit_scn=done.get(name, TableDone()).commit_scn,
+            commit_scn=done.get(name, TableDone()).reach.commit_scn,
             waiting=counts.get(name, 0),
             pending=pending,
             counters=done.get(name, TableDone()).counters,

@@ -34,7 +34,13 @@ from olr_pg.applier.stopped.error_table import stopped_reason
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import check_room, hold_changes
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.target.ledger import ChangeCounts, LedgerState, TableLedger, TablePosition
+from olr_pg.applier.target.ledger import (
+    ChangeCounts,
+    LedgerState,
+    Reach,
+    TableLedger,
+    TablePosition,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 
@@ -85,18 +91,22 @@ class TableApplier:
         self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
-        self._known_scn = 0
+        self._known = Reach()
         self._defined_scn = 0
 
     @property
     def commit_scn(self) -> int:
         """The commit SCN of the last applied transaction or event; 0 before the ledger was read."""
-        state = self._state
-        return max(self._known_scn, 0 if state is None else state.position.commit_scn)
+        return self._reach.commit_scn
 
-    def reached(self) -> Mapping[str, int]:
-        """Return the table's name with the commit SCN of its last applied transaction."""
-        return {self.name: self.commit_scn}
+    @property
+    def _reach(self) -> Reach:
+        state = self._state
+        return self._known if state is None else max(self._known, state.position.reach)
+
+    def reached(self) -> Mapping[str, Reach]:
+        """Return the table's name with its position."""
+        return {self.name: self._reach}
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
@@ -119,7 +129,7 @@ class TableApplier:
         A crash of PostgreSQL may have emptied an UNLOGGED table; this is detected when a new plan
         is made (`target.crash_watch`).
         """
-        self._state, self._known_scn = None, 0
+        self._state, self._known = None, Reach()
         self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
@@ -136,9 +146,9 @@ class TableApplier:
             if error is not None:
                 self.error = error
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
-            self._known_scn = max(self._known_scn, event.commit_scn)
-            if error is None and self.error is None:
-                self._read(connection)  # logs the error if the event has already stopped the table
+            self._known = max(self._known, Reach(event.commit_scn))
+            # This also logs the error if the event stopped the table in an earlier attempt.
+            self._known = self._read(connection).position.reach
         self._state = None
         if event.lobs:
             return  # missing LOB values do not change the definition
@@ -300,7 +310,7 @@ class TableApplier:
                 else:
                     outcome = self._apply_now(connection, todo, state, prepared, durability)
             except _Moved:
-                self._known_scn = self.commit_scn
+                self._known = self._reach
                 self._state, prepared = None, None
                 continue
             self._state = outcome.state
@@ -310,7 +320,7 @@ class TableApplier:
     def _read(self, connection: Connection[Any]) -> LedgerState:
         with connection.transaction():
             state = self._looked_at(connection, self._ledger.lock(connection))
-            check_not_set_back(self.name, state.position, self._known_scn)
+            check_not_set_back(self.name, state.position, self._known)
         self._state = state
         return state
 
@@ -518,7 +528,7 @@ class TableApplier:
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
 
 
-def check_not_set_back(table: str, position: TablePosition, known_scn: int) -> None:
+def check_not_set_back(table: str, position: TablePosition, known: Reach) -> None:
     """Check that the ledger's position of a table is not lower than it was over the same
     connection.
 
@@ -528,11 +538,11 @@ def check_not_set_back(table: str, position: TablePosition, known_scn: int) -> N
     Raises:
         OlrPgError: 5024, it is lower.
     """
-    if position.commit_scn < known_scn:
+    if position.reach < known:
         raise OlrPgError(
             Code.TARGET_PUT_BACK,
             f"another process has set the ledger back to SCN {position.commit_scn} during the run,"
-            f" but changes up to SCN {known_scn} were applied",
+            f" but more changes up to SCN {known.commit_scn} were applied",
             table=table,
         )
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
+    from olr_pg.applier.target.ledger import Reach
     from olr_pg.transactions.schema_event import SchemaEvent
 
 WINDOW_SECONDS: Final = 10.0
@@ -134,14 +135,14 @@ class _Committed(NamedTuple):
     Attributes:
         parts: the number of queue entries in the batch; they are pending until its commit is
             flushed.
-        reached: the commit SCN of each table after the batch.
+        reached: how far each table is after the batch.
         place: a WAL position after the commit; 0 if the commit is already on disk.
     """
 
     queue: TableQueue
     parts: int
     place: int
-    reached: Mapping[str, int]
+    reached: Mapping[str, Reach]
 
 
 class Worker:
@@ -412,7 +413,7 @@ class Worker:
         """Apply a batch, and record which commits are flushed."""
         failure: OlrPgError | None = None
         place = flushed = 0
-        reached: Mapping[str, int] = {}
+        reached: Mapping[str, Reach] = {}
         try:
             with span("apply", table=batch.queue.name, **batch.extent()):
                 durability = self._with_retries(batch.queue, lambda: self._do(batch))

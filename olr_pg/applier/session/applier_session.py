@@ -413,7 +413,8 @@ class Applier:
             self._replay(connection, stopped)
         self._held.look(connection)
         self._pauses.look(connection)
-        self._before = ledger_positions(connection, subscription)
+        positions = ledger_positions(connection, subscription)
+        self._before = {name: reach.commit_scn for name, reach in positions.items()}
         self._complete_before = noted_complete(connection, subscription)
         if self._is_stream:
             self._check_stopped(connection)

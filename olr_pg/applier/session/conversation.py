@@ -27,7 +27,14 @@ from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.followed_incarnation import follow_incarnation
-from olr_pg.applier.target.ledger import note_complete, note_saved, note_start, noted_start
+from olr_pg.applier.target.ledger import (
+    ALL,
+    Reach,
+    note_complete,
+    note_saved,
+    note_start,
+    noted_start,
+)
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words
@@ -688,7 +695,7 @@ class NotedPositions:
                 self.handover = Handover()
                 # The commit of the handover has flushed the loads to disk. From now on, a target
                 # that lacks a load was restored, even if the table has had no change since.
-                self._applied.add(loaded)
+                self._applied.add({name: Reach(scn, ALL) for name, scn in loaded.items()})
         if confirmed > self._noted_scn:
             self.target.use(lambda c: note_complete(c, name, confirmed))
             if self._noted_scn == 0:

@@ -5,7 +5,10 @@ A restored backup lacks transactions that were already confirmed to the server, 
 standby that was behind when it was promoted. The server does not deliver these transactions again.
 The target alone cannot show this, because its ledger was restored together with its rows. So for
 each table, the applier records the commit SCN up to which transactions were on the target's disk,
-in memory and in a file beside the server's checkpoint. It writes the file before each confirmation.
+in memory and in a file beside the server's checkpoint. Several transactions of a table can commit
+at the same SCN and be applied in different batches. So the record also contains how many of them
+were on disk, because a standby may have received only some. The applier writes the file before each
+confirmation.
 On each new connection, it compares this record with the ledger. Transactions that were not on disk
 yet are not recorded. So a killed applier or a crash of PostgreSQL does not look like a restore.
 """
@@ -17,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import psycopg
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from olr_pg.applier.target.ledger import noted_start
+from olr_pg.applier.target.ledger import ALL, Reach, TablePosition, noted_start
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, damage, replace_file
 
@@ -34,28 +37,59 @@ _log = structlog.get_logger(__name__)
 FILE_NAME: Final = "applied.json"
 """The name of the file in the target's directory of `context.data`."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 _UNREADABLE: Final = (
     "cannot read applied.json, so a target that was restored from a backup is not detected"
 )
-_LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger WHERE subscription = %s"
+_LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"
 
 _Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
 
 
-class _File(BaseModel):
+class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+
+class _Position(_Model):
+    """A table's position; `transactions` is None for all transactions at the SCN."""
+
+    commit_scn: _Scn
+    transactions: Annotated[int, Field(ge=0, lt=ALL)] | None
+
+    def reach(self) -> Reach:
+        return Reach(self.commit_scn, ALL if self.transactions is None else self.transactions)
+
+
+class _File(_Model):
     format: Literal["olr-pg applied"] = "olr-pg applied"
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
+    subscription: str
+    tables: dict[str, _Position]
+
+    def reaches(self) -> dict[str, Reach]:
+        return {name: position.reach() for name, position in self.tables.items()}
+
+
+class _FileOfVersion1(_Model):
+    """The file without the numbers of transactions. They are read as unknown."""
+
+    format: Literal["olr-pg applied"]
+    version: Literal[1]
     subscription: str
     tables: dict[str, _Scn]
 
+    def reaches(self) -> dict[str, Reach]:
+        return {name: Reach(scn) for name, scn in self.tables.items()}
+
+
+_FILES: Final = TypeAdapter[_File | _FileOfVersion1](
+    Annotated[_File | _FileOfVersion1, Field(discriminator="version")]
+)
+
 
 class AppliedTables:
-    """Records the commit SCN up to which each table of a subscription is known to be on disk;
-    thread-safe.
+    """Records how far each table of a subscription is known to be on disk; thread-safe.
 
     Args:
         file: the file that keeps the record across restarts; None to keep it only in memory.
@@ -65,8 +99,8 @@ class AppliedTables:
         self._subscription = subscription
         self._path = file
         self._lock = threading.Lock()
-        self._tables: dict[str, int] = {}
-        self._saved: dict[str, int] | None = None
+        self._tables: dict[str, Reach] = {}
+        self._saved: dict[str, Reach] | None = None
         self._is_told = False
 
     def read_file(self, tables: Collection[str] = ()) -> None:
@@ -82,7 +116,7 @@ class AppliedTables:
         with self._lock:
             if self._saved is None:
                 self._saved = self._read()
-                known = {n: scn for n, scn in self._saved.items() if not tables or n in tables}
+                known = {n: reach for n, reach in self._saved.items() if not tables or n in tables}
                 self._tables = {**known, **self._tables}
 
     @property
@@ -96,14 +130,14 @@ class AppliedTables:
     def scn_of(self, table: str) -> int:
         """Return the commit SCN up to which a table is on disk; 0 if unknown."""
         with self._lock:
-            return self._tables.get(table, 0)
+            return self._tables.get(table, Reach()).commit_scn
 
-    def add(self, tables: Mapping[str, int]) -> None:
-        """Record that these tables are on disk up to these commit SCNs."""
+    def add(self, tables: Mapping[str, Reach]) -> None:
+        """Record that these tables are on disk up to here."""
         with self._lock:
-            for name, scn in tables.items():
-                if scn > self._tables.get(name, 0):
-                    self._tables[name] = scn
+            for name, reach in tables.items():
+                if reach.commit_scn and reach > self._tables.get(name, Reach()):
+                    self._tables[name] = reach
 
     def forget(self, tables: Iterable[str] | None = None) -> None:
         """Delete the records of tables whose changes are delivered again from the beginning; of all
@@ -126,7 +160,7 @@ class AppliedTables:
         if not known:
             return
         found = ledger_positions(connection, self._subscription)
-        lacking = [name for name, scn in known.items() if found.get(name, 0) < scn]
+        lacking = [name for name, reach in known.items() if found.get(name, Reach()) < reach]
         if not lacking:
             return
         if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
@@ -137,8 +171,8 @@ class AppliedTables:
         self,
         connection: Connection[Any],
         lacking: list[str],
-        known: Mapping[str, int],
-        found: Mapping[str, int],
+        known: Mapping[str, Reach],
+        found: Mapping[str, Reach],
     ) -> OlrPgError:
         first = min(lacking)
         more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
@@ -146,8 +180,7 @@ class AppliedTables:
         words = "The SCN to start from is unknown" if start is None else f"Start at SCN {start}"
         return OlrPgError(
             Code.TARGET_PUT_BACK,
-            f"the ledger in the target says SCN {found.get(first, 0)}, but changes up to"
-            f" SCN {known[first]} were applied{more}. {words}",
+            f"{_difference(found.get(first, Reach()), known[first])}{more}. {words}",
             table=first,
             start_scn=start,
             file=None if self._path is None else str(self._path),
@@ -166,7 +199,13 @@ class AppliedTables:
                 return
             tables = self._tables.copy()
         # Write without the lock, because the workers add to the record meanwhile.
-        file = _File(subscription=self._subscription, tables=tables)
+        file = _File(
+            subscription=self._subscription,
+            tables={
+                name: _Position(commit_scn=scn, transactions=None if count == ALL else count)
+                for name, (scn, count) in tables.items()
+            },
+        )
         try:
             replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
         except OSError as error:
@@ -178,7 +217,7 @@ class AppliedTables:
         with self._lock:
             self._saved = tables
 
-    def _read(self) -> dict[str, int]:
+    def _read(self) -> dict[str, Reach]:
         if self._path is None:
             return {}
         try:
@@ -190,19 +229,33 @@ class AppliedTables:
             return {}
         check_version(data, VERSION, self._path)
         try:
-            file = _File.model_validate_json(data)
+            file = _FILES.validate_json(data)
         except ValidationError:
             _log.warning(_UNREADABLE, file=str(self._path), error=damage(data))
             return {}
-        return dict(file.tables) if file.subscription == self._subscription else {}
+        return file.reaches() if file.subscription == self._subscription else {}
 
 
-def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str, int]:
-    """Return the last commit SCN of each table in the target's ledger."""
+def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str, Reach]:
+    """Return how far each table is according to the target's ledger."""
     try:
-        return dict(connection.execute(_LEDGER, (subscription,)).fetchall())
+        rows = connection.execute(_LEDGER, (subscription,)).fetchall()
     except psycopg.errors.UndefinedTable:
         return {}
+    return {name: TablePosition(scn, tuple(xids)).reach for name, scn, xids in rows}
+
+
+def _difference(found: Reach, known: Reach) -> str:
+    if found.commit_scn < known.commit_scn:
+        return (
+            f"the ledger in the target says SCN {found.commit_scn}, but changes up to"
+            f" SCN {known.commit_scn} were applied"
+        )
+    applied = "all" if known.transactions == ALL else known.transactions
+    return (
+        f"the ledger in the target says SCN {found.commit_scn} with {found.transactions}"
+        f" transaction(s) at this SCN, but {applied} were applied"
+    )
 
 
 def _noted_start(connection: Connection[Any], subscription: str) -> int | None:

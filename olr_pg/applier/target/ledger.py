@@ -151,6 +151,23 @@ WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s A
 """
 
 
+class Reach(NamedTuple):
+    """How far a table is, for comparisons: a larger tuple is further.
+
+    Attributes:
+        commit_scn: all transactions that commit below it are applied.
+        transactions: the number of applied transactions that commit at `commit_scn`; `ALL` for all
+            of them, 0 if the number is unknown.
+    """
+
+    commit_scn: int = 0
+    transactions: int = 0
+
+
+ALL: Final = (1 << 63) - 1
+"""More transactions than can commit at one SCN."""
+
+
 class TablePosition(NamedTuple):
     """A table's position: all transactions that commit below `commit_scn` are applied, and of those
     that commit at `commit_scn`, the ones in `xids`.
@@ -163,6 +180,11 @@ class TablePosition(NamedTuple):
 
     commit_scn: int
     xids: tuple[str, ...]
+
+    @property
+    def reach(self) -> Reach:
+        """This position for comparisons."""
+        return Reach(self.commit_scn, len(self.xids) or ALL)
 
     def has(self, commit_scn: int, xid: int) -> bool:
         """Return whether this transaction is already applied."""

@@ -71,7 +71,7 @@ def test_what_is_on_disk_is_remembered_before_the_first_confirmation(
     """
     r = replication
     first = r.transaction(r.insert({"ID": 1, "N": 1, "V": None}))
-    remembered: list[dict[str, int]] = []
+    remembered: list[dict[str, Any]] = []
     send = Exchange.send
 
     def watched(exchange: Exchange, message: Request, count: int = 1) -> None:
@@ -83,7 +83,7 @@ def test_what_is_on_disk_is_remembered_before_the_first_confirmation(
     monkeypatch.setattr(Exchange, "send", watched)
     r.apply()
     assert remembered
-    assert remembered[0]["S.T"] == first
+    assert remembered[0]["S.T"]["commit_scn"] == first
 
 
 def test_a_tie_that_comes_late_is_not_confirmed_before_it_is_durable(

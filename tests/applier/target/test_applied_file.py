@@ -13,7 +13,7 @@ from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.ledger import ALL, Reach, ensure_ledger
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
@@ -48,14 +48,14 @@ def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
     applied.read_file()
     with capture_logs() as logs:
         for scn in (1, 2):
-            applied.add({"S.T": scn})
+            applied.add({"S.T": Reach(scn, 1)})
             applied.save()
         assert len(logs) == 1
         folder.mkdir()
         applied.save()
         (folder / "applied.json").unlink()
         folder.rmdir()
-        applied.add({"S.T": 3})
+        applied.add({"S.T": Reach(3, 1)})
         applied.save()
     assert [entry["event"] for entry in logs] == ["could not save the applied positions"] * 2
 
@@ -117,6 +117,98 @@ def test_a_restored_target_is_noticed(replication: Replication, consistency: Con
 
 
 @pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_target_that_lacks_one_of_two_transactions_at_an_scn_is_noticed(
+    replication: Replication, consistency: Consistency
+) -> None:
+    """A standby can have received the batch with the first of them, but not the next batch."""
+    r = replication
+    r.script.open_scn = lambda: 5  # the second transaction is not decoded yet
+    r.transaction(r.insert({"ID": 1}), scn=10)
+    r.apply(consistency=consistency)
+    r.execute(_BACKUP)
+    r.transaction(r.insert({"ID": 2}), scn=10)
+    _again(r)
+    r.apply(consistency=consistency)
+    assert _ids(r) == [1, 2]
+    r.execute(_RESTORE)
+    r.transaction(r.insert({"ID": 3}))
+    _with_decoder_at_the_end(r)
+    _again(r)
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(consistency=consistency)
+    assert caught.value.code == 5024
+    assert "SCN 10 with 1 transaction(s) at this SCN, but 2 were applied" in caught.value.detail
+    assert _ids(r) == [1]
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_an_event_counts_as_one_of_the_transactions_at_its_scn(
+    replication: Replication, consistency: Consistency
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}), scn=10)
+    table = Table("S", "T", 1, 1, (Column("ID", 1, 1, 1, 2, 22),))
+    made = r.batch_applier(consistency)
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        made.apply(connection, r.selection())
+        made.evolve(
+            connection,
+            SchemaEvent("S.T", 10, 99, 10, Evolution((Step(DdlKind.TRUNCATE),)), table),
+        )
+    assert made.reached() == {"S.T": (10, 2)}
+    assert _ids(r) == []
+
+
+def test_a_file_of_version_1_has_no_numbers_of_transactions(
+    replication: Replication, tmp_path: Path
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}), scn=10)
+    r.apply()
+    path = tmp_path / "old.json"
+
+    def old(scn: int) -> AppliedTables:
+        head = {"format": "olr-pg applied", "version": 1, "subscription": "olr_pg"}
+        path.write_text(json.dumps({**head, "tables": {"S.T": scn}}))
+        applied = AppliedTables("olr_pg", path)
+        applied.read_file()
+        return applied
+
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        applied = old(10)
+        applied.check(connection)
+        applied.add({"S.T": Reach(10, 1)})
+        applied.save()
+        found = json.loads(path.read_bytes())
+        assert found["version"] == 2
+        assert found["tables"] == {"S.T": {"commit_scn": 10, "transactions": 1}}
+        with pytest.raises(OlrPgError):
+            old(11).check(connection)
+
+
+def test_a_loaded_table_contains_all_transactions_at_its_scn(
+    replication: Replication, tmp_path: Path
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}), scn=10)
+    r.apply()
+    path = tmp_path / "loaded.json"
+    applied = AppliedTables("olr_pg", path)
+    applied.read_file()
+    applied.add({"S.T": Reach(10, ALL)})
+    applied.save()
+    again = AppliedTables("olr_pg", path)
+    again.read_file()
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        with pytest.raises(OlrPgError) as caught:
+            again.check(connection)
+        assert "but all were applied" in caught.value.detail
+        connection.execute("UPDATE olr_pg.ledger SET xids = '{}'")
+        again.check(connection)
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
 def test_a_restored_target_that_lacks_only_a_ddl_is_noticed(
     replication: Replication, consistency: Consistency
 ) -> None:
@@ -136,7 +228,7 @@ def test_a_restored_target_that_lacks_only_a_ddl_is_noticed(
     r.apply([table], consistency=consistency)
     assert _ids(r) == []
     known = json.loads((r.folder / "applied.json").read_bytes())["tables"]
-    assert known == {"S.T": truncation.commit_scn}
+    assert known == {"S.T": {"commit_scn": truncation.commit_scn, "transactions": 1}}
     r.execute(_RESTORE)
     r.script.events = [truncation._replace(past=True)]
     _one_more(r)
@@ -158,9 +250,9 @@ def test_what_a_crash_took_is_not_remembered(
     with connect(r.target) as connection:
         ensure_ledger(connection)
         made.apply(connection, r.selection(0, 1))
-        assert made.reached() == {"S.T": 10}
+        assert made.reached() == {"S.T": (10, 1)}
         made.forget()
-        assert made.reached().get("S.T", 0) == 0
+        assert made.reached().get("S.T", Reach()) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +341,7 @@ def test_the_file_knows_what_is_confirmed(replication: Replication) -> None:
                 assert thread.is_alive()
                 thread.join(0.001)
             known = json.loads((r.folder / "applied.json").read_bytes())["tables"]
-            assert known == {"S.T": scn}
+            assert known == {"S.T": {"commit_scn": scn, "transactions": 1}}
     finally:
         applier.stop()
         thread.join()
@@ -283,14 +375,14 @@ def test_only_what_was_on_disk_is_remembered(replication: Replication, tmp_path:
     file = tmp_path / "of_another.json"
     applied = AppliedTables("olr_pg", file)
     applied.read_file()
-    applied.add({"S.T": 9, "S.U": 0})
-    applied.add({"S.T": 5})
+    applied.add({"S.T": Reach(9, 1), "S.U": Reach(0, ALL)})
+    applied.add({"S.T": Reach(5, 3)})
     applied.save()
     again = AppliedTables("olr_pg", file)
     again.read_file()
     with psycopg.connect(r.target, autocommit=True) as connection:
         again.check(connection)
-        again.add({"S.T": 11})
+        again.add({"S.T": Reach(11, 1)})
         with pytest.raises(OlrPgError):
             again.check(connection)
         again.forget(["S.T"])
@@ -316,7 +408,7 @@ def test_a_standby_that_lags_is_not_one_put_back(replication: Replication) -> No
         " LANGUAGE sql AS 'SELECT true'"
     )
     applied = AppliedTables("olr_pg", None)
-    applied.add({"S.T": 1000})
+    applied.add({"S.T": Reach(1000, 1)})
     standby = f"{r.target} options='-c search_path=lagging,pg_catalog'"
     with psycopg.connect(standby, autocommit=True) as connection:
         with pytest.raises(psycopg.Error) as caught:
