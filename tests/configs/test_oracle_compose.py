@@ -45,6 +45,14 @@ def test_what_is_mounted_is_there() -> None:
     assert named == set(DOCUMENT["volumes"])
 
 
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.oracle.yaml"])
+def test_quick_failures_do_not_lock_the_account(name: str) -> None:
+    """A wrong password is one failed login per start, and Oracle's default profile has ten."""
+    services = yaml.safe_load((COMPOSE.parent / name).read_text("utf-8"))["services"]
+    policy, _, starts = services["olr-pg"]["restart"].partition(":")
+    assert (policy, int(starts) < 10) == ("on-failure", True)
+
+
 def environment(**given: str) -> dict[str, str]:
     """The environment that the compose file gives to the appliance."""
 
