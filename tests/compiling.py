@@ -22,7 +22,7 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.kernel_warmup import uncollected
 from olr_pg.simulator.simulation import WORKLOADS, simulate
-from olr_pg.spark.archiving import archive_classes
+from olr_pg.spark.jobs import archive_classes
 from olr_pg.wire.frames import ByteOrder
 
 _BYTES = 20_000

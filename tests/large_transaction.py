@@ -37,8 +37,13 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.block_layout import LwnGroup
-from olr_pg.simulator.fields.lob_layout import BLOB, basic_pointers, lob_id, secure_extents
-from olr_pg.simulator.fields.lob_vectors import long_field
+from olr_pg.simulator.fields.lob_layout import (
+    BLOB,
+    basic_pointers,
+    lob_id,
+    long_field,
+    secure_extents,
+)
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, UNDO_BLOCK, LobRedo, table
 

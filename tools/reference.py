@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from olr_pg.appliance.reloading import RELOADABLE
+from olr_pg.appliance.main_loop import RELOADABLE
 from olr_pg.cli.manual import manual
 from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.reading import json_schema

@@ -55,7 +55,7 @@ NOISY: Final = frozenset(
 message, `errors.plain_reason` says."""
 
 NOT_SHOWN: Final = frozenset(
-    {"capture.object_storage", "datasource.stream_offset", "spark.spark_call"}
+    {"capture.object_storage", "datasource.redo_stream", "spark.spark_call"}
 )
 """Modules that look into such a text, or that have a message for the name."""
 

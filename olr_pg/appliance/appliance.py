@@ -14,20 +14,15 @@ import structlog
 
 from olr_pg.appliance.compiling_ahead import kernels_ahead
 from olr_pg.appliance.created_tables import FILE_NAME as CREATED_FILE
-from olr_pg.appliance.created_tables import CreatedTables, GrownDatabase
+from olr_pg.appliance.created_tables import CreatedTables, GrownDatabase, loading_new_tables
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
-from olr_pg.appliance.identity import identity_of
-from olr_pg.appliance.loaded_start import LoadedStart
-from olr_pg.appliance.loading_new_tables import loading_new_tables
-from olr_pg.appliance.main_loop import Serving, Watchdog
+from olr_pg.appliance.main_loop import Reloader, Serving, Watchdog, hangups
 from olr_pg.appliance.mapping_checks import report_idle_mappings
-from olr_pg.appliance.monitoring import make_control, monitored
-from olr_pg.appliance.open_source import open_source
+from olr_pg.appliance.open_source import LoadedStart, identity_of, open_source
 from olr_pg.appliance.opened_target import open_target
-from olr_pg.appliance.reloading import Reloader, hangups
 from olr_pg.appliance.spark_settings import spark_settings
-from olr_pg.appliance.status_observer import Parts
+from olr_pg.appliance.status_observer import Parts, make_control, monitored
 from olr_pg.appliance.target import (
     RunningTarget,
     confirming_applier,
@@ -53,19 +48,18 @@ from olr_pg.applier.target.source_position import SourceLogs
 from olr_pg.applier.target.way_back_lives import known_ledgers
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.config.model import MIB, SHUTDOWN_SECONDS, NamedTarget
+from olr_pg.config.port_sections import server_context
 from olr_pg.config.source_section import OracleSource
-from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.decoding.filters import NO_FILTERS, Filters, TargetView, filters_of
 from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.disk_room import tells_of_full_disk
+from olr_pg.files.durable import tells_of_full_disk
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
 from olr_pg.replicator.decoder import Decoder
@@ -90,6 +84,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.new_tables import Take
     from olr_pg.dictionary.model import Database, Snapshot
     from olr_pg.ordering.run_end import Until
+
 
 _WAITING_PART = 16
 """Open transactions can use 1/16 of `context.memory.max-mb`. If they need more, the largest are
@@ -377,7 +372,7 @@ def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> Runn
         settings = replace(settings, known_ledgers=known_ledgers(snapshot, common.filters.ledger))
         if isinstance(config.source, OracleSource):
             # Import the driver only if it is needed.
-            from olr_pg.appliance.rows_left_behind import warn_of_rows
+            from olr_pg.appliance.offline_checks import warn_of_rows
 
             warn_of_rows(config, settings, tables)
         applier = Applier(

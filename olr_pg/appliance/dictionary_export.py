@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.containers import join_containers
-from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.snapshot_file import (
+    inventory_path,
+    owners_of,
+    write_inventory,
+    write_snapshot,
+)
 from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError
 

@@ -1,27 +1,122 @@
-"""Opens the configured source database, live or offline."""
+"""Opens the configured source database, live or offline.
+
+It also determines the SCN at which a run starts to read redo because of initial loads, and so which
+redo must be kept for it.
+
+After initial loads, a first run needs the dictionary as of the SCN at which it starts. An earlier
+dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because the redo of
+this DDL is not read. Rows would then be decoded with old columns and partitions.
+
+It also makes the identity for the top of the status page: the appliance, its source and its target.
+"""
 
 from __future__ import annotations
 
+import re
+import socket
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+import structlog
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
-from olr_pg.appliance.loaded_start import LoadedStart
+from olr_pg.applier.session.handover import read_handover
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.outage import target_place
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, MemberWay, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.status_values import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.model import Database
+
+_log = structlog.get_logger(__name__)
+
+_NEEDED: Final = """
+SELECT least(
+    (SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %(name)s AND NOT handed_over),
+    (SELECT start_scn FROM olr_pg.subscription WHERE subscription = %(name)s))
+"""
+
+
+class _Target(NamedTuple):
+    connect_string: str
+    subscription: str
+
+
+class LoadedStart:
+    """Queries the targets of a configuration for their loads."""
+
+    def __init__(self) -> None:
+        self._targets = list[_Target]()
+
+    def know(self, connect_string: str, subscription: str) -> None:
+        """Add a target to query."""
+        self._targets.append(_Target(connect_string, subscription))
+
+    def needed(self, scn: int) -> int | None:
+        """Return the SCN below which no target needs redo, if everything below `scn` is confirmed.
+
+        A load that replication has not passed can need older redo, also while it is still in
+        progress: it can take hours, and meanwhile replication of the other tables continues. The
+        same is true of a target that was restored from a backup.
+
+        Returns:
+            The SCN; None if a target cannot be queried.
+        """
+        for target in self._targets:
+            try:
+                with connect(target.connect_string, replica=None) as connection:
+                    row = connection.execute(_NEEDED, {"name": target.subscription}).fetchone()
+            except (OlrPgError, psycopg.Error) as error:
+                _log.info(
+                    "the vault removes no logs until this target can be queried", reason=str(error)
+                )
+                return None
+            if row is not None and row[0] is not None:
+                scn = min(scn, int(row[0]))
+        return scn
+
+    def scn(self, tables: Collection[str]) -> int:
+        """Return the SCN at which a run without a checkpoint starts because of loads. If there are
+        several targets, no query is made.
+
+        Args:
+            tables: ``OWNER.NAME`` of every replicated table.
+
+        Returns:
+            The SCN; 0 if the run starts at the oldest log, or if the target cannot be queried.
+
+        Raises:
+            OlrPgError: 5107, a table is only partly loaded.
+        """
+        if len(self._targets) != 1:
+            return 0
+        (target,) = self._targets
+        try:
+            with connect(target.connect_string, replica=None) as connection:
+                row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
+                if row != (True,):
+                    return 0
+                found = read_handover(connection, target.subscription, tables)
+        except (OlrPgError, psycopg.Error) as error:
+            if isinstance(error, OlrPgError) and error.code == Code.TABLE_LOADED_IN_PART:
+                raise  # fail before an older dictionary is stored
+            return 0  # the applier reports an error of the target
+        return found.start(None, 0)
+
 
 DICTIONARY: Final = "dictionary.json"
 """File in `context.data` with the dictionary that a run of a live source began with."""
@@ -114,3 +209,43 @@ def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
     ranges = open_ranges(source.transport, source)
     way = MemberWay(ranges.open, ranges.look_seconds, ranges.close)
     return OnlineLogs(folder, verify_seconds, way=way)
+
+
+_PARTS: Final = {
+    part: re.compile(rf"\(\s*{part}\s*=\s*([^()\s]+)\s*\)", re.IGNORECASE)
+    for part in ("HOST", "PORT", "SERVICE_NAME", "SID")
+}
+
+
+def identity_of(config: Config, database: Database, connect_string: str) -> Identity:
+    """Return the identity of one target of an appliance.
+
+    Args:
+        config: the configuration with this target only.
+        connect_string: the connection string of the target; empty if the clients are external.
+    """
+    source, apply = config.source, config.apply
+    return Identity(
+        instance=config.status.name or socket.gethostname(),
+        config=config.file,
+        source=database.name,
+        container=database.con_name or "",
+        source_place=server_place((source.standby or source).server)
+        if isinstance(source, OracleSource)
+        else "copied logs",
+        target=target_place(connect_string) if connect_string else "",
+        subscription=apply.subscription if apply is not None and connect_string else "",
+    )
+
+
+def server_place(server: str) -> str:
+    """Return an Oracle server's host, port and service, without other parts of its address.
+
+    Args:
+        server: host:port/service, a connect descriptor, or a name of tnsnames.ora.
+    """
+    if "(" not in server:
+        return server.partition("?")[0].rpartition("@")[2]
+    found = {part: form.search(server) for part, form in _PARTS.items()}
+    host, port, service, sid = (match[1] if match else "" for match in found.values())
+    return host + (f":{port}" if port else "") + (f"/{service or sid}" if service or sid else "")

@@ -12,9 +12,8 @@ from olr_pg.appliance.target import target_directory
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.embedded import start_embedded
+from olr_pg.postgres.embedded import start_embedded, supervised
 from olr_pg.postgres.sqlstates import is_transient, target_error
-from olr_pg.postgres.supervision import supervised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

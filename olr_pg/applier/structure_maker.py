@@ -36,8 +36,7 @@ from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.bounded_connection import BoundedConnection
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import (
     is_cancelled,

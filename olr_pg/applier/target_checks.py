@@ -1,8 +1,21 @@
-"""Runs the checks of the target in order; they change nothing."""
+"""Runs the checks of the target in order; they change nothing.
+
+It also detects keys whose values PostgreSQL could round to the same value, so that two rows of the
+source would have the same key in the target.
+
+It also finds target columns that may refuse values of the source, so that an operator can change
+the columns in advance.
+
+PostgreSQL refuses a value that is too long or too large, and NULL in a NOT NULL column. The
+source's type allows such values, but it is not known whether they exist.
+
+It also finds the privileges that the applier's role lacks in the target, with the GRANT statements
+to run.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import sql
@@ -14,28 +27,26 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import (
-    found_instead,
-    lost_table,
-    missing_table,
-    read_table,
-)
-from olr_pg.applier.target.close_keys import as_text_setting, close_key_columns, close_key_words
+from olr_pg.applier.target.catalogue import found_instead, lost_table, missing_table, read_table
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
-from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.ledger import of_another_table, other_subscription
-from olr_pg.applier.target.modifiers import may_change, may_round
+from olr_pg.applier.target.modifiers import (
+    integer_digits,
+    may_change,
+    may_round,
+    modifier_of,
+    text_length,
+)
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
-from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
 from olr_pg.applier.target_health import look
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
-from olr_pg.datatypes.mapping import OracleType
-from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
 from olr_pg.dictionary.structure import NO_STRUCTURE
+from olr_pg.dictionary.sys_tables import check_conditions, non_flag_values
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
@@ -46,9 +57,222 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+    from olr_pg.datatypes.mapping import OracleColumn, PgType
     from olr_pg.dictionary.model import Column, Table
     from olr_pg.dictionary.structure import Structure
+
+_WRITING: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_TABLE: Final = (*_WRITING, "TRUNCATE")
+LEDGER_PRIVILEGES: Final = {
+    "version": ("SELECT",),
+    **dict.fromkeys(("ledger", "error", "subscription", "incarnation", "way_back"), _WRITING[:3]),
+    **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
+    **dict.fromkeys(("crash_mark", "crash_watch", "unlogged"), _WRITING),
+    **dict.fromkeys(("incomplete", "structure", "partition"), _WRITING),
+}
+"""The privileges on the ledger's tables that role.sql grants."""
+
+_LACKING: Final = """
+SELECT array_agg(privilege ORDER BY place)
+FROM pg_class c, unnest(%(privileges)s::text[]) WITH ORDINALITY AS wanted (privilege, place)
+WHERE c.relname = %(table)s AND c.relnamespace = to_regnamespace(quote_ident(%(schema)s))
+AND NOT has_table_privilege(c.oid, privilege)
+"""
+_MAY_ENTER: Final = """
+SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s
+"""
+_MAY_CREATE: Final = """
+SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL, CASE
+    WHEN to_regnamespace(quote_ident(%(schema)s)) IS NULL
+    THEN has_database_privilege(current_database(), 'CREATE')
+    ELSE has_schema_privilege(to_regnamespace(quote_ident(%(schema)s)), 'CREATE') END,
+    current_database()
+"""
+
+
+def check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
+    """Yield the missing privileges on those tables of the ledger that exist."""
+    for name, privileges in LEDGER_PRIVILEGES.items():
+        yield from check_grants(connection, user, "olr_pg", name, privileges)
+
+
+def check_grants(
+    connection: Connection[Any],
+    user: str,
+    schema: str,
+    name: str,
+    privileges: Sequence[str] = _TABLE,
+) -> Iterator[Finding]:
+    """Yield the missing privileges to use a schema, and to write a table in it if the table
+    exists.
+    """
+    row = connection.execute(_MAY_ENTER, (schema,)).fetchone()
+    if row == (False,):
+        yield error(
+            "postgres.privileges",
+            f"{user} may not use the schema {schema}",
+            _grant(connection, "USAGE", "SCHEMA {}", sql.Identifier(schema), user),
+        )
+    values = {"privileges": list(privileges), "schema": schema, "table": name}
+    found = connection.execute(_LACKING, values).fetchone()
+    if found is not None and found[0]:
+        lacking = ", ".join(found[0])
+        yield error(
+            "postgres.privileges",
+            f"{user} lacks {lacking} on {schema}.{name}",
+            _grant(connection, lacking, "TABLE {}", sql.Identifier(schema, name), user),
+        )
+
+
+def check_creation(
+    connection: Connection[Any], user: str, schema: str, what: str
+) -> Iterator[Finding]:
+    """Yield the missing privileges to create tables in a schema, or to create the schema."""
+    row = connection.execute(_MAY_CREATE, {"schema": schema}).fetchone()
+    assert row is not None
+    is_there, allowed, database = row
+    if allowed:
+        return
+    kind, name = ("SCHEMA {}", schema) if is_there else ("DATABASE {}", database)
+    yield error(
+        "postgres.privileges",
+        what,
+        _grant(connection, "CREATE", kind, sql.Identifier(name), user),
+        "or run sql/postgres/ledger.sql and role.sql, and create the tables yourself",
+    )
+
+
+def _grant(
+    connection: Connection[Any], privileges: str, kind: str, name: sql.Identifier, user: str
+) -> str:
+    """Return the GRANT statement, which a superuser or the owner must run."""
+    query = sql.SQL("GRANT " + privileges + " ON " + kind + " TO {};")
+    return query.format(name, sql.Identifier(user)).as_string(connection)
+
+
+# A domain can add a default and NOT NULL to a column.
+_NOT_NULL: Final = """
+SELECT a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnotnull OR t.typnotnull)
+ORDER BY a.attnum
+"""
+_TEXTS: Final = (PgKind.VARCHAR, PgKind.BPCHAR)
+_FORMATS: Final[dict[int, str]] = {
+    PgKind.JSON: "JSON",
+    PgKind.JSONB: "JSON",
+    PgKind.UUID: "a UUID",
+    PgKind.XML: "XML",
+}
+"""Types that accept only text of a certain format."""
+
+_INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
+"""The number of decimal digits that a value of each type can always have."""
+
+
+def read_not_null(connection: Connection[Any], target: TargetTable) -> dict[str, bool]:
+    """Return the NOT NULL columns. The value is true if an INSERT that does not set the column
+    gives it a value.
+    """
+    return dict(connection.execute(_NOT_NULL, (target.oid,)).fetchall())
+
+
+def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
+    """Return a description of values of the source's type that the target may refuse, or None.
+
+    Args:
+        made: the type that a new target column would get. If the target has this type, nothing is
+            reported.
+    """
+    found = None
+    if target.base_oid in _TEXTS and target.modifier >= 0:
+        found = _too_long(made, text_length(target.modifier))
+    elif source.type_code == OracleType.NUMBER and not _is_made_so(made, target):
+        found = _too_large(source, target)
+    elif made.kind in (*_TEXTS, PgKind.TEXT) and target.base_oid in _FORMATS:
+        found = f"may have text that is not {_FORMATS[target.base_oid]}"
+    return None if found is None else f"{oracle_type_name(source)} {found}"
+
+
+def _is_made_so(made: PgType, target: TargetColumn) -> bool:
+    if target.base_oid != made.kind:
+        return False
+    return made.kind != PgKind.NUMERIC or target.modifier == modifier_of(made)
+
+
+def _too_long(made: PgType, kept: int) -> str | None:
+    if made.kind == PgKind.TEXT:
+        return f"may be longer than {kept} characters"
+    wanted = modifier_of(made)
+    if made.kind not in _TEXTS or wanted < 0 or text_length(wanted) <= kept:
+        return None
+    return f"may have {text_length(wanted)} characters, but the target accepts only {kept}"
+
+
+def _too_large(source: OracleColumn, target: TargetColumn) -> str | None:
+    kept: int | None
+    if target.base_oid == PgKind.NUMERIC:
+        kept = None if target.modifier < 0 else integer_digits(target.modifier)
+    else:
+        kept = _INTEGERS.get(target.base_oid)
+        if kept is not None and (source.scale is None or source.scale > 0):
+            return "may have a fraction, which an integer column cannot store"
+    if kept is None or source.precision is None or source.scale is None:
+        return None
+    wanted = source.precision - source.scale
+    return (
+        None
+        if wanted <= kept
+        else (
+            f"may have {wanted} digits before the decimal point, but the target accepts only {kept}"
+        )
+    )
+
+
+_DIGITS: Final = 6
+"""The number of fractional digits of seconds that PostgreSQL stores."""
+
+_OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERVAL})
+
+
+def close_key_columns(
+    settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
+) -> list[Column]:
+    """Return the key columns that have more fractional digits of seconds than PostgreSQL stores.
+
+    Args:
+        structure: the unique keys and indexes of the table, if known.
+    """
+    keyed = {column.name for column in table.columns if column.intcol in table.key}
+    for one in structure.unique_keys:
+        if one.full_name == table.full_name:
+            keyed.update(one.columns)
+    for index in structure.indexes:
+        if index.unique and index.full_name == table.full_name:
+            keyed.update(index.columns)
+    return [
+        column
+        for column in table.delivered
+        if column.name in keyed
+        and (column.scale or 0) > _DIGITS
+        and settings.choices.pg_type(table.full_name, column).kind in _OF_TIME
+    ]
+
+
+def close_key_words(column: Column) -> str:
+    """Describe what happens to keys that differ only in digits that PostgreSQL does not store."""
+    return (
+        f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale}"
+        f" digits of fractional seconds, but PostgreSQL keeps only {_DIGITS}: rows whose"
+        " keys differ only in later digits get the same key in PostgreSQL"
+    )
+
+
+def as_text_setting(table: str, column: Column) -> str:
+    """Return the setting in `apply` that keeps all digits of a column of ``OWNER.NAME``."""
+    return f'"columns": {{"{table}.{column.name}": {{"type": "text"}}}}'
+
 
 _LEDGER = """
 SELECT EXISTS (

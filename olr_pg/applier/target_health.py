@@ -28,8 +28,7 @@ from olr_pg.applier.structure_maker import is_made, read_lines
 from olr_pg.applier.target.blockers import session_words
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
-from olr_pg.postgres.bounded_connection import BoundedConnection
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.bench.decoding import decoding
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.datasource.ownership import Bounds
 from olr_pg.datasource.parquet_writing import write_parquet
-from olr_pg.datasource.redo_split import Bounds
 from olr_pg.datasource.source import arrow_schema, changes_schema
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.survey import survey

@@ -3,6 +3,9 @@ and with pipelined requests.
 
 The client is a separate process, like an external client. The limit to compare with is the exchange
 of the same number of bytes between two processes that do no other work.
+
+It also contains a client of the port that runs in a separate process. It has one connection, and
+calls the functions that its parent process requests.
 """
 
 from __future__ import annotations
@@ -18,15 +21,15 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.bench.applying import ReadySource
 from olr_pg.bench.made_up_changes import ChangeSet, Pool
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.bench.port_client import connect, exchange, leave, subscribe, take
 from olr_pg.bench.stored_messages import Messages
 from olr_pg.config.address import LOOPBACK
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import TRANSACTIONS_MAX
+from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.messages import LastCommitedScn, encode_request
+from olr_pg.wire.messages import LastCommitedScn, StartScn, TableList, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +37,68 @@ if TYPE_CHECKING:
 
     from olr_pg.bench.measure import Sample
     from olr_pg.bench.suite import Options
+
+_BUFFER: Final = memoryview(bytearray(1 << 20))
+
+_sockets: list[socket.socket] = []
+_protocols: list[ClientProtocol] = []
+
+
+def connect(address: tuple[str, int]) -> None:
+    """Connect to the address."""
+    connected = socket.create_connection(address)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    _sockets.append(connected)
+
+
+def leave() -> None:
+    """Close the connection."""
+    _sockets.pop().close()
+    _protocols.clear()
+
+
+def subscribe(address: tuple[str, int]) -> None:
+    """Connect to a server of the protocol, and start to receive."""
+    connect(address)
+    protocol = ClientProtocol()
+    _protocols.append(protocol)
+    for request in (TableList("q"), StartScn(0)):
+        _sockets[0].sendall(protocol.request(request))
+        while protocol.next_event() is None:
+            protocol.receive(_BUFFER[: _sockets[0].recv_into(_BUFFER)])
+
+
+def take(elements: int, window: int) -> int:
+    """Receive `elements` elements with `window` requests at a time, and confirm none of them."""
+    connected, protocol = _sockets[0], _protocols[0]
+    taken = 0
+    while taken < elements:
+        connected.sendall(protocol.request(LastCommitedScn(0), min(window, elements - taken)))
+        while protocol.pending:
+            event = protocol.next_event()
+            if event is None:
+                protocol.receive(_BUFFER[: connected.recv_into(_BUFFER)])
+            elif isinstance(event, Elements):
+                taken += len(event)
+    return taken
+
+
+def exchange(elements: int, size: int, window: int) -> int:
+    """Send `elements` requests, `window` at a time, to a port that answers each of them with `size`
+    bytes.
+    """
+    connected = _sockets[0]
+    request = encode_request(LastCommitedScn(0), ByteOrder.LITTLE)
+    done = 0
+    while done < elements:
+        count = min(window, elements - done)
+        connected.sendall(request * count)
+        left = count * size
+        while left:
+            left -= connected.recv_into(_BUFFER)
+        done += count
+    return done
+
 
 _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048

@@ -3,27 +3,135 @@ transaction, ten targets.
 
 All changes in the inputs are drawn at random, and are not copies of a small amount of redo. Only
 the small logs are copies, because their cost depends on their number and not on their contents.
+
+It also contains the benchmark of ``olr-pg decode``: converts redo to JSON Lines and to Parquet
+files, on one core and on two.
 """
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.clusters import running
-from olr_pg.bench.decoding import MB
+from olr_pg.bench.decoding import MB, decoding
+from olr_pg.bench.end_to_end import Peak, run_once
 from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, log_set
-from olr_pg.bench.measure import Result, Sample, compared
-from olr_pg.bench.outputs import on_one_core
-from olr_pg.bench.process_memory import Peak, run_once
+from olr_pg.bench.measure import Result, Sample, compared, measured, measured_by_cpu
 from olr_pg.decoding.heap import keep_freed_memory
+from olr_pg.redo.sessions import SessionDirectory
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.rendering.parquet_files import ParquetFiles
+from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_splits
+from olr_pg.replicator.thread_decoding import ThreadDecoding
+from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from olr_pg.bench.clusters import Cluster
     from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
+    from olr_pg.decoding.split import Decode
+
+_THREADS: Final = 2
+_WORKLOADS: Final = ("orders", "bulk", "lobs")
+
+
+def outputs(options: Options) -> Iterator[Result]:
+    """Write each output format to files, and compare it with a cheaper format; then measure with
+    two cores.
+    """
+    keep_freed_memory()
+    for workload in _WORKLOADS:
+        yield from on_one_core(
+            f"decode {workload} to", log_set(options.cache, workload, options.size), options
+        )
+    logs = log_set(options.cache, "orders", options.size)
+    with ThreadDecoding(_THREADS, lines_of=logs.snapshot.database) as threads:
+        lines = lines_of(logs, options, decode_splits)
+        yield _by_two("JSON Lines", lines_of(logs, options, threads.decode), lines, options)
+    with ThreadDecoding(_THREADS) as threads:
+        files = files_of(logs, options, decode_splits, 0)
+        by_two = files_of(logs, options, threads.decode, _THREADS)
+        yield _by_two("Parquet files", by_two, files, options)
+
+
+def on_one_core(name: str, logs: LogSet, options: Options) -> Iterator[Result]:
+    """Measure both output formats in CPU seconds, so that other load on the machine does not count.
+
+    Args:
+        name: prefix of the results' names.
+    """
+    messages = decoding(logs)
+    lines = lines_of(logs, options, decode_splits)
+    files = files_of(logs, options, decode_splits, 0)
+    for form, work, anchor, anchor_work in (
+        ("JSON Lines", lines, "messages", messages),
+        ("Parquet files", files, "JSON Lines", lines),
+    ):
+        for one in (anchor_work, work):
+            one()
+        yield compared(
+            f"{name} {form}, one core", "MB/CPU s", partial(measured_by_cpu, work), anchor=anchor,
+            anchor_run=partial(measured_by_cpu, anchor_work), runs=options.runs, scale=MB,
+        )  # fmt: skip
+
+
+def _by_two(
+    form: str, work: Callable[[], float], alone: Callable[[], float], options: Options
+) -> Result:
+    for one in (work, alone):
+        one()
+    return compared(
+        f"decode orders to {form}, two threads", "MB/s", partial(measured, work),
+        anchor="one core", anchor_run=partial(measured, alone), runs=options.runs, scale=MB,
+    )  # fmt: skip
+
+
+def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
+    """Return a function that decodes logs to a file of JSON Lines, and returns the number of bytes
+    of the logs.
+    """
+    lines = PackedLines(logs.snapshot.database)
+    path = options.folder / "lines.jsonl"
+
+    def work() -> float:
+        with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
+            decoded = _decoding_of(logs)
+            for run in decoded.runs(DecodingOptions(decode=decode)):
+                if run.batch.form is Form.LINES:
+                    file.write(run.blob)
+                    continue
+                for piece in lines.pieces(run.blob, decoded.tables):
+                    file.write(piece)
+            file.truncate()
+        return logs.size
+
+    return work
+
+
+def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
+    """Return a function that decodes logs to Parquet files, and returns the number of bytes of the
+    logs.
+    """
+    folder = options.folder / "parquet"
+
+    def work() -> float:
+        shutil.rmtree(folder, ignore_errors=True)
+        decoded, sessions = _decoding_of(logs), SessionDirectory()
+        with ParquetFiles(folder, decoded, sessions, threads=threads) as files:
+            for run in decoded.runs(DecodingOptions(decode=decode, sessions=sessions)):
+                files.take(run)
+        return logs.size
+
+    return work
+
+
+def _decoding_of(logs: LogSet) -> LogDecoding:
+    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs], packed=True)
+
 
 _SMALL_LOGS: Final = 2_000
 _LARGE_LOGS: Final = 10

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.observability.error_records import failure_record
+from olr_pg.observability.advised_commands import failure_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

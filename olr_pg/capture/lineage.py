@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from olr_pg.capture.orphans import ends_of
+from olr_pg.capture.wanted_logs import ends_of
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, damaged, replace_file
 from olr_pg.transactions.ancestry import Ancestry, Incarnation
@@ -112,7 +112,7 @@ class Lineage:
         """Adopt the incarnations that log headers name: the resetlogs id and the RESETLOGS SCN of
         each.
 
-        `capture.orphans` explains which incarnation is taken for the parent of which. The
+        `capture.wanted_logs` explains which incarnation is taken for the parent of which. The
         incarnation from which transactions were delivered counts even if its logs are deleted: logs
         of its parent may still exist, with redo that this incarnation has orphaned.
 

@@ -20,14 +20,17 @@ import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.object_storage import is_url, list_files
-from olr_pg.capture.online_copies import (
+from olr_pg.capture.readers import (
+    first_hole,
     is_overwritten,
     is_unused,
     longer,
     open_current,
+    read_blocks,
+    read_header,
+    same_content,
     up_to_current,
 )
-from olr_pg.capture.readers import first_hole, read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -146,7 +149,7 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
             (``**`` crosses directories); or URLs of files, directories or globs.
-        online: whether copies of online logs may be among the files, see `capture.online_copies`.
+        online: whether copies of online logs may be among the files, see `capture.readers`.
 
     Raises:
         OlrPgError: 2001 there is no log; the first of `LogScan.unusable`; any error of `scan_logs`.

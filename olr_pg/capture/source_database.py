@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces, files_at
-from olr_pg.capture.orphans import extent, follow_resetlogs, incarnations_of
+from olr_pg.capture.wanted_logs import extent, follow_resetlogs, incarnations_of
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 

@@ -116,7 +116,7 @@ def bench(
         )
     import platformdirs
 
-    from olr_pg.bench.page import shown, write_page
+    from olr_pg.bench.measure import shown, write_page
     from olr_pg.bench.suite import run_suite
 
     folder = cache or platformdirs.user_cache_path("olr_pg") / "bench"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.completion import target_names
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.usual_file import USUAL_FILES, usual_file
+from olr_pg.cli.shared_options import USUAL_FILES, target_names, usual_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.completion import table_names
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
+from olr_pg.cli.shared_options import table_names
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.group import advised
 from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 from olr_pg.observability.wording import counted, one_line
 

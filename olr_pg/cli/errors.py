@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.advice import advised
-from olr_pg.cli.completion import error_codes, table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.group import advised
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import JsonOption
-from olr_pg.cli.target_connection import open_settings
+from olr_pg.cli.shared_options import JsonOption, error_codes, open_settings, table_names
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted, one_line

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from olr_pg.cli.printing import print_line
-from olr_pg.cli.usual_file import USUAL_FILES
+from olr_pg.cli.shared_options import USUAL_FILES
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typer.main import get_command
 
-from olr_pg.cli.help_texts import describe
+from olr_pg.cli.group import describe
 from olr_pg.cli.main import app
 
 if TYPE_CHECKING:

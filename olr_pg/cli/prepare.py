@@ -45,7 +45,7 @@ def prepare(
     if export_to is not None and import_from is not None:
         raise typer.BadParameter("--export and --import cannot be used together")
     from olr_pg.kernel_compilation import compile_kernels, export_kernels, import_kernels
-    from olr_pg.spark.archiving import archive_classes
+    from olr_pg.spark.jobs import archive_classes
 
     log_to_stderr()
     if import_from is not None:

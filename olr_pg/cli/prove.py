@@ -12,8 +12,7 @@ import typer
 
 from olr_pg.cli.config import LateConfigOption, TargetOption
 from olr_pg.cli.printing import on_terminal, print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
-from olr_pg.cli.usual_file import usual_file
+from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of, usual_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

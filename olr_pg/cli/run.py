@@ -1,8 +1,13 @@
-"""``olr-pg run``: runs the appliance."""
+"""``olr-pg run``: runs the appliance.
+
+It also contains ``olr-pg reload``: makes the running appliance reload its configuration.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
+import signal
 from contextlib import ExitStack
 from datetime import datetime
 from enum import StrEnum
@@ -12,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption
-from olr_pg.cli.signals import ends_within
+from olr_pg.cli.group import ends_within
+from olr_pg.cli.printing import print_line
 from olr_pg.cli.version import platform_text, version_of_package
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
@@ -165,3 +172,29 @@ def with_log_options(config: Config, level: int | None, log_format: str | None) 
     options = {"level": level, "format": log_format}
     given = {key: value for key, value in options.items() if value is not None}
     return config.model_copy(update={"log": config.log.model_copy(update=given)})
+
+
+def reload(config: ConfigOption) -> None:
+    """Make the running appliance read its configuration again, as SIGHUP does.
+
+    These keys change without a restart: apply.tables, log, target.allow, target.limits,
+    status.allow. The appliance logs which changes took effect and which need a restart. A file with
+    an error changes nothing.
+    """
+    from olr_pg.config.environment import load_for_work
+    from olr_pg.monitor.status_client import announced_process, ask_status
+
+    loaded = load_for_work(config)
+    try:
+        ask_status(loaded, page="healthz")  # the process id may belong to another process
+    except OlrPgError as error:
+        if error.code != Code.APPLIANCE_SILENT:
+            raise
+    number = announced_process(loaded)
+    try:
+        os.kill(number, signal.SIGHUP)
+    except OSError as error:
+        raise OlrPgError(Code.NO_APPLIANCE, plain_reason(error), pid=number) from error
+    print_line(
+        f"process {number} reads its configuration again; its log reports which changes took effect"
+    )

@@ -1,5 +1,10 @@
 """``olr-pg simulate``: writes archived logs of a simulated database, its dictionary, and its true
 changes.
+
+It also contains ``olr-pg simulate --sql``: executes a file of SQL, and can serve a port that
+executes more SQL.
+
+It also contains ``olr-pg demo``: shows replication with a simulated Oracle.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.printing import flush, print_json, print_line
+from olr_pg.cli.printing import flush, log_to_stderr, print_json, print_line
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.simulator.sessions.row_shape import (
     COLUMNS_MAX,
@@ -26,11 +31,43 @@ from olr_pg.simulator.sessions.row_shape import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.live import LiveOptions
-    from olr_pg.simulator.model.source_modes import SourceMode
+    from olr_pg.simulator.model.storage import SourceMode
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulated_files import Summary
+
+
+def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summary:
+    """Execute a file of SQL; return a summary of the written files."""
+    from olr_pg.proving.scenario import read_scenario
+    from olr_pg.simulator.sql.recorded_files import simulate_script
+
+    scenario = read_scenario(file)
+    return simulate_script(seed, out, shape, scenario.steps, scenario.start)
+
+
+@contextmanager
+def serving_sql(
+    seed: int, out: Path, file: Path, shape: DatabaseShape, place: tuple[int, float]
+) -> Iterator[StandIn]:
+    """Execute a file of SQL; while the context is active, serve a port that executes more SQL.
+
+    Args:
+        place: the port, and the number of seconds between log switches.
+    """
+    from olr_pg.proving.scenario import read_scenario
+    from olr_pg.simulator.oracle_net.serve import SqlServer
+    from olr_pg.simulator.sql.scripts import run_script
+
+    scenario = read_scenario(file)
+    port, seconds = place
+    with SqlServer(seed, out, shape, port=port, switch_seconds=seconds) as served:
+        run_script(served.database, scenario.steps)
+        print_line(f"SQL of {served.database.owner}, with the password olr")
+        yield served.server
+
 
 THREADS_MAX: Final = 8
 USUAL: Final = RowShape()
@@ -369,7 +406,6 @@ def simulate(
     bytes.
     """
     wanted = None if size is None else _parse_size(size, "--size")
-    from olr_pg.cli.simulate_sql import serving_sql, simulate_sql
     from olr_pg.simulator.database_shape import DEFAULT_SIZE, choose_shape
     from olr_pg.simulator.fields.redo_format import COMPATIBLE
     from olr_pg.simulator.live import LiveOptions, simulate_live
@@ -580,7 +616,7 @@ def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str
 
 
 def _parse_modes(names: list[str]) -> list[SourceMode]:
-    from olr_pg.simulator.model.source_modes import SourceMode
+    from olr_pg.simulator.model.storage import SourceMode
 
     known = ", ".join(SourceMode)
     for name in names:
@@ -606,3 +642,46 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items())
     return str(value)
+
+
+def demo(
+    *,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean",
+            help="Do not run a demo. Remove the files of earlier demos and stop their PostgreSQL.",
+        ),
+    ] = False,
+) -> None:
+    """Replicate a simulated Oracle into an embedded PostgreSQL, and compare both.
+
+    PostgreSQL keeps running afterwards. The command prints how to connect to it and how to stop it.
+    """
+    log_to_stderr()
+    if clean:
+        _clean()
+        return
+    from olr_pg.appliance.demo_run import run_demo
+
+    raise typer.Exit(run_demo())
+
+
+def _clean() -> None:
+    from rich.filesize import decimal
+
+    from olr_pg.appliance.demo_removal import remove_demos
+
+    kept = found = False
+    for one in remove_demos():
+        found = True
+        if one.kept:
+            kept = True
+            print_line(f"kept: {one.folder}: {one.kept}")
+        else:
+            ended = ", its PostgreSQL was stopped" if one.stopped else ""
+            print_line(f"removed: {one.folder}, {decimal(one.size)}{ended}", at_once=True)
+    if not found:
+        print_line("there are no files of earlier demos")
+    if kept:
+        raise typer.Exit(1)

@@ -1,20 +1,27 @@
-"""``olr-pg tables``: shows which tables are replicated, and changes them while replication runs."""
+"""``olr-pg tables``: shows which tables are replicated, and changes them while replication runs.
+
+It also reads the state of each table of a subscription from the ledger.
+"""
 
 from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from olr_pg.cli.advice import advised
-from olr_pg.cli.completion import table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.errors import go_on
+from olr_pg.cli.group import advised
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, read_config
-from olr_pg.cli.target_connection import open_settings, open_target_of
+from olr_pg.cli.shared_options import (
+    JsonOption,
+    open_settings,
+    open_target_of,
+    read_config,
+    table_names,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import one_line
 
@@ -26,7 +33,57 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.changed_tables import TableChanges
     from olr_pg.config.model import Apply, Config
-    from olr_pg.config.names import TableName
+    from olr_pg.config.table_patterns import TableName
+
+_READ = """
+SELECT l.source_table, l.target_table, l.commit_scn, l.stopped, l.paused,
+    coalesce(h.transactions, 0) AS held_transactions, coalesce(h.bytes, 0) AS held_bytes,
+    (load.source_table IS NOT NULL AND load.finished_at IS NULL) AS loading
+FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
+    SELECT count(DISTINCT (commit_scn, xid)) AS transactions,
+        sum(octet_length(data))::bigint AS bytes
+    FROM olr_pg.held AS h
+    WHERE h.subscription = l.subscription AND h.source_table = l.source_table
+) AS h ON l.stopped
+LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
+WHERE l.subscription = %s ORDER BY l.source_table
+"""
+
+
+class TableState(NamedTuple):
+    """The state of a table in the ledger.
+
+    Attributes:
+        commit_scn: the commit SCN up to which its changes are applied or held.
+        stopped: whether the changes of the table are held. `paused`: whether they are held because
+            an operator has paused the table.
+        loading: whether the table's initial load is not complete yet.
+    """
+
+    source_table: str
+    target_table: str
+    commit_scn: int
+    stopped: bool
+    paused: bool
+    held_transactions: int
+    held_bytes: int
+    loading: bool
+
+    @property
+    def word(self) -> str:
+        """The state in one word: "paused", "stopped", "loading" or "replicated"."""
+        if self.paused:
+            return "paused"
+        return "stopped" if self.stopped else "loading" if self.loading else "replicated"
+
+
+def read_table_states(connection: Connection[Any], subscription: str) -> list[TableState]:
+    """Read the state of each table in the ledger."""
+    from psycopg.rows import class_row
+
+    with connection.cursor(row_factory=class_row(TableState)) as cursor:
+        return cursor.execute(_READ, (subscription,)).fetchall()
+
 
 _TAKING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -73,7 +130,6 @@ def list_tables(
 ) -> None:
     """List the replicated tables and their states."""
     from olr_pg.applier.stopped.pausing import read_pause
-    from olr_pg.applier.stopped.table_states import read_table_states
 
     with open_settings(config, target_name) as (connection, settings):
         states = read_table_states(connection, settings.subscription)
@@ -214,8 +270,7 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
     Raises:
         OlrPgError: 5040–5043.
     """
-    from olr_pg.applier.stopped.left_out import forget_left_out
-    from olr_pg.applier.stopped.unfit_tables import unfit_reason
+    from olr_pg.applier.stopped.left_out import forget_left_out, unfit_reason
 
     with open_target_of(config, ledger="required") as (connection, settings):
         for name in names:
@@ -275,7 +330,7 @@ def parse_name(text: str) -> TableName:
     Raises:
         OlrPgError: 3018, the text is not such a name.
     """
-    from olr_pg.config.names import TableName
+    from olr_pg.config.table_patterns import TableName
     from olr_pg.dictionary.selection import parse_table_name
 
     return TableName(*parse_table_name(text))
@@ -304,7 +359,6 @@ def _check_there(
     Raises:
         OlrPgError: 8015, a table exists in neither.
     """
-    from olr_pg.applier.stopped.table_states import read_table_states
     from olr_pg.load import sources
 
     states = read_table_states(connection, settings.subscription)
@@ -386,7 +440,6 @@ def _known(
     Raises:
         OlrPgError: 5157, a table is not replicated.
     """
-    from olr_pg.applier.stopped.table_states import read_table_states
     from olr_pg.dictionary.selection import as_known
 
     states = read_table_states(connection, settings.subscription)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import check_version, damaged, replace_file
 

@@ -3,6 +3,10 @@ project's extensions.
 
 The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is
 strict: a string is never accepted instead of a number, and unknown keys are rejected.
+
+It also defines the sections `spark` and `log`.
+
+It also defines the section `verify`: continuous verification.
 """
 
 from __future__ import annotations
@@ -25,7 +29,6 @@ from pydantic import (
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.changed_tables import FILE_NAME as CHANGES_FILE
 from olr_pg.config.changed_tables import TableChanges, read_table_changes
-from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fallback_section import Fallback
 from olr_pg.config.fields import (
     READS_VERSION,
@@ -36,6 +39,8 @@ from olr_pg.config.fields import (
     ConfigTables,
     SchemaMapping,
     Secret,
+    Settings,
+    SparkMaster,
     TableMapping,
     Version,
     is_secret_property,
@@ -43,13 +48,10 @@ from olr_pg.config.fields import (
 )
 from olr_pg.config.filter import Filter
 from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
-from olr_pg.config.names import TableName, table_list_query
-from olr_pg.config.port_sections import ALLOW, Limits, Tls
-from olr_pg.config.process_sections import Log, Spark
+from olr_pg.config.port_sections import ALLOW, Limits, Metrics, PostgresConnection, Status, Tls
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import OracleSource, Prove, Source
-from olr_pg.config.status_section import Metrics, Status
-from olr_pg.config.verify_section import Verify
+from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import Code, OlrPgError
@@ -57,6 +59,71 @@ from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class Verify(Section):
+    """`verify`: whether and how `run` also compares the target's rows with the source's rows."""
+
+    continuous: Literal["off", "report", "repair"] = Field(
+        default="off",
+        description="compare the tables of the target with the source, one after the other,"
+        " repeatedly. report: report differing rows; repair: also repair them",
+    )
+    share: float = Field(
+        default=10.0, gt=0, le=100, description="maximum percentage of the time of one core"
+    )
+    rows_per_second: float | None = Field(
+        default=None,
+        ge=1,
+        description="maximum number of rows per second that are read from the source; null: no"
+        " limit",
+    )
+    lag_max: float = Field(
+        default=60.0,
+        ge=0,
+        description="seconds; the more a table lags behind, the less is compared; from this lag on,"
+        " nothing is compared",
+    )
+    repairs_per_hour: int = Field(
+        default=100,
+        ge=1,
+        description="maximum number of rows that are repaired in an hour; if more rows differ, the"
+        " repairs end, and the status page reports it",
+    )
+
+
+class Spark(Section):
+    """`spark`: the Spark session in which the decode jobs run."""
+
+    master: SparkMaster = Field(
+        default="local[*,3]",
+        description="the Spark master URL; `local[N,F]`: N cores (`*`: all cores), and each task is"
+        " tried at most F times, so that the task of a killed worker is retried",
+    )
+    conf: Settings = Field(
+        default_factory=dict, repr=False, description="an object: Spark properties"
+    )
+    results: ConfigPath | None = Field(
+        default=None,
+        description="a directory that the appliance and all workers of a Spark cluster share, for"
+        " the decoded changes; without it, Spark's Java processes transfer the decoded"
+        " changes",
+    )
+
+
+class Log(Section):
+    """`log`: the level and the format of the log, which is written to stderr."""
+
+    level: int = Field(
+        default=3,
+        ge=0,
+        le=4,
+        description="0: nothing; 1: only critical errors (they end the appliance, or stop a table"
+        " or a target); 2: errors and warnings; 3: also information; 4: also"
+        " debugging detail",
+    )
+    format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
+
 
 MIB: Final = 1024 * 1024
 

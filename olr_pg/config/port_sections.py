@@ -1,13 +1,91 @@
-"""Defines settings of the appliance's network ports: `tls`, `limits`, `allow`."""
+"""Defines settings of the appliance's network ports: `tls`, `limits`, `allow`.
+
+It also creates the TLS context of a port from the files that its `tls` section names.
+
+It also defines the sections `status` and `metrics`: the status page, its commands, and the
+exporters of metrics.
+
+It also validates PostgreSQL connect strings: libpq must parse them, and must recognise the
+whole password.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import ssl
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, SecretStr
 
-from olr_pg.config.fields import ConfigPath, Secret
+from olr_pg.config.fields import (
+    ConfigAddress,
+    ConfigNetworks,
+    ConfigPath,
+    PlainText,
+    Secret,
+    problem,
+)
 from olr_pg.config.section import Section
+from olr_pg.errors import Code, OlrPgError, system_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def _is_connection(text: str) -> bool:
+    """Return whether libpq can parse a connect string, knows its parameters, and reads the whole
+    password.
+    """
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
+
+    try:
+        parameters = conninfo_to_dict(text)
+        timeout_from_conninfo(parameters)
+    except ProgrammingError:  # do not report the error: its text may contain a part of the password
+        return False
+    return ("=" in text or "://" in text) and not _is_cut_short(parameters)
+
+
+def _is_cut_short(parameters: Mapping[str, object]) -> bool:
+    """Return whether libpq took a part of the password for another part of the URL, such as the
+    host. Error messages would then print that part.
+
+    libpq ends the password of a URL at the first @. If a / precedes the @, libpq reads no password
+    at all.
+    """
+    hosts = str(parameters.get("host", "")).split(",")
+    ports = str(parameters.get("port", "")).split(",")
+    # Ignore an @ at the beginning of a host, which stands for a socket in the abstract namespace.
+    hidden = any("@" in host[1:] and not host.startswith("/") for host in hosts)
+    unplaced = "user" not in parameters and "@" in str(parameters.get("dbname", ""))
+    return hidden or unplaced or not all(port == "" or port.isdecimal() for port in ports)
+
+
+_SERVER: Final = (
+    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or"
+    " parameters that PostgreSQL knows (host=… dbname=…; put a value with spaces in"
+    " quotes: password='${PG_PASSWORD}', and write ' and \\ in it as \\' and \\\\)"
+)
+
+
+def _postgres_server(value: SecretStr) -> SecretStr:
+    if _is_connection(value.get_secret_value()):
+        return value
+    raise problem(_SERVER, show="kind")
+
+
+def _postgres_connection(value: SecretStr) -> SecretStr:
+    if value.get_secret_value() == "embedded" or _is_connection(value.get_secret_value()):
+        return value
+    raise problem(f'"embedded", {_SERVER}', show="kind")
+
+
+PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
+"""The connect string of an existing PostgreSQL server."""
+
+PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
+"""The connect string of an existing PostgreSQL server, or "embedded"."""
 
 _MIB: Final = 1024 * 1024
 
@@ -61,4 +139,117 @@ class Limits(Section):
     )
     request_bytes: int = Field(
         default=_MIB, ge=1024, le=64 * _MIB, description="maximum bytes of a request"
+    )
+
+
+def server_context(tls: Tls) -> ssl.SSLContext:
+    """Return the TLS context of a listening port. It allows TLS 1.2 and later, the default of
+    Python's `ssl`.
+
+    Raises:
+        OlrPgError: 4030, a file cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    password = tls.key_password.get_secret_value() if tls.key_password else ""
+    try:
+        # Always pass a password, because otherwise the library would prompt for one at the
+        # terminal.
+        context.load_cert_chain(tls.certificate, tls.key, password)
+    except (OSError, ssl.SSLError) as error:
+        raise _unusable(error, tls.certificate) from error
+    if tls.client_ca is not None:
+        try:
+            context.load_verify_locations(tls.client_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise _unusable(error, tls.client_ca) from error
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _unusable(error: OSError, path: Path) -> OlrPgError:
+    return OlrPgError(Code.TLS_FILES_UNUSABLE, system_reason(error), file=str(path))
+
+
+class PostgresMetrics(Section):
+    """`metrics.postgres`: the table to which metrics are written."""
+
+    connect_string: PostgresServer = Field(description="connect string of the metrics database")
+    table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
+    table_name: str = Field(min_length=1, description="the name of the table")
+    interval_seconds: float = Field(
+        default=10.0, ge=1, le=86_400, description="seconds between two writes"
+    )
+    keep_hours: float = Field(default=168.0, gt=0, description="hours after which a row is deleted")
+
+
+class Otlp(Section):
+    """`metrics.otlp`: the OpenTelemetry collector to which metrics or spans are sent; needs `pip
+    install 'olr-pg[otel]'`.
+    """
+
+    endpoint: str = Field(
+        pattern=r"^https?://[^\s/?#]+[^\s?#]*$",
+        description='URL of the collector, "http://127.0.0.1:4318" for example; metrics go to'
+        " `/v1/metrics` below it, spans to `/v1/traces`",
+    )
+    headers: dict[str, Secret] = Field(
+        default_factory=dict,
+        description='an object: names and values of HTTP headers for each request; "${ENV_NAME}" or'
+        ' {"file": "PATH"} for a secret',
+    )
+    interval_seconds: float = Field(
+        default=15.0, ge=1, le=86_400, description="seconds between two exports of the metrics"
+    )
+    traces: bool = Field(
+        default=True, description="true: also send spans; false: send only metrics"
+    )
+
+
+class Metrics(Section):
+    """`metrics`: the exporters of metrics."""
+
+    postgres: PostgresMetrics | None = Field(
+        default=None, description="an object: the metrics table"
+    )
+    otlp: Otlp | None = Field(
+        default=None, description="an object: an OpenTelemetry collector for metrics and spans"
+    )
+
+
+TOKEN_LENGTH_MIN: Final = 16
+"""Minimum number of characters of a token."""
+
+
+class Control(Section):
+    """`status.control`: commands that clients with a token can send over HTTP."""
+
+    tokens: dict[str, Secret] = Field(
+        min_length=1,
+        description="an object: for the name of a person or program, the token with which it may"
+        ' run commands. A token has 16 characters or more; write "${ENV_NAME}" or'
+        ' {"file": "PATH"}',
+    )
+
+
+class Status(Section):
+    """`status`: the status page, `/metrics` and `/healthz`."""
+
+    enabled: bool = Field(default=True, description="false: serve no status page")
+    name: PlainText | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="the name of the appliance on the page; default: the name of the machine",
+    )
+    address: ConfigAddress | None = Field(
+        default=None,
+        description='the address of the page, "host:port"; default: 127.0.0.1:9701, or another free'
+        " port if 9701 is in use",
+    )
+    tls: Tls | None = Field(default=None, description="an object: TLS settings of the page")
+    allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
+    control: Control | None = Field(
+        default=None,
+        description="an object: commands over HTTP (control.md); without it, no commands are"
+        " accepted",
     )

@@ -11,32 +11,198 @@ incomplete log.
 
 If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
 available log. The result is the same as after a restart.
+
+It also defines the offset of a stream: its position in each redo thread, as Spark's checkpoint
+stores it.
+
+It also parses the options of the data source, which Spark passes as texts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
 from olr_pg.capture.logs import LogPlaces, report_skipped
-from olr_pg.datasource.ownership import Place
-from olr_pg.datasource.stream_offset import StreamOffset, ThreadOffset
+from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
+from olr_pg.decoding.split import SPLIT_BYTES
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.replicator.decode_once import thread_starts, whole_stream
 from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-    from olr_pg.datasource.options import SourceOptions
-    from olr_pg.datasource.ownership import Owner
-    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
+    from olr_pg.datasource.ownership import Decoding, Owner, RedoSplit
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.transactions.waiting_storage import Storage
+
+KNOWN: Final = frozenset(
+    {
+        "path",
+        "paths",
+        "dictionary",
+        "table",
+        "startscn",
+        "endscn",
+        "splitbytes",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+    }
+)
+"""The names of all options, in lower case because Spark's options are not case-sensitive."""
+
+
+class SourceOptions(NamedTuple):
+    """The options of a query.
+
+    Attributes:
+        logs: files, directories or globs of archived logs.
+        dictionary: the file with the dictionary snapshot; for several containers, one file for
+            each.
+        table: the table to read, ``OWNER.NAME``; None for all tables except Oracle's own.
+        bounds: the commits that are wanted.
+        split_bytes: approximate bytes of a log that a task reads.
+        max_files: for a stream, the maximum number of logs per batch; None for no limit.
+        max_bytes: for a stream, the approximate maximum bytes of redo per batch; None for no limit.
+    """
+
+    logs: tuple[str, ...]
+    dictionary: tuple[str, ...]
+    table: str | None = None
+    bounds: Bounds = Bounds()
+    split_bytes: int = SPLIT_BYTES
+    max_files: int | None = None
+    max_bytes: int | None = None
+
+
+def parse_options(texts: Mapping[str, str]) -> SourceOptions:
+    """Parse the options of a query.
+
+    Raises:
+        OlrPgError: 6040, an option is missing, unknown or not a number.
+    """
+    given = {name.lower(): value for name, value in texts.items()}
+    unknown = sorted(given.keys() - KNOWN)
+    if unknown:
+        raise _refused(f"there is no option {', '.join(unknown)}")
+    logs = tuple(json.loads(given["paths"])) if "paths" in given else (given.get("path", ""),)
+    if not all(logs):
+        raise _refused("load() names no logs")
+    if not given.get("dictionary"):
+        raise _refused("the option dictionary names no file")
+    limits = given.keys() & {"maxfilespertrigger", "maxbytespertrigger"}
+    if len(limits) > 1:
+        raise _refused("only one of maxFilesPerTrigger and maxBytesPerTrigger can be set")
+    first, last = _number(given, "startscn", 0), _number(given, "endscn", MAX_SCN)
+    return SourceOptions(
+        logs=logs,
+        dictionary=_files(given["dictionary"]),
+        table=given.get("table") or None,
+        bounds=Bounds(first_scn=first, last_scn=last),
+        split_bytes=max(1, _number(given, "splitbytes", SPLIT_BYTES)),
+        max_files=_limit(given, "maxfilespertrigger"),
+        max_bytes=_limit(given, "maxbytespertrigger"),
+    )
+
+
+def _files(text: str) -> tuple[str, ...]:
+    """Return the files that the option `dictionary` names: one path, or a JSON list of paths."""
+    if not text.startswith("["):
+        return (text,)
+    try:
+        named = json.loads(text)
+    except ValueError as error:
+        raise _refused(f"the option dictionary is not a JSON list: {error}") from error
+    if not named or not all(isinstance(one, str) for one in named):
+        raise _refused("the option dictionary is not a list of files")
+    return tuple(named)
+
+
+def _number(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()):
+        raise _refused(f"the option {name} is not a number: {text}")
+    return min(int(text), MAX_SCN)
+
+
+def _limit(given: Mapping[str, str], name: str) -> int | None:
+    number = _number(given, name, MAX_SCN)
+    if number == 0:
+        raise _refused(f"the option {name} is 0")
+    return number if name in given else None
+
+
+def _refused(why: str) -> OlrPgError:
+    return OlrPgError(Code.DATA_SOURCE_OPTION, why)
+
+
+class ThreadOffset(NamedTuple):
+    """The position of a stream in a redo thread.
+
+    Attributes:
+        place: all transactions that commit before this position were delivered.
+        open_sequence: the sequence of the log in which the oldest transaction begins that is open
+            at `place`. To continue from `place`, this log and all later logs are needed.
+    """
+
+    place: Place
+    open_sequence: int
+
+
+class StreamOffset(NamedTuple):
+    """The position of a stream in the redo of all threads.
+
+    Attributes:
+        incarnation: the resetlogs id of the redo; 0 if nothing was read.
+        scn: the highest commit SCN before the position; 0 if there was no commit.
+        threads: the position in each redo thread; threads of which nothing was read are missing.
+    """
+
+    incarnation: int
+    scn: int
+    threads: Mapping[int, ThreadOffset]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the offset in the form in which Spark stores it."""
+        threads = {
+            str(thread): {
+                "sequence": one.place.sequence,
+                "block": one.place.block,
+                "open": one.open_sequence,
+            }
+            for thread, one in sorted(self.threads.items())
+        }
+        return {"incarnation": self.incarnation, "scn": self.scn, "threads": threads}
+
+
+BEGINNING = StreamOffset(0, 0, {})
+
+
+def parse_offset(offset: Any) -> StreamOffset:
+    """Parse the result of `StreamOffset.as_json`.
+
+    Raises:
+        OlrPgError: 6221, `offset` has another form.
+    """
+    try:
+        threads = {
+            int(thread): ThreadOffset(
+                Place(int(one["sequence"]), int(one["block"])), int(one["open"])
+            )
+            for thread, one in offset["threads"].items()
+        }
+        return StreamOffset(int(offset["incarnation"]), int(offset["scn"]), threads)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise OlrPgError(Code.STREAM_OFFSET, f"there is no {error}") from error
+
 
 _log = structlog.get_logger(__name__)
 

@@ -8,18 +8,28 @@ once.
 
 The conditions of a query on commits become bounds, so that redo without commits within them is not
 read.
+
+It also implements ``spark.readStream.format("olr_pg")``: reads committed transactions
+batch by batch.
+
+One long-lived process returns the offsets and the tasks of batches (`RedoStreamReader` with its
+`redo_stream.RedoStream`). Workers return the rows. A worker gets a reader without state, because
+each task contains the data that it needs.
 """
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualNullSafe,
     EqualTo,
     GreaterThan,
@@ -30,30 +40,133 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
-from olr_pg.datasource.options import parse_options
-from olr_pg.datasource.redo_split import REDO_TIME_MAX, Bounds
+from olr_pg.datasource.ownership import REDO_TIME_MAX, Bounds
+from olr_pg.datasource.redo_stream import BEGINNING, Limit, RedoStream, parse_offset, parse_options
 from olr_pg.datasource.split_reading import SplitReader, storage
-from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.replicator.decode_once import chosen_tables
 from olr_pg.scalars import MAX_SCN, encode_redo_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import Filter
 
-    from olr_pg.datasource.options import SourceOptions
-    from olr_pg.datasource.redo_split import Decoding, RedoSplit
+    from olr_pg.datasource.ownership import Decoding, RedoSplit
+    from olr_pg.datasource.redo_stream import SourceOptions, StreamSplit
     from olr_pg.datasource.survey import Survey
     from olr_pg.dictionary.model import Column, Snapshot, Table
+
+
+class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans and reads the batches of one query.
+
+    Args:
+        schema: the wanted columns.
+        check: called with what was surveyed before each batch; it raises an error if the columns do
+            not fit any more.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        check: Callable[[Decoding], None] | None = None,
+    ) -> None:
+        self._options = options
+        self._schema = schema
+        self._check = check
+        self._stream: RedoStream | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for the workers, without the survey."""
+        return {**self.__dict__, "_stream": None}
+
+    @property
+    def stream(self) -> RedoStream:
+        """The redo of the stream."""
+        if self._stream is None:
+            self._stream = RedoStream(self._options, storage())
+        return self._stream
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return the offset that lies before all redo."""
+        return BEGINNING.as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the maximum size of a batch."""
+        if self._options.max_files is not None:
+            return ReadMaxFiles(self._options.max_files)
+        if self._options.max_bytes is not None:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """From now on, use only the logs that are available now."""
+        self.stream.fix()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return the end offset of the next batch."""
+        most = Limit(
+            files=limit.max_files if isinstance(limit, ReadMaxFiles) else None,
+            size=limit.max_bytes if isinstance(limit, ReadMaxBytes) else None,
+        )
+        return self.stream.latest(parse_offset(start), most).as_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the tasks of a batch.
+
+        Raises:
+            OlrPgError: as for `RedoStream.splits`; 6222, DDL has changed the table's columns.
+        """
+        splits = self.stream.splits(parse_offset(start), parse_offset(end))
+        if not splits:
+            return []
+        surveyed = self.stream.decoding()
+        if self._check is not None:
+            self._check(surveyed)
+        decoding = self._packed(surveyed)
+        return [InputPartition((decoding, split)) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of a task's transactions, in commit order."""
+        decoding, one = cast("tuple[bytes, StreamSplit]", partition.value)
+        keep_freed_memory()
+        reader = SplitReader(_unpacked(decoding), self._arrow_schema, self._options.bounds)
+        yield from reader.read(one.split, since=one.since, until=one.until)
+
+    @cached_property
+    def _arrow_schema(self) -> pa.Schema:
+        return to_arrow_schema(self._schema, timezone="UTC")
+
+    def _packed(self, decoding: Decoding) -> bytes:
+        """Return the data that each task contains, pickled and compressed. It has sessions only if
+        a column needs them.
+        """
+        if not set(SessionAttributes._fields) & set(self._schema.names):
+            decoding = decoding._replace(sessions={})
+        return zlib.compress(pickle.dumps(decoding), 1)
+
+
+@lru_cache(1)
+def _unpacked(decoding: bytes) -> Decoding:
+    return cast("Decoding", pickle.loads(zlib.decompress(decoding)))  # noqa: S301 - ours
+
 
 FORMAT: Final = "olr_pg"
 

@@ -25,9 +25,9 @@ import numpy as np
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.object_storage import is_url
-from olr_pg.datasource.ownership import Surveyed, ThreadOwners
-from olr_pg.datasource.redo_split import Decoding
+from olr_pg.datasource.ownership import Decoding, Surveyed, ThreadOwners
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.filters import EVERYTHING_PACKED
 from olr_pg.decoding.left_out_report import (
     report_left_out,
     report_unknown_ddl,
@@ -35,7 +35,6 @@ from olr_pg.decoding.left_out_report import (
 )
 from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
-from olr_pg.decoding.target_view import EVERYTHING_PACKED
 from olr_pg.errors import OlrPgError
 from olr_pg.ordered_window import in_order
 from olr_pg.ordering.merger import Merger
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from olr_pg.capture.archived_log import ArchivedLog
-    from olr_pg.datasource.redo_split import RedoSplit
+    from olr_pg.datasource.ownership import RedoSplit
     from olr_pg.decoding.split import Split, Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot

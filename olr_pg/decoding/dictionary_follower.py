@@ -54,9 +54,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.decoding.container_follower import ContainerFollower
-from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView
 from olr_pg.decoding.split import subscribe
-from olr_pg.decoding.target_view import EVERYTHING, TargetView
 from olr_pg.dictionary.decoding_plan import Span
 from olr_pg.dictionary.evolution import UNKNOWN_DDL, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed

@@ -19,11 +19,11 @@ from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.beside_columns import Parent, read_beside
-from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.committed_changes import SysRowOperation
-from olr_pg.dictionary.index_organised import holds_rows
+from olr_pg.dictionary.model import LOB_TYPES
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.partition_groups import Part
+from olr_pg.dictionary.stored_segments import holds_rows
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables

@@ -4,7 +4,7 @@ The assessment of a migration and the conversion of a schema use it; decoding re
 The values are the unchanged values of the views DBA_* (Oracle Database Reference), so that reports
 can show them. Texts are in Oracle's SQL and PL/SQL.
 
-The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`inventory_file`). The end of this
+The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`snapshot_file`). The end of this
 module converts the column types to those of COL$, which the mapping to PostgreSQL's types needs.
 """
 

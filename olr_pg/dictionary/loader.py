@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.containers import join_containers
-from olr_pg.dictionary.json_document import parse_object, read_bytes
 from olr_pg.dictionary.schema_checkpoint import is_schema_checkpoint, parse_schema_checkpoint
-from olr_pg.dictionary.snapshot_file import FORMAT, parse_snapshot
+from olr_pg.dictionary.snapshot_file import FORMAT, parse_object, parse_snapshot, read_bytes
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:

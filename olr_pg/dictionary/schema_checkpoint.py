@@ -15,9 +15,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
-from olr_pg.dictionary.consistency import check_unique_tables
-from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import check_unique_tables, validate
 from olr_pg.dictionary.sys_rows import Number, SysDocument, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import Code, OlrPgError

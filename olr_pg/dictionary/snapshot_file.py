@@ -27,28 +27,196 @@ a column), with the same meaning. A key with the default value can be omitted. T
 ``docs/dictionary-snapshot.md`` is the page for users.
 
 If a snapshot is written and read again, the result is equal to it.
+
+It also reads a JSON file and validates it against a pydantic model, with coded errors.
+
+It also reads and writes the file of an inventory. It is next to the file of the dictionary that was
+exported with it.
+
+It also checks rules that every snapshot must fulfil.
 """
 
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
-from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
-from olr_pg.dictionary.json_document import validate
+from olr_pg.dictionary.inventory import Inventory
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import written_whole
 from olr_pg.scalars import MAX_SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pydantic_core import ErrorDetails
+
+
+def sort_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns in the order of a `Table`: by SEGCOL#, then INTCOL#."""
+    return tuple(sorted(columns, key=lambda column: (column.segcol, column.intcol)))
+
+
+def column_fault(columns: Sequence[Column]) -> str | None:
+    """Return a description of an error in the numbering of a table's columns, or None.
+
+    SEGCOL# must be 1 … n without gaps and duplicates, because a gap means that a dictionary row is
+    missing (dictionary §2.4). INTCOL# and names must be unique.
+    """
+    if not columns:
+        return "it has no columns"
+    stored = sorted(column.segcol for column in columns if column.segcol > 0)
+    for expected, segcol in enumerate(stored, 1):
+        if segcol != expected:
+            what = "appears twice" if segcol < expected else "is missing"
+            return f"SEGCOL# {min(segcol, expected)} {what}"
+    for label, values in (
+        ("INTCOL#", [str(column.intcol) for column in columns]),
+        ("column", [column.name for column in columns]),
+    ):
+        repeated = _first_repeated(values)
+        if repeated is not None:
+            return f"{label} {repeated} appears twice"
+    return None
+
+
+def check_unique_tables(snapshot: Snapshot, path: str) -> None:
+    """Check that the names and the object numbers of the tables are unique.
+
+    Raises:
+        OlrPgError: 3005, two tables have the same name or number; the error contains both.
+    """
+    names: set[tuple[str, str]] = set()
+    objects: dict[int, str] = {}
+    for table in snapshot.tables:
+        if (table.owner, table.name) in names:
+            raise OlrPgError(
+                Code.DICTIONARY_CONTRADICTS_ITSELF,
+                f"the table {table.full_name} appears twice",
+                file=path,
+            )
+        names.add((table.owner, table.name))
+        for obj in (table.obj, *table.partitions):
+            if obj in objects:
+                raise OlrPgError(
+                    Code.DICTIONARY_CONTRADICTS_ITSELF,
+                    f"object number {obj} belongs to {objects[obj]} and to {table.full_name}",
+                    file=path,
+                )
+            objects[obj] = table.full_name
+
+
+def _first_repeated(values: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_ERRORS_SHOWN: Final = 3
+_VALUE_CHARS: Final = 60
+_UTF8_BOM: Final = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: str) -> bytes:
+    """Read the bytes of a dictionary file.
+
+    Raises:
+        OlrPgError: 3001, the file cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        # A ValueError means that the path contains a NUL character.
+        raise OlrPgError(Code.DICTIONARY_UNREADABLE, system_reason(error), file=path) from error
+
+
+def parse_object(data: bytes, path: str) -> dict[str, Any]:
+    """Parse the JSON object in `data`.
+
+    Raises:
+        OlrPgError: 3002 it is not JSON; 3003 it is JSON, but not an object.
+    """
+    try:
+        document = orjson.loads(data.removeprefix(_UTF8_BOM))
+    except orjson.JSONDecodeError as error:
+        raise OlrPgError(
+            Code.DICTIONARY_NOT_JSON, error.msg, file=path, line=error.lineno, column=error.colno
+        ) from error
+    if not isinstance(document, dict):
+        raise OlrPgError(
+            Code.NOT_A_DICTIONARY, f"expected a JSON object, found {_describe(document)}", file=path
+        )
+    return document
+
+
+def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model:
+    """Validate `document`, and return it as a `model`.
+
+    Raises:
+        OlrPgError: 3004, with the JSON path of the problem and the expected value.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise invalid(error, path) from error
+
+
+def invalid(error: ValidationError, path: str) -> OlrPgError:
+    """Return error 3004, with the JSON path of the problem and the expected value."""
+    problems = error.errors(include_url=False)
+    shown = "; ".join(_explain(problem) for problem in problems[:_ERRORS_SHOWN])
+    rest = len(problems) - _ERRORS_SHOWN
+    return OlrPgError(
+        Code.DICTIONARY_INVALID,
+        shown + (f"; and {rest} more" if rest > 0 else ""),
+        file=path,
+        key=json_path(problems[0]["loc"]),
+    )
+
+
+def json_path(parts: tuple[int | str, ...]) -> str:
+    """Return a JSON path such as ``tables[0].columns[2].name`` for a location given as keys and
+    indexes.
+    """
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".") or "(top level)"
+
+
+def _explain(problem: ErrorDetails) -> str:
+    place = json_path(problem["loc"])
+    if problem["type"] == "missing":
+        return f"{place}: the key is missing"
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{place}: there is no such key"
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{place}: {message}, found {_describe(problem['input'])}"
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object with the keys {', '.join(map(str, list(value)[:6])) or '(none)'}"
+    if isinstance(value, list):
+        return f"a list of {len(value)} elements"
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _VALUE_CHARS else text[:_VALUE_CHARS] + "…"
+
 
 FORMAT_PREFIX: Final = "olr-pg-dictionary/"
 FORMAT: Final = FORMAT_PREFIX + "1"
@@ -393,3 +561,44 @@ def _set_attributes(value: Column | Table | Lob | LobSegment) -> dict[str, Any]:
         for field in fields(value)
         if field.default is MISSING or getattr(value, field.name) != field.default
     }
+
+
+def inventory_path(dictionary: Path) -> Path:
+    """Return the path of the inventory that belongs to a snapshot: ``x.inventory.json`` for
+    ``x.json``.
+    """
+    return dictionary.with_suffix(".inventory.json")
+
+
+def owners_of(snapshot: Snapshot) -> set[str]:
+    """Return the schemas of the snapshot's tables, without Oracle's own schemas."""
+    return {table.owner for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
+
+
+def write_inventory(inventory: Inventory, path: Path) -> None:
+    """Write the inventory atomically. Default values are omitted.
+
+    Raises:
+        OlrPgError: 3007, the file cannot be written.
+    """
+    document = inventory.model_dump(exclude_defaults=True)
+    written = orjson.dumps({"format": inventory.format, **document}, option=orjson.OPT_INDENT_2)
+    write_whole(written + b"\n", str(path))
+
+
+def read_inventory_file(path: Path) -> Inventory:
+    """Read an inventory from its file.
+
+    Raises:
+        OlrPgError: 3001–3004 the file cannot be read, 3260 it does not exist.
+    """
+    if not path.exists():
+        raise OlrPgError(Code.INVENTORY_MISSING, f"there is no {path}", file=str(path))
+    data = read_bytes(str(path))
+    try:
+        # Parse the JSON directly into the model: Python objects of the file would take five times
+        # its size.
+        return Inventory.model_validate_json(data)
+    except ValidationError as error:
+        parse_object(data, str(path))  # rejects a file that is not a JSON object
+        raise invalid(error, str(path)) from error

@@ -2,6 +2,10 @@
 
 A schema checkpoint lacks some information. Then the columns of a key are in the order of INTCOL#,
 all constraints count as enabled, and there are no unique indexes.
+
+It also finds the values that a column's check constraints allow, for a column that becomes boolean.
+
+It also interprets the bits of COL$.PROPERTY (dictionary §2.4, values-and-lobs §15).
 """
 
 from __future__ import annotations
@@ -11,26 +15,30 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.datatypes.boolean import flag_numbers, flag_texts
 from olr_pg.datatypes.charsets import bytes_per_character
-from olr_pg.dictionary import column_bits
-from olr_pg.dictionary.consistency import column_fault, sort_columns
 from olr_pg.dictionary.evolution import renamed_columns
-from olr_pg.dictionary.index_organised import (
+from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.dictionary.lob_delivery import BLOB, CLOB
+from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.snapshot_file import column_fault, sort_columns
+from olr_pg.dictionary.stored_segments import (
+    NOT_TOLD,
+    Compression,
+    StoredSegments,
     index_obstacle,
     is_index_organised,
     row_segments,
     rows_index,
 )
-from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.lob_delivery import BLOB, CLOB
-from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
-from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.dictionary.stored_segments import NOT_TOLD, Compression, StoredSegments
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from olr_pg.datatypes.policies import BooleanPairs
+    from olr_pg.dictionary.structure import LeftOut
     from olr_pg.dictionary.sys_rows import (
         ColRow,
         EcolRow,
@@ -266,7 +274,7 @@ def table_refusal(owner: str, obj: ObjectRow, tab: TabRow, obstacle: str | None)
     be decoded to follow it (dictionary §1.3, §10).
 
     Args:
-        obstacle: the reason that its index or its segments give (`index_organised.index_obstacle`,
+        obstacle: the reason that its index or its segments give (`stored_segments.index_obstacle`,
             `StoredSegments.obstacle`).
     """
     bits = ((tab.property, _TABLE_PROPERTIES), (tab.flags, _TABLE_FLAGS))
@@ -304,14 +312,14 @@ def _read_column(
         charset_id=row.charset_id or None,
         charset_form=row.charset_form or None,
         nullable=row.null == 0 and row.int_col not in key,
-        hidden=column_bits.is_hidden(row.name, row.property),
-        virtual=column_bits.is_virtual(row.property),
-        stored_as_lob=column_bits.is_string_stored_as_lob(row.type, row.property),
-        encrypted=column_bits.is_encrypted(row.property),
+        hidden=is_hidden(row.name, row.property),
+        virtual=is_virtual(row.property),
+        stored_as_lob=is_string_stored_as_lob(row.type, row.property),
+        encrypted=is_encrypted(row.property),
         lob=lob,
         added=added,
-        guard=column_bits.is_guard(row.property),
-        char_length=column_bits.char_length(
+        guard=is_guard(row.property),
+        char_length=char_length(
             row.type, row.length, row.property, bytes_per_character(row.charset_id)
         ),
     )
@@ -500,3 +508,164 @@ def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
         if column.segcol > 0 and not column.hidden and column.unsupported is None
     }
     return bool(key) and delivered.issuperset(key)
+
+
+_LITERAL: Final = r"'(?:[^']|'')*'|[+-]?\d+"
+_LIST: Final = re.compile(
+    rf"""\(*\s*"?(?P<name>[^"\s(]+)"?\s*
+        (?:IN\s*\(\s*(?P<list>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)
+        |BETWEEN\s+(?P<low>[+-]?\d+)\s+AND\s+(?P<high>[+-]?\d+)
+        |=\s*(?P<one>{_LITERAL}))\s*\)*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CHECK: Final = re.compile(r"\bCHECK\s*\((.*)\)[^)]*", re.IGNORECASE | re.DOTALL)
+_WIDEST: Final = 100
+
+
+def non_flag_values(
+    conditions: Iterable[str], column: str, pairs: BooleanPairs, *, is_number: bool
+) -> tuple[str, ...] | None:
+    """Return the values that a column's check constraints allow although they represent neither
+    true nor false; None if the allowed values are unknown.
+
+    Only checks of one column against a list of literals, or a short range, are supported.
+
+    Args:
+        conditions: the conditions of the table's check constraints, in Oracle's SQL.
+    """
+    known = set(map(str, flag_numbers(pairs))) if is_number else set(flag_texts(pairs))
+    found: tuple[str, ...] | None = None
+    for condition in conditions:
+        values = _allowed(condition.strip(), column)
+        if values is not None:
+            strays = tuple(value for value in values if value not in known)
+            # A value must fulfil all checks, so the check that allows the fewest such values
+            # decides.
+            found = strays if found is None or len(strays) < len(found) else found
+    return found
+
+
+def check_conditions(parts: Iterable[LeftOut]) -> list[str]:
+    """Return the conditions of the check constraints among a structure's left-out parts."""
+    found = (_CHECK.search(part.definition) for part in parts if part.kind == "check constraint")
+    return [one[1] for one in found if one is not None]
+
+
+def _allowed(condition: str, column: str) -> list[str] | None:
+    found = _LIST.fullmatch(condition)
+    if found is None or found["name"] not in (column, column.lower()):
+        return None
+    if found["low"] is not None:
+        low, high = int(found["low"]), int(found["high"])
+        return [str(value) for value in range(low, high + 1)] if high - low < _WIDEST else None
+    return [_value(one) for one in re.findall(_LITERAL, found["list"] or found["one"])]
+
+
+def _value(text: str) -> str:
+    return text[1:-1].replace("''", "'") if text.startswith("'") else str(int(text))
+
+
+ATTRIBUTE: Final = 1 << 0
+OID: Final = 1 << 1
+NESTED_TABLE: Final = 1 << 2
+VIRTUAL: Final = 1 << 3
+NESTED_TABLE_SET: Final = 1 << 4
+HIDDEN: Final = 1 << 5
+PRIMARY_KEY_OID: Final = 1 << 6
+STORED_AS_LOB: Final = 1 << 7
+SYSTEM_GENERATED: Final = 1 << 8
+ROW_INFO: Final = 1 << 9
+NESTED_TABLE_SET_ID: Final = 1 << 10
+DROPPED: Final = 1 << 14
+UNUSED: Final = 1 << 15
+VIRTUAL_ATTRIBUTE: Final = 1 << 16
+SNAPSHOT_HIDDEN: Final = 1 << 20
+REF_HIDDEN: Final = 1 << 21
+RLS_HIDDEN: Final = 1 << 22
+LENGTH_IN_CHARS: Final = 1 << 23
+TYPE_ID: Final = 1 << 25
+ENCRYPTED: Final = 1 << 26
+GUARD: Final = 1 << 39
+
+_GONE: Final = DROPPED | UNUSED | GUARD
+_INTERNAL: Final = (
+    ATTRIBUTE
+    | OID
+    | NESTED_TABLE_SET
+    | PRIMARY_KEY_OID
+    | SYSTEM_GENERATED
+    | ROW_INFO
+    | NESTED_TABLE_SET_ID
+    | SNAPSHOT_HIDDEN
+    | REF_HIDDEN
+    | RLS_HIDDEN
+    | TYPE_ID
+)
+_LENGTHS_MAX: Final = {1: 4000, 9: 4000, 96: 2000}
+"""Maximum bytes by character type. A length in characters cannot exceed this number of bytes."""
+
+_STRING_TYPES: Final = frozenset({1, 9, 23})
+_ROW_ARCHIVAL: Final = "ORA_ARCHIVE_STATE"
+_BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
+
+
+def is_hidden(name: str, properties: int) -> bool:
+    """Return whether the column belongs to Oracle and contains no user data, or is dropped or
+    unused.
+
+    A user's INVISIBLE column also has the bit HIDDEN, but an ordinary name and no bit of Oracle's
+    internal columns. It contains user data, so the result is False.
+    """
+    if properties & _GONE:
+        return True
+    if not properties & HIDDEN:
+        return False
+    return bool(properties & _INTERNAL) or name == _ROW_ARCHIVAL or _has_internal_name(name)
+
+
+def is_row_archival(name: str, *, hidden: bool) -> bool:
+    """Return whether the column says which rows are archived in the database (ROW ARCHIVAL)."""
+    return hidden and name == _ROW_ARCHIVAL
+
+
+def _has_internal_name(name: str) -> bool:
+    return name.startswith(_BLOCKCHAIN_PREFIX) or (name.startswith("SYS_") and name.endswith("$"))
+
+
+def is_virtual(properties: int) -> bool:
+    """Return whether the column is computed and not stored."""
+    return bool(properties & (VIRTUAL | VIRTUAL_ATTRIBUTE))
+
+
+def is_encrypted(properties: int) -> bool:
+    """Return whether the column's bytes are encrypted (TDE column encryption)."""
+    return bool(properties & ENCRYPTED)
+
+
+def is_guard(properties: int) -> bool:
+    """Return whether the column is its table's guard column: a hidden column whose bits show which
+    added columns a row stores (values-and-lobs §14).
+    """
+    return bool(properties & GUARD)
+
+
+def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
+    """Return the column's declared length in characters; None if it is declared in bytes, or cannot
+    be computed.
+
+    COL$.LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in
+    the column's character set. It is limited to the type's maximum; at this maximum, the number of
+    characters is unknown (values-and-lobs §1.1).
+    """
+    if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
+        return None
+    if length >= _LENGTHS_MAX[type_code] or length % bytes_max:
+        return None
+    return length // bytes_max
+
+
+def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
+    """Return whether the column is an extended string or RAW, stored as a LOB (values-and-lobs
+    §15.4).
+    """
+    return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

@@ -49,8 +49,13 @@ from olr_pg.fallback.preparation import (
     remove_target,
     wait_until_free,
 )
-from olr_pg.fallback.published_tables import PartitionWatch, unpublished
-from olr_pg.fallback.relation_plans import OWN_TABLES, RelationPlans, target_tables
+from olr_pg.fallback.relation_plans import (
+    OWN_TABLES,
+    PartitionWatch,
+    RelationPlans,
+    target_tables,
+    unpublished,
+)
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.fallback.transactions import TransactionReader
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error

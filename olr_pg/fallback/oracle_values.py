@@ -43,7 +43,7 @@ from olr_pg.datatypes.temporal import offset_minutes
 from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.text_bytes import (
+from olr_pg.oracle.key_cuts import (
     CLOB_OF_BYTES,
     TEXT_OF_BYTES,
     WRITTEN_MAX,
@@ -622,7 +622,7 @@ class _TextFit:
         padded: whether the column is a CHAR, in which trailing blanks have no meaning. An empty
             text is stored as one blank.
         keeps_empty: whether the column is a LOB, which can be empty without being NULL. Its length
-            is limited only if `oracle.text_bytes` writes it.
+            is limited only if `oracle.key_cuts` writes it.
     """
 
     charset: Charset

@@ -22,7 +22,7 @@ from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.net_rows import RowWrite
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
 from olr_pg.fallback.relation_plans import quoted
-from olr_pg.oracle.text_bytes import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
+from olr_pg.oracle.key_cuts import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -182,7 +182,7 @@ def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table
 
     This should be so, but the manuals do not say it explicitly: a VARCHAR2 that is made of a RAW
     has the same bytes, and in a database with one byte per character, a CLOB has the character set
-    of a VARCHAR2. So `oracle.text_bytes` needs no conversion. Long text is checked only if a column
+    of a VARCHAR2. So `oracle.key_cuts` needs no conversion. Long text is checked only if a column
     can have it; in a database with several bytes per character, no such column does.
 
     Raises:

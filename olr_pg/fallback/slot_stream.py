@@ -18,7 +18,7 @@ from psycopg.pq import ExecStatus
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.pgoutput import VERSION, lsn_number, lsn_text
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.bounded_connection import with_timeouts
 from olr_pg.postgres.sqlstates import is_in_use, is_missing, is_unusable
 
 if TYPE_CHECKING:

@@ -21,15 +21,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from olr_pg.appliance.identity import server_place
+from olr_pg.appliance.open_source import server_place
 from olr_pg.applier.target.outage import target_place
-from olr_pg.config.tls import server_context
+from olr_pg.config.port_sections import server_context
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.fallback import fallback_run
 from olr_pg.fallback.way_back_status import MIB, Looked, Watched, is_lost, state_of
 from olr_pg.monitor.status_values import Identity
-from olr_pg.observability.periodic import Periodic
-from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.postgres.sqlstates import target_error
 

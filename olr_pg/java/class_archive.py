@@ -7,7 +7,7 @@ starts. It uses the archive only if Java and Spark's jars are the same, in the s
 otherwise it reads the classes as usual.
 
 The archive has about 120 MB. It is in the directory of the start script for this Java (`runtime`).
-A session uses it if it exists; `spark.archiving` creates it.
+A session uses it if it exists; `spark.jobs` creates it.
 """
 
 from __future__ import annotations

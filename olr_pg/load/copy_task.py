@@ -4,6 +4,14 @@ One thread produces the next item while the other sends the current one. Without
 would wait for the server while sending rows, and the server would wait while the task encodes.
 Sending and encoding take about the same time, and encoding (kernels, Arrow) releases the
 interpreter lock, so they can run at the same time.
+
+It also repeats a read after the connection to the source was lost.
+
+It also runs the tasks of a load or a verification: on Spark, or in this process if they are small.
+
+Starting a Spark session takes seconds, and starting a job takes some tens of milliseconds. Parts
+that one core can process in about that time are therefore processed in the calling thread, one
+after the other. The same function processes them there and in tasks.
 """
 
 from __future__ import annotations
@@ -13,37 +21,74 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import sql
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import missing_table, read_table
-from olr_pg.applier.target.close_keys import close_key_columns, close_key_words
 from olr_pg.applier.target.connection import connect_with
+from olr_pg.applier.target_checks import close_key_columns, close_key_words
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.column_binding import add_losses, bind_columns
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
-from olr_pg.load.retry import retried
 from olr_pg.load.table_data import schema_of
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.result_cells import errors_of_task
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from psycopg import Connection
+    from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
+    from olr_pg.files.result_files import Result
     from olr_pg.load.column_binding import LoadColumn
     from olr_pg.load.table_data import SourcePartition
+
+    PartFunction = Callable[[bytes, bytes], bytes]
+
+ATTEMPTS: Final = 4
+LOST: Final = frozenset(
+    {Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST, Code.ORACLE_NOT_OPEN}
+)
+"""Errors: the source cannot be reached, or the connection is lost. The codes are listed here
+because `oracle.driver.driver_failures` imports the driver, which tasks that read files do not need.
+"""
+
+_Result = TypeVar("_Result")
+
+
+def retried(work: Callable[[], _Result]) -> _Result:
+    """Return the result of `work`; call it again if the connection is lost.
+
+    Args:
+        work: the function to call; a call that fails must have no effects.
+
+    Raises:
+        OlrPgError: any error of `work`.
+    """
+    retrying = Retrying(
+        retry=retry_if_exception(
+            lambda error: isinstance(error, OlrPgError) and error.code in LOST
+        ),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(multiplier=0.2, max=5),
+        reraise=True,
+    )
+    result: _Result = retrying(work)
+    return result
 
 
 class LoadTable(NamedTuple):
@@ -289,3 +334,40 @@ def prefetched(items: Generator[T, None, None]) -> Generator[T, None, None]:
         while (item := following.result()) is not None:
             following = maker.submit(next, items, None)
             yield item
+
+
+HERE_BYTES: Final = 8 << 20
+"""Maximum bytes of rows that are processed in this process."""
+
+
+def part_results(
+    session: Callable[[], SparkSession],
+    payloads: Sequence[bytes],
+    task: PartFunction,
+    job: bytes,
+    sizes: Sequence[int],
+    description: str,
+) -> Generator[tuple[int, Result], None, None]:
+    """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
+
+    Args:
+        session: returns the Spark session; called only if there is too much data for this process.
+        payloads: the pickled input of each task.
+        task: the function to run; it is called with a payload and the job.
+        job: the data that all tasks need.
+        sizes: approximate bytes of rows that each task reads.
+        description: the description of the jobs on Spark's page.
+
+    Raises:
+        OlrPgError: an OlrPgError of a task, raised after the results of the tasks before it were
+            yielded; 6004 another exception of a task; the errors of `run_tasks`.
+    """
+    if sum(sizes) > HERE_BYTES:
+        yield from run_tasks(
+            session(), payloads, task, broadcast=job, sizes=sizes, description=description
+        )
+        return
+    for index, payload in enumerate(payloads):
+        with errors_of_task():
+            result = task(payload, job)
+        yield index, result

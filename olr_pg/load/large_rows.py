@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.datatypes.columns import ValueColumn
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.column_binding import LoadColumn
-    from olr_pg.oracle.large_row import LargeRow, Pieces
+    from olr_pg.oracle.key_cuts import LargeRow, Pieces
 
     Form = Callable[[ValueColumn, TargetColumn], ValueColumn]
 

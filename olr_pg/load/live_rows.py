@@ -27,9 +27,10 @@ from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
 from olr_pg.oracle.facts import ReadableScn, read_readable_scn, read_scn, receives_redo
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.flashback import read_undo_retention
+from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
-from olr_pg.oracle.quiet_source import check_in_doubt
+from olr_pg.oracle.redo_source import check_in_doubt
 from olr_pg.oracle.rowids import (
     RowidRange,
     changed_since,
@@ -44,7 +45,6 @@ from olr_pg.oracle.rowids import (
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
-from olr_pg.oracle.undo_retention import read_undo_retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
-    from olr_pg.oracle.key_cuts import KeyCut
-    from olr_pg.oracle.large_row import Pieces
+    from olr_pg.oracle.key_cuts import KeyCut, Pieces
 
 BATCH_BYTES: Final = 4 << 20
 """Approximate maximum bytes of values in one batch, by the columns' declared lengths."""

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from olr_pg.appliance.identity import identity_of
+from olr_pg.appliance.open_source import identity_of
 from olr_pg.appliance.status_observer import process_status
-from olr_pg.applier.target.loads_under_way import LoadsUnderWay
+from olr_pg.applier.target.ledger import LoadsUnderWay
 from olr_pg.config.model import MIB
-from olr_pg.config.tls import server_context
+from olr_pg.config.port_sections import server_context
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.disk_room import tells_of_full_disk
-from olr_pg.load.load_watch import Amount, LoadWatch
+from olr_pg.files.durable import tells_of_full_disk
+from olr_pg.load.steps_done import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 from olr_pg.monitor.status_client import ask_status
@@ -33,8 +33,7 @@ from olr_pg.monitor.status_values import (
     StageState,
     Status,
 )
-from olr_pg.observability.periodic import Periodic
-from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

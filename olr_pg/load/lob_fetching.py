@@ -44,7 +44,7 @@ from olr_pg.load.sources import apply_section, target_settings
 from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.driver.driver_failures import oracle_error
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.rowids import RowidRange
 from olr_pg.oracle.table_query import read_rows

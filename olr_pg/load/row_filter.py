@@ -17,7 +17,7 @@ from olr_pg.decoding.filters import charsets_of
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.table_data import schema_of
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.dictionary.selection import as_known, like_it
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

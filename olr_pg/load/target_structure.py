@@ -19,9 +19,8 @@ from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.error_text import text_without_values
 from olr_pg.postgres.later_constraints import run_statement
-from olr_pg.postgres.sqlstates import is_of_statement
+from olr_pg.postgres.sqlstates import is_of_statement, text_without_values
 from olr_pg.schema.structure_statements import (
     KeySide,
     foreign_key_statement,

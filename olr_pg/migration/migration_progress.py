@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 
 from olr_pg.errors import OlrPgError
-from olr_pg.load.load_watch import LoadWatch
+from olr_pg.load.steps_done import LoadWatch
 from olr_pg.monitor.status_client import ask_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from olr_pg.config.model import Config
-    from olr_pg.load.load_watch import Amount
+    from olr_pg.load.steps_done import Amount
     from olr_pg.migration.migration_steps import MigrationStep
 
 _WINDOW_SECONDS: Final = 30.0

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
-from olr_pg.config.status_section import TOKEN_LENGTH_MIN
+from olr_pg.config.port_sections import TOKEN_LENGTH_MIN
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:

@@ -10,25 +10,88 @@ Code that logs an `OlrPgError` passes it as ``error=``. The error's code, what f
 what to do become keys of the event. A `Redactor` removes secrets from every event before it is
 rendered. Log records of libraries that use the standard library's `logging` (such as Spark's
 gateway and the database drivers) are processed in the same way.
+
+It also keeps the latest warnings and errors that were logged, for the status of a running
+appliance.
+
+It imports structlog without rich, which structlog would import for coloured tracebacks. Tracebacks
+are already text when they reach structlog's renderer, and to import rich would take a tenth of the
+run time of a short command.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, MutableMapping
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from olr_pg.errors import OlrPgError, plain_reason
-from olr_pg.observability.error_records import failure_record
-from olr_pg.observability.plain_structlog import structlog
-from olr_pg.observability.recent import remember
+from olr_pg.observability.advised_commands import failure_record
 from olr_pg.observability.redaction import Redactor, register_secrets
 from olr_pg.observability.wording import visible
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
     from structlog.typing import FilteringBoundLogger, Processor
+
+_modules: dict[str, Any] = sys.modules
+_RICH = "rich"
+
+if _RICH in _modules:
+    import structlog
+else:
+    _modules[_RICH] = None  # pretend that rich is not installed
+    try:
+        import structlog
+    finally:
+        del _modules[_RICH]
+
+EVENTS_MAX: Final = 50
+
+_GRAVE: Final = ("warning", "error", "critical", "exception")
+_TEXT_MAX: Final = 2_000
+
+# The process has one list, as it has one structlog configuration.
+_events: deque[Mapping[str, object]] = deque(maxlen=EVENTS_MAX)
+_lock = threading.Lock()
+
+
+def remember(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Keep an event if it is a warning or an error. This is a structlog processor; it runs after
+    secrets were removed.
+    """
+    if event.get("level") in _GRAVE:
+        kept = {
+            key: value if isinstance(value, int | float | None) else _short(value)
+            for key, value in event.items()
+            if not key.startswith("_")
+        }
+        with _lock:
+            _events.append(kept)
+    return event
+
+
+def recent_events() -> tuple[Mapping[str, object], ...]:
+    """Return the latest warnings and errors, the newest last."""
+    with _lock:
+        return tuple(_events)
+
+
+def _short(value: object) -> str:
+    text = (
+        value
+        if isinstance(value, str)
+        else ", ".join(f"{key} {item}" for key, item in value.items())
+        if isinstance(value, Mapping)
+        else str(value)
+    )
+    return text[:_TEXT_MAX]
+
 
 LogFormat = Literal["human", "json"]
 

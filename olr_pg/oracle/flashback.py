@@ -1,16 +1,21 @@
-"""Support for ``AS OF SCN`` in SQLAlchemy Core."""
+"""Support for ``AS OF SCN`` in SQLAlchemy Core.
+
+It also reads how long the source keeps undo for queries ``AS OF SCN``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam
+from sqlalchemy import BigInteger, bindparam, func, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.selectable import Alias
 from sqlalchemy.sql.visitors import InternalTraversal
 
+from olr_pg.oracle.tables import PARAMETER, UNDOSTAT, bound
+
 if TYPE_CHECKING:
-    from sqlalchemy import BindParameter, Table
+    from sqlalchemy import BindParameter, Connection, Table
 
 
 class AsOfScn(Alias):
@@ -46,3 +51,34 @@ def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: A
     table = compiler.process(element.element, asfrom=True, **options)
     scn = compiler.process(element.scn)
     return f"{table} AS OF SCN {scn} {compiler.preparer.quote(str(element.name))}"
+
+
+class UndoRetention(NamedTuple):
+    """Number of seconds for which Oracle keeps undo.
+
+    Attributes:
+        wanted: the parameter UNDO_RETENTION. If the undo tablespace is full, Oracle keeps undo for
+            a shorter time, unless the retention is guaranteed.
+        tuned: the retention that Oracle currently uses, from the latest row of V$UNDOSTAT; None if
+            there is no row.
+    """
+
+    wanted: int
+    tuned: int | None
+
+
+def read_undo_retention(connection: Connection) -> UndoRetention:
+    """Read the current retention (Database Reference, V$UNDOSTAT: one row per ten minutes).
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: one of the two views cannot be read.
+    """
+    wanted = connection.execute(
+        select(PARAMETER.c.VALUE).where(bound("undo_retention") == PARAMETER.c.NAME)
+    ).scalar_one()
+    columns = UNDOSTAT.c
+    latest = select(func.max(columns.BEGIN_TIME)).scalar_subquery()
+    tuned = connection.execute(
+        select(columns.TUNED_UNDORETENTION).where(latest == columns.BEGIN_TIME)
+    ).scalar()
+    return UndoRetention(int(wanted), None if tuned is None else int(tuned))

@@ -24,8 +24,8 @@ from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.driver.driver_failures import PASSING
+from olr_pg.oracle.key_cuts import read_clob_bytes
 from olr_pg.oracle.table_query import quoted
-from olr_pg.oracle.text_bytes import read_clob_bytes
 from olr_pg.transactions.lobs.source_reads import FetchedLob
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def query_of(table: Table, column: Column, scn: int | None) -> str:
     if column.xml:
         value = f"{value}.GETCLOBVAL()"
     elif is_explicit(column) and column.type_code != CLOB:
-        value = f"TO_CLOB({value})"  # `oracle.text_bytes` reads the bytes of a CLOB
+        value = f"TO_CLOB({value})"  # `oracle.key_cuts` reads the bytes of a CLOB
     past = "" if scn is None else " AS OF SCN :scn"
     place = f"{quoted(table.owner)}.{quoted(table.name)}"
     return f"SELECT {value} FROM {place}{past} t WHERE t.ROWID = :id"  # noqa: S608 - quoted

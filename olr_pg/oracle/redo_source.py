@@ -22,6 +22,14 @@ Oracle writes an audit record for each statement of an administrative user, in a
 into files of its host (Database Reference, AUDIT_SYS_OPERATIONS; Security Guide, mandatory
 auditing). So a standby is asked rarely: `RedoSource.has_news` polls the primary, which shows when
 the standby must have something new.
+
+It also finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
+
+On a physical standby or a far sync instance, the files of the standby redo logs are used, which
+receive the primary's redo.
+
+It also reads the open transactions of a live database, and the SCN up to which its logs are
+archived (dictionary §4, §5).
 """
 
 from __future__ import annotations
@@ -30,22 +38,29 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import list_positions, open_threads
-from olr_pg.oracle.facts import read_incarnations
-from olr_pg.oracle.online_log_queries import read_online_logs
+from olr_pg.oracle.allowed_queries import unreadable
+from olr_pg.oracle.archive import list_positions, map_path, open_threads
+from olr_pg.oracle.facts import (
+    read_incarnations,
+    read_log_members,
+    read_online_logs,
+    read_scn,
+    read_standby_logs,
+    receives_redo,
+)
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.oracle.tables import DATABASE
+from olr_pg.oracle.tables import ARCHIVED_LOG, DATABASE, PENDING, TRANSACTION, bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from sqlalchemy import Connection
 
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.oracle.online_log_queries import OnlineLog
+    from olr_pg.oracle.facts import LogMember, OnlineLog
     from olr_pg.transactions.ancestry import Incarnation
 
 ASK_SECONDS: Final = 60.0
@@ -209,3 +224,119 @@ def expected_logs(
     for thread in newest.keys() & opened:
         del archived[newest[thread]]
     return archived
+
+
+_UNUSED: Final = frozenset({"UNUSED", "UNASSIGNED"})
+_GONE: Final = frozenset({"INVALID", "DELETED"})
+
+
+def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
+    """Return, for each group that contains redo, the paths of its members on this host.
+
+    With a transport, the paths are the names in Oracle. Members that Oracle cannot use are left
+    out; an incomplete member comes last.
+    """
+    standby = receives_redo(connection)
+    logs = read_standby_logs(connection) if standby else read_online_logs(connection)
+    used = {log.group for log in logs if log.status not in _UNUSED and log.sequence}
+    kind = "STANDBY" if standby else "ONLINE"
+    members: dict[int, list[LogMember]] = {}
+    for member in read_log_members(connection):
+        if member.group in used and member.kind == kind and member.status not in _GONE:
+            members.setdefault(member.group, []).append(member)
+    mapping = source.path_mapping if source.transport is None else ()
+    return [_paths(members[group], mapping) for group in sorted(members)]
+
+
+def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    whole_first = sorted(members, key=lambda member: member.status is not None)
+    return tuple(map_path(member.name, mapping) for member in whole_first)
+
+
+def unreadable_group(paths: tuple[str, ...], problem: OlrPgError) -> OlrPgError:
+    """Return the error for a group of which no member can be read on this host."""
+    return OlrPgError(Code.ONLINE_LOG_UNREADABLE, f"looked at {', '.join(paths)}: {problem.detail}")
+
+
+class Activity(NamedTuple):
+    """The open transactions of the database.
+
+    Attributes:
+        scn: the current SCN.
+        transactions: number of open transactions with changes, on all instances.
+        oldest: SCN at which the oldest of these transactions began; 0 if there is none.
+        in_doubt: the distributed transactions in doubt; see `read_in_doubt`.
+    """
+
+    scn: int
+    transactions: int
+    oldest: int
+    in_doubt: tuple[str, ...] = ()
+
+
+def read_activity(connection: Connection) -> Activity:
+    """Read the open transactions and then an SCN. Transactions that had ended before the query were
+    committed at or below that SCN.
+    """
+    # START_SCN is 0 if the transaction has not changed anything yet.
+    begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))
+    query = select(func.count(), func.min(begun)).select_from(TRANSACTION)
+    count, oldest = connection.execute(query).one()
+    in_doubt = tuple(read_in_doubt(connection))
+    return Activity(read_scn(connection), int(count), int(oldest or 0), in_doubt)
+
+
+def read_in_doubt(connection: Connection) -> list[str]:
+    """Return the distributed transactions that are prepared and no longer belong to an instance.
+
+    When an instance ends, a transaction that is prepared for a two-phase commit remains, and can be
+    committed days later (Oracle Database Administrator's Guide, “Managing Distributed
+    Transactions”). GV$TRANSACTION no longer contains it, so nobody knows where its redo begins.
+
+    Returns:
+        Their LOCAL_TRAN_ID, such as ``70.31.1376339``; empty if the account cannot read the view.
+    """
+    if unreadable(connection, (PENDING,)):
+        return []
+    pending = PENDING.c
+    prepared = select(pending["LOCAL_TRAN_ID"]).where(pending["STATE"] == bound("prepared"))
+    found = {str(one) for (one,) in connection.execute(prepared)}
+    if found:
+        columns = TRANSACTION.c
+        query = select(columns.XIDUSN, columns.XIDSLOT, columns.XIDSQN)
+        found -= {f"{usn}.{slot}.{wrap}" for usn, slot, wrap in connection.execute(query)}
+    return sorted(found)
+
+
+def check_in_doubt(connection: Connection) -> None:
+    """Check that no distributed transaction is in doubt.
+
+    Raises:
+        OlrPgError: 7046.
+    """
+    found = read_in_doubt(connection)
+    if found:
+        raise OlrPgError(Code.IN_DOUBT, f"DBA_2PC_PENDING: {', '.join(found)}")
+
+
+def read_archived(connection: Connection, redo: Connection) -> dict[int, int]:
+    """Return for each open thread of the current incarnation the last SCN that is archived.
+
+    A log contains redo below its NEXT_CHANGE#. The SCN is 0 if no log is archived.
+
+    Args:
+        redo: a connection to the database whose redo is read.
+    """
+    columns = ARCHIVED_LOG.c
+    current = read_incarnations(connection)[0]
+    query = (
+        select(columns["THREAD#"], func.max(columns["NEXT_CHANGE#"]))
+        .where(
+            columns["RESETLOGS_ID"] == bound(current.resetlogs_id),
+            columns["ARCHIVED"] == bound("YES"),
+            columns["STANDBY_DEST"] == bound("NO"),
+        )
+        .group_by(columns["THREAD#"])
+    )
+    found = {int(thread): int(scn) - 1 for thread, scn in redo.execute(query)}
+    return {thread: found.get(thread, 0) for thread in open_threads(connection)}

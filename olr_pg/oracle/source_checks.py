@@ -1,4 +1,8 @@
-"""Runs the checks of the source database in order (dictionary §4–§9)."""
+"""Runs the checks of the source database in order (dictionary §4–§9).
+
+It also checks whether the account's grants allow to read archived logs that are not mounted on this
+host.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
-from olr_pg.dictionary.column_bits import is_row_archival
 from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
 from olr_pg.dictionary.selection import like_it
+from olr_pg.dictionary.sys_tables import is_row_archival
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, Severity, coded, error, warning
 from olr_pg.oracle import tables
@@ -24,12 +28,15 @@ from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_in_pdb, read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
-from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
-from olr_pg.oracle.online_checks import check_online
-from olr_pg.oracle.quiet_source import check_in_doubt
-from olr_pg.oracle.redo_source import RedoSource
-from olr_pg.oracle.standby_checks import check_standby
-from olr_pg.oracle.storage_checks import Storage
+from olr_pg.oracle.nologging_checks import (
+    FORCE_LOGGING,
+    Storage,
+    is_forced,
+    nologging_parts,
+    unlogged_files,
+)
+from olr_pg.oracle.online_checks import check_online, check_standby
+from olr_pg.oracle.redo_source import RedoSource, check_in_doubt
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
     logged_columns,
@@ -41,8 +48,8 @@ from olr_pg.oracle.supplemental import (
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.text_byte_checks import check_text_bytes
+from olr_pg.oracle.transport.bfile_transport import readable_directories, split_path
 from olr_pg.oracle.transport.log_transport import make_transport
-from olr_pg.oracle.transport.transport_checks import check_directories
 from olr_pg.oracle.vault import check_brought
 
 if TYPE_CHECKING:
@@ -57,6 +64,51 @@ if TYPE_CHECKING:
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
+
+
+def check_directories(connection: Connection, names: Iterable[str], user: str) -> list[Finding]:
+    """Return findings that say whether logs that are not mounted can be read over the SQL
+    connection.
+
+    The driver can do this with and without Oracle's client libraries. The account needs READ on a
+    directory object.
+
+    Args:
+        names: names of logs in Oracle.
+        user: the account.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError, oracledb.Error: any error of Oracle.
+    """
+    found = list[Finding]()
+    driver = connection.connection.cursor()
+    try:
+        known = readable_directories(driver)
+    finally:
+        driver.close()
+    for folder in dict.fromkeys(split_path(name)[0] for name in names):
+        directory = known.get(folder)
+        if directory is not None:
+            what = (
+                f"{folder} can be read over the SQL connection with the directory object"
+                f" {directory}"
+            )
+            mend: tuple[str, ...] = (
+                'set `source.transport` to { "kind": "bfile" }, with a `source.vault`',
+            )
+        else:
+            what = f"{user} may read no directory object for {folder}"
+            mend = (
+                f"CREATE DIRECTORY ARCHIVELOG_DIR AS '{folder}';",
+                f"GRANT READ ON DIRECTORY ARCHIVELOG_DIR TO {user};",
+                (
+                    'then set `source.transport` to kind "bfile"; or use kind "command" or'
+                    ' "sftp" instead'
+                ),
+            )
+        found.append(warning("oracle.transport", what, *mend))
+    return found
+
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _NEEDED_MAX: Final = 200

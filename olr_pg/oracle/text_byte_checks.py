@@ -32,8 +32,8 @@ from olr_pg.dictionary.true_charsets import (
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
+from olr_pg.oracle.key_cuts import clob_pieces, text_pieces
 from olr_pg.oracle.table_query import query_fields, quoted
-from olr_pg.oracle.text_bytes import clob_pieces, text_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,6 +5,8 @@ forever, and TCP's timeouts do not help if a proxy answers for a dead server. So
 checks ten times a second whether its statement has exceeded its time limit, and whether another
 thread has ended the connection. In both cases the connection is closed, because it is unknown
 whether the server ran the statement.
+
+It also contains timeouts and keepalives for every connection to a PostgreSQL server.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 if TYPE_CHECKING:
@@ -202,3 +205,27 @@ class BoundedConnection(psycopg.Connection[Any]):
         except (OSError, psycopg.Error):
             return None
         return None if len(found) < _TCP_INFO_BYTES else _TCP_COUNTS.unpack(found)
+
+
+# A server can disappear without closing its connections, for example if its host loses power or a
+# firewall forgets the connection. With these settings a client notices this after about a minute.
+# Without them, a statement would wait for hours.
+_VIGILANCE: Final[dict[str, str | int | None]] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+
+def with_timeouts(connect_string: str, **options: str | int | None) -> str:
+    """Add timeouts and keepalives to a connection string, unless it sets them itself.
+
+    Args:
+        options: parameters that override the connection string.
+
+    Raises:
+        psycopg.ProgrammingError: the connection string is invalid.
+    """
+    return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string), **options})

@@ -38,14 +38,19 @@ from olr_pg.oracle.driver.driver_failures import PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_scn
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.proving import logminer
-from olr_pg.proving.decoded import LOST, decoded_events
-from olr_pg.proving.replay import DIFFERENCES_MAX, check_replay
+from olr_pg.proving.logminer import LOST, decoded_events
+from olr_pg.proving.replay import DIFFERENCES_MAX, RowReader, check_replay
 from olr_pg.proving.report_page import html_page
-from olr_pg.proving.rows_as_of import RowReader
 from olr_pg.proving.scenario import read_scenario
-from olr_pg.proving.scenario_redo import difference_error, logs_with, masked_incident
 from olr_pg.proving.scratch_schema import JOURNAL, made_objects, open_scratch
-from olr_pg.proving.script import ScenarioFailedError, may_commit, run_steps
+from olr_pg.proving.script import (
+    ScenarioFailedError,
+    difference_error,
+    logs_with,
+    masked_incident,
+    may_commit,
+    run_steps,
+)
 from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
 from olr_pg.proving.whole_way import EMBEDDED, WORK, WholeWay, scenario_config
 
@@ -59,9 +64,8 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.oracle.facts import CurrentDatabase
-    from olr_pg.proving.decoded import Event
-    from olr_pg.proving.replay import Difference
-    from olr_pg.proving.rows_as_of import Moment
+    from olr_pg.proving.logminer import Event
+    from olr_pg.proving.replay import Difference, Moment
     from olr_pg.proving.scenario import Scenario, ScenarioStep
     from olr_pg.proving.scratch_schema import ScratchSchema
 

@@ -19,8 +19,8 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.filter import Filter
 from olr_pg.config.model import Apply, Config, Context, DdlSection, Target
-from olr_pg.config.names import OWN_SCHEMA, TableName
-from olr_pg.config.status_section import Status
+from olr_pg.config.port_sections import Status
+from olr_pg.config.table_patterns import OWN_SCHEMA, TableName
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from olr_pg.errors import Place
     from olr_pg.load.table_data import SourcePartition, SourceTable, TableData
     from olr_pg.load.verification.verification import VerifiedTable
-    from olr_pg.oracle.large_row import LargeRow
+    from olr_pg.oracle.key_cuts import LargeRow
 
 SUBSCRIPTION: Final = "olr_pg_prove"
 SCHEMA: Final = "olr_pg_prove"

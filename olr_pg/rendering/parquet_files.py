@@ -4,7 +4,7 @@ in which changes of the table committed.
     OUT/SHOP.ORDERS/1_118_1224959854.parquet        thread, sequence, resetlogs id of the log
     OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of that log, after a DDL of the table
 
-A file has the columns of `arrow_batches.schema_of`, and its rows are in delivery order. While it is
+A file has the columns of `arrow_changes.schema_of`, and its rows are in delivery order. While it is
 written, it has a hidden name; when it is complete, it gets its final name. The files of a log are
 complete when a transaction that commits in the next log of the same redo thread arrives, because
 the commits of a thread arrive in the order of its logs.
@@ -34,8 +34,13 @@ import structlog
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_owned, remove_plain
-from olr_pg.rendering.arrow_batches import TableBatches, delivered_column
-from olr_pg.rendering.arrow_changes import PIECE_BYTES, ChangeFacts, by_table
+from olr_pg.rendering.arrow_changes import (
+    PIECE_BYTES,
+    ChangeFacts,
+    TableBatches,
+    by_table,
+    delivered_column,
+)
 from olr_pg.rendering.change_lines import thread_session
 from olr_pg.rendering.row_groups import GROUP_BYTES, GroupedFile, largest_past, unwritable
 from olr_pg.wire.packed_reading import PackedReader

@@ -11,9 +11,9 @@ import structlog
 
 from olr_pg.capture.continuity import Gap, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
-from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
+from olr_pg.capture.wanted_logs import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.decoding.filters import EVERYTHING, EVERYTHING_PACKED, NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import (
     report_left_out,
@@ -21,7 +21,6 @@ from olr_pg.decoding.left_out_report import (
     report_unread_begins,
 )
 from olr_pg.decoding.split import decode_whole
-from olr_pg.decoding.target_view import EVERYTHING, EVERYTHING_PACKED
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables

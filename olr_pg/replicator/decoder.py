@@ -18,10 +18,8 @@ from olr_pg.capture.wanted_logs import check_beginning
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decoding_run import DecodingRun
-from olr_pg.replicator.follower_pool import FollowerPool
+from olr_pg.replicator.decoding_run import DecodingRun, FollowerPool, RunParts
 from olr_pg.replicator.run_control import Runs
-from olr_pg.replicator.run_parts import RunParts
 from olr_pg.replicator.shared_logs import SharedLogs
 from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.transactions.waiting_storage import IN_MEMORY
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
-    from olr_pg.decoding.target_view import TargetView
+    from olr_pg.decoding.filters import TargetView
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.run_end import Until
     from olr_pg.replicator.decoding_progress import DecodeProgress

@@ -11,7 +11,7 @@ import structlog
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
-from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.observability.periodic import clock_shift, steady_time
 from olr_pg.scalars import MAX_SCN, format_xid
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class DecodeProgress:
     """The progress of decoding for some targets, over several runs.
 
     Args:
-        clock: returns the Unix time in seconds (`steady_time`).
+        clock: returns the Unix time in seconds (`periodic.steady_time`).
 
     Attributes:
         archived: the SCNs at which logs end, with the times at which the logs were written.

@@ -1,9 +1,16 @@
-"""A run of decoding: decodes archived logs in order, and fills the ready queues of its targets."""
+"""A run of decoding: decodes archived logs in order, and fills the ready queues of its targets.
+
+It also contains the objects that all runs of a decoder share: its logs, its threads, its storage
+and its filters.
+
+It also keeps followers of the dictionary after a run of decoding, for the next run.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +28,10 @@ from olr_pg.capture.wanted_logs import (
 )
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.new_incarnation import Incarnations, behind_delivered
-from olr_pg.ordering.ready_transactions import by_view
-from olr_pg.ordering.release import Release
+from olr_pg.ordering.ready_transactions import Release, by_view
 from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
@@ -35,21 +41,95 @@ from olr_pg.replicator.thread_admission import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from olr_pg.capture.archived_log import ArchivedLog, Reached
     from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.redo_threads import KnownThreads
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
     from olr_pg.decoding.filters import Filters
-    from olr_pg.decoding.split import Split, Subscription
+    from olr_pg.decoding.split import Decode, Split, Subscription
+    from olr_pg.dictionary.model import Snapshot
     from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.ordering.run_end import Until
     from olr_pg.ordering.split_merging import Merged
     from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.replicator.feed import Feed
-    from olr_pg.replicator.recovery.bounded_recovery import NamedImage
+    from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, NamedImage
     from olr_pg.replicator.run_control import Runs
-    from olr_pg.replicator.run_parts import RunParts
+    from olr_pg.replicator.shared_logs import SharedLogs
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.schema_event import SchemaEvent
+    from olr_pg.transactions.waiting_storage import Storage
+
+
+class FollowerPool:
+    """Followers of runs that have ended. The next run need not follow the same dictionary changes
+    again.
+
+    Args:
+        make: creates a follower of a dictionary.
+    """
+
+    def __init__(self, make: Callable[[Snapshot], DictionaryFollower]) -> None:
+        self._make = make
+        self._idle: list[DictionaryFollower] = []
+        self._lock = threading.Lock()
+
+    def take(self, snapshot: Snapshot) -> DictionaryFollower:
+        """Return the idle follower of this dictionary that has followed it the furthest, or a new
+        one. The other idle followers are discarded.
+        """
+        with self._lock:
+            idle = [one for one in self._idle if one.snapshot is snapshot]
+            self._idle = []
+            if not idle:
+                return self._make(snapshot)
+            return max(idle, key=lambda one: one.done)
+
+    def give_back(self, follower: DictionaryFollower) -> None:
+        """Keep the follower of a run that has ended."""
+        with self._lock:
+            self._idle.append(follower)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """The objects that all runs of a decoder share.
+
+    Attributes:
+        decode: decodes splits, on Spark or in this process.
+        followers: provides followers of the dictionary, and takes a run's follower back at its end.
+        threads: the redo threads that were read.
+        storage: stores the bytes of open and of large transactions.
+        filters: the filters for all targets.
+        incidents: the directory for the incident files of decoding errors.
+        recovery: stores the changes of open transactions for restarts; None to read their redo
+            again.
+        once: whether a run ends when all available logs are decoded.
+        until: where a run ends; None for no end.
+    """
+
+    logs: SharedLogs
+    decode: Decode
+    followers: FollowerPool
+    threads: KnownThreads
+    storage: Storage
+    filters: Filters
+    incidents: Path | None
+    recovery: BoundedRecovery | None
+    once: bool
+    until: Until | None
+
+    @property
+    def waits_for_beginning(self) -> bool:
+        """Whether a run waits if its first log is missing, because the log can still appear.
+
+        If online logs are read, the source may still be archiving the log, although its group is
+        already reused.
+        """
+        return self.logs.source.is_online and not self.once
+
 
 _ROOM_SECONDS: Final = 0.2
 """Seconds of one wait for space in a full queue; after each wait, the run checks whether it must

@@ -11,7 +11,7 @@ import numpy as np
 import structlog
 
 from olr_pg.capture.capture_state import CapturePhase
-from olr_pg.decoding.target_view import TargetView
+from olr_pg.decoding.filters import TargetView
 from olr_pg.dictionary.evolution import OF_TWO, UNKNOWN_DDL, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import checked_halves

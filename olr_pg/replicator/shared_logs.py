@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.capture.wanted_logs import check_beginning
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureState
-from olr_pg.decoding.filters import report_idle
+from olr_pg.decoding.filters import EVERYTHING, TargetView, report_idle
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.target_view import EVERYTHING, TargetView
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.feed import Chosen, Feed
 from olr_pg.server.queue import USUAL_BOUNDS, QueueBounds, ReadyQueue
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.replicator.decoder import Decoder
-    from olr_pg.server.replication_source import RecoveryPoint
+    from olr_pg.server.port_session import RecoveryPoint
 
 
 _log = structlog.get_logger(__name__)
 
 
 class Delivery:
-    """A target of decoding; implements its port's `server.replication_source.ReplicationSource`.
+    """A target of decoding; implements its port's `server.port_session.ReplicationSource`.
 
     Args:
         decoder: the decoder, which all targets share.
@@ -96,7 +95,7 @@ class Delivery:
         """Subscribe to the tables of a TableList query.
 
         Args:
-            is_abandoned: see `server.replication_source.ReplicationSource.resolve`.
+            is_abandoned: see `server.port_session.ReplicationSource.resolve`.
 
         Raises:
             OlrPgError: as for `tables`; 4006 a name is too long for the protocol.
@@ -116,7 +115,7 @@ class Delivery:
         oldest log.
 
         Args:
-            image, resumed: see `server.replication_source.ReplicationSource.start`.
+            image, resumed: see `server.port_session.ReplicationSource.start`.
 
         Raises:
             OlrPgError: 2010 the log with `scn` is missing; 2xxx the logs cannot be used.
@@ -137,7 +136,7 @@ class Delivery:
         return queue
 
     def open_scn(self) -> int:
-        """See `server.replication_source.ReplicationSource.open_scn`."""
+        """See `server.port_session.ReplicationSource.open_scn`."""
         assert self._feed is not None
         return self._feed.open_scn
 
@@ -150,11 +149,11 @@ class Delivery:
         return 0 if feed is None else feed.open_scn
 
     def reach_scn(self) -> int:
-        """See `server.replication_source.ReplicationSource.reach_scn`."""
+        """See `server.port_session.ReplicationSource.reach_scn`."""
         return self._decoder.logs.reach_scn
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
-        """See `server.replication_source.ReplicationSource.recovery_points`.
+        """See `server.port_session.ReplicationSource.recovery_points`.
 
         Points beyond the queued transactions are left out.
         """
@@ -165,7 +164,7 @@ class Delivery:
         return [point for point in points if point.commit_scn <= feed.passed_scn]
 
     def saved(self, scn: int, image: str | None) -> None:
-        """See `server.replication_source.ReplicationSource.saved`."""
+        """See `server.port_session.ReplicationSource.saved`."""
         if self._feed is not None:
             self._feed.saved_scn = max(self._feed.saved_scn, scn)
         if self._decoder.recovery is not None:

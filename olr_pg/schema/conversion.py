@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, cast
 from psycopg import sql
 
 from olr_pg.datatypes.mapping import fold_identifier
-from olr_pg.schema.own_failures import each_safely
 from olr_pg.schema.plsql.packages import Signatures
 from olr_pg.schema.plsql.routines import (
     package_statements,
@@ -32,7 +31,7 @@ from olr_pg.schema.presence import (
 )
 from olr_pg.schema.relation_columns import reference_obstacle
 from olr_pg.schema.relations import Relations
-from olr_pg.schema.statement import KINDS, Statement
+from olr_pg.schema.statement import KINDS, Statement, each_safely
 from olr_pg.schema.structure_statements import (
     DELETE_TYPES,
     KeySide,

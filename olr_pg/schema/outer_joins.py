@@ -15,8 +15,7 @@ from olr_pg.schema.translating import UntranslatableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.schema.scopes import Scope, Source
-    from olr_pg.schema.translating import Translator
+    from olr_pg.schema.translating import Scope, Source, Translator
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:

@@ -15,12 +15,11 @@ from olr_pg.schema.functions import (
     date_functions,
     json_functions,
     number_functions,
-    regular_expressions,
     text_functions,
     xml_functions,
 )
 from olr_pg.schema.functions.refused_functions import advice_of
-from olr_pg.schema.kept_nodes import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
+from olr_pg.schema.oracle_parser import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
 from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, ValueKind
 
@@ -41,7 +40,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **text_functions.FUNCTIONS,
     **number_functions.FUNCTIONS,
     **date_functions.FUNCTIONS,
-    **regular_expressions.FUNCTIONS,
+    **text_functions.REGULAR_EXPRESSIONS,
     **aggregates.FUNCTIONS,
     **xml_functions.FUNCTIONS,
 }
@@ -289,7 +288,7 @@ def check_kept(tree: exp.Expr) -> None:
 
     Raises:
         UntranslatableError: a node, or an argument of one, was neither translated nor is in
-            `kept_nodes`.
+            `oracle_parser`.
     """
     for node in tree.walk():
         if type(node) in REFUSED_NODES:

@@ -12,15 +12,12 @@ from sqlglot import exp
 
 from olr_pg.schema.functions.json_functions import json_table
 from olr_pg.schema.functions.xml_functions import xml_table
-from olr_pg.schema.hierarchies import rewrite_hierarchy
 from olr_pg.schema.oracle_parser import JsonCall
 from olr_pg.schema.outer_joins import rewrite_outer_joins
 from olr_pg.schema.parts import translate_part
-from olr_pg.schema.pivots import pivoted
+from olr_pg.schema.query_clauses import pivoted, rewrite_hierarchy, rewrite_row_limit
 from olr_pg.schema.relation_columns import RelationColumn
-from olr_pg.schema.row_limits import rewrite_row_limit
-from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import UntranslatableError, in_byte_order, quoted
+from olr_pg.schema.translating import Scope, Source, UntranslatableError, in_byte_order, quoted
 from olr_pg.schema.value_kinds import DATE, NUMBER, NUMBERS, TEXT, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:

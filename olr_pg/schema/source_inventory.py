@@ -18,9 +18,9 @@ from olr_pg.applier.statements.target_plan import check_names, target_schema
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.dictionary.containers import ContainerNames
-from olr_pg.dictionary.inventory_file import inventory_path, owners_of, read_inventory_file
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.snapshot_file import inventory_path, owners_of, read_inventory_file
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.conversion import convert

@@ -5,8 +5,8 @@ sqlglot parses the text (`oracle_parser`). sqlglot's own translation keeps the f
 not always its meaning. For example, in Oracle ``||`` treats NULL as an empty text, a division of
 integers gives a decimal number, and functions that have the same name in PostgreSQL differ in
 special cases. So every translated function and operator is a row in the tables of `text_functions`,
-`number_functions`, `date_functions`, `regular_expressions`, `aggregates` and `comparisons`. Every
-node that stays unchanged is listed in `kept_nodes` (Oracle SQL Language Reference, “Functions”;
+`number_functions`, `date_functions`, `aggregates` and `comparisons`. Every
+node that stays unchanged is listed in `oracle_parser` (Oracle SQL Language Reference, “Functions”;
 PostgreSQL's chapter of the same name). All other SQL is refused, including an argument that no rule
 reads.
 
@@ -22,13 +22,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from olr_pg.errors import plain_reason
-from olr_pg.schema.kept_nodes import REFUSED_NODES
-from olr_pg.schema.oracle_parser import no_warnings, parse_oracle
-from olr_pg.schema.own_failures import failure_reason
+from olr_pg.schema.oracle_parser import REFUSED_NODES, no_warnings, parse_oracle
 from olr_pg.schema.parts import check_kept, translate_part
 from olr_pg.schema.queries import translate_frame
-from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import NLS_TEXT, Translator, UntranslatableError
+from olr_pg.schema.statement import failure_reason
+from olr_pg.schema.translating import NLS_TEXT, Scope, Source, Translator, UntranslatableError
 from olr_pg.schema.value_kinds import MOMENTS, NUMBERS, TEXTS, ValueKind
 
 if TYPE_CHECKING:

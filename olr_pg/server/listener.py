@@ -22,15 +22,20 @@ import structlog
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.periodic import Periodic
-from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
 from olr_pg.server.port_connection import UNUSED_PORT, Connection, PortSettings, shut
-from olr_pg.server.port_session import BUNDLED, PortSession, ReplicationClaim
+from olr_pg.server.port_session import (
+    BUNDLED,
+    PIECE_BYTES,
+    InsideLink,
+    PortSession,
+    ReplicationClaim,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.server.checkpoint import Checkpoint
-    from olr_pg.server.replication_source import ReplicationSource
+    from olr_pg.server.port_session import ReplicationSource
 
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)

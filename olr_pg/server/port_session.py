@@ -1,5 +1,14 @@
 """The session of a connection: its claim to replicate, its run of replication, and its
 confirmations.
+
+It also contains a client's link within the server's process: the same protocol, without a socket.
+
+The link passes the answers to the client as they are in the ready queue, if possible without
+copying them. Over a socket, each byte would be copied into the kernel and out of it, which takes
+longer than parsing. The link also passes events of tables, for which the protocol has no messages.
+
+It also contains the interface of a source of transactions for the server; the replicator implements
+it.
 """
 
 from __future__ import annotations
@@ -8,20 +17,120 @@ import hashlib
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import structlog
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.wire.protocol import ANSWER_BYTES
+from olr_pg.wire.protocol import ANSWER_BYTES, ServerProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.queue import ReadyQueue
-    from olr_pg.server.replication_source import ReplicationSource
+    from olr_pg.wire.client import ClientProtocol
+    from olr_pg.wire.frames import ByteOrder
     from olr_pg.wire.protocol import Batch
+
+
+class RecoveryPoint(NamedTuple):
+    """A durable recovery image: the open transactions at a position up to which the logs were read.
+
+    Attributes:
+        image: the name of the image.
+        commit_scn: all transactions that are neither in the image nor after it in the redo
+            committed at or before this SCN.
+        read_scn: the SCN from which on redo must be read after a start with the image.
+        whole_scn: transactions that began before this SCN can be in the image without their begin.
+    """
+
+    image: str
+    commit_scn: int
+    read_scn: int
+    whole_scn: int = 0
+
+    def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
+        """Return whether a start at `start_scn` can use the image instead of reading the redo
+        before it.
+
+        Args:
+            start_scn: the lowest begin SCN of unconfirmed transactions.
+            unconfirmed_scn: the lowest unconfirmed commit SCN in the queue; None if the queue is
+                empty.
+        """
+        is_confirmed = unconfirmed_scn is None or unconfirmed_scn > self.commit_scn
+        return is_confirmed and self.whole_scn <= start_scn < self.read_scn
+
+
+class ReplicationSource(Protocol):
+    """The source of transactions for one port. It has one subscription at a time.
+
+    A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. It can
+    call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
+    `stop`, from the same thread. `resolve` can be called again after it failed. There is one
+    session at a time: the next `resolve` comes after `stop`.
+    """
+
+    def resolve(self, sql: str, is_abandoned: Callable[[], bool] | None = None) -> None:
+        """Run a TableList query and subscribe to its tables.
+
+        Args:
+            is_abandoned: returns whether the client has disconnected; then the query is cancelled.
+                It can be called from any thread until `resolve` returns.
+
+        Raises:
+            OlrPgError: the query fails; then there is no subscription.
+        """
+
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
+        """Begin to decode, in the background, all transactions that began at or after `scn`.
+
+        Args:
+            image: the recovery image that the checkpoint names for this SCN. The client has
+                confirmed everything that committed before the image.
+            resumed: whether `scn` is the SCN in the checkpoint.
+
+        Returns:
+            A new queue. The decoder fills it until it is closed, and calls its `fail` if it cannot
+            continue.
+
+        Raises:
+            OlrPgError: decoding cannot start at `scn`; the session can try another SCN.
+        """
+
+    def open_scn(self) -> int:
+        """Return the lowest begin SCN of all transactions that are not in the queue yet.
+
+        It is the minimum of three SCNs: the lowest begin SCN of the open transactions, the lowest
+        begin SCN of the finished transactions that are not queued yet, and the SCN up to which the
+        redo of all threads is decoded. Before anything is decoded, it is the SCN of `start`. A
+        value that is too low is safe; a value that is too high loses transactions.
+        """
+
+    def reach_scn(self) -> int:
+        """Return the SCN at which the redo found so far ends; 0 if none was found. No found commit
+        is after it.
+        """
+
+    def recovery_points(self) -> Sequence[RecoveryPoint]:
+        """Return the durable recovery images, oldest first.
+
+        For each image, all transactions that committed up to its `commit_scn`, and the events of
+        tables up to it, are already in the queue or confirmed.
+        """
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """Record that the checkpoint with this SCN and image is durable. Older images can be
+        deleted.
+        """
+
+    def stop(self) -> None:
+        """Stop decoding and end the subscription, because the session has ended.
+
+        The session calls it once after each successful `resolve`, with or without a `start` in
+        between. If there is a queue, it is already closed.
+        """
 
 
 _log = structlog.get_logger(__name__)
@@ -340,3 +449,69 @@ class PortSession:
     def _running(self) -> ReadyQueue:
         assert self._queue is not None  # the protocol allows this request only in state Replicating
         return self._queue
+
+
+PIECE_BYTES: Final = 4 << 20
+"""Approximate bytes that the client receives at once. The client parses each piece as a whole."""
+
+_ONE_PART: Final = 1
+"""The size at which a piece of output ends. With 1, a piece is a single part, which is passed to
+the client unchanged.
+"""
+
+
+class InsideLink:
+    """A link between a client and a session of the server; implements `wire.link.ServerLink`.
+
+    Only the client's thread uses it, except that `close` can be called from another thread.
+
+    Args:
+        session: the client's session, which is closed together with the link.
+        ended: called with the link when it has ended.
+    """
+
+    def __init__(
+        self, session: PortSession, order: ByteOrder, ended: Callable[[InsideLink], None]
+    ) -> None:
+        self._session = session
+        self._protocol = ServerProtocol(session, order, answer_bytes=_ONE_PART)
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def send(self, requests: bytes) -> None:
+        """See `ServerLink`."""
+        with self._lock:
+            self._check()
+            self._protocol.receive(requests)
+
+    def decline_image(self) -> None:
+        """See `ServerLink`."""
+        self._session.decline_image()
+
+    def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
+        """See `ServerLink`. It never waits, because the server answers immediately."""
+        with self._lock:
+            self._check()
+            parts = self._protocol.answers()
+            event = None if parts else self._protocol.event()
+        if event is not None:
+            client.tell(event)
+        elif not parts:
+            raise ConnectionResetError("the server has ended the session")
+        for part in parts:
+            client.adopt(memoryview(part))
+
+    def close(self) -> None:
+        """End the session. Later calls of other methods raise ConnectionResetError."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._session.close()
+        _log.info("disconnected", peer=self._session.peer)
+        self._ended(self)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise ConnectionResetError("the server has been stopped")

@@ -18,17 +18,21 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, log_blocks_max
-from olr_pg.simulator.online_redo.flush import FlushStyle
-from olr_pg.simulator.online_redo.flush_times import timed
-from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
+from olr_pg.simulator.online_redo.flush import FlushStyle, timed
+from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed, spooled
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
-from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
-from olr_pg.simulator.online_redo.redo_spool import spooled
-from olr_pg.simulator.online_redo.steps import Archived, Event, OnlineEventKind
+from olr_pg.simulator.online_redo.online_files import (
+    Archived,
+    Event,
+    OnlineEventKind,
+    OnlineFiles,
+    Pacing,
+    note_flush,
+    play,
+)
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
-from olr_pg.simulator.stamping.stamped_simulation import (
+from olr_pg.simulator.stamping.redo_copies import (
     COPIED_FROM,
     copy_template,
     template_for,
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.steps import Step
+    from olr_pg.simulator.online_redo.online_files import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
     from olr_pg.simulator.writer.instance import LogSink
 

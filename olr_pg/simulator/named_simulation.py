@@ -14,17 +14,17 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Snapshot
-from olr_pg.simulator.database_start import start_containers, start_instance, start_session
+from olr_pg.simulator.database_shape import start_containers, start_instance, start_session
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
 from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW
 from olr_pg.simulator.model.storage import BlockState, TransactionalBlock
 from olr_pg.simulator.model.structure import order_structure, table_structure
-from olr_pg.simulator.sessions import loads, order_entry
-from olr_pg.simulator.sessions.keys import Keys
+from olr_pg.simulator.sessions import order_entry
 from olr_pg.simulator.sessions.named_tables import load_tables, order_tables, wide_tables
 from olr_pg.simulator.sessions.placement import place_table
+from olr_pg.simulator.sessions.row_shape import Keys
 from olr_pg.simulator.sessions.terminals import WorkSetting, insert_array
-from olr_pg.simulator.writer import space_vectors as space
+from olr_pg.simulator.writer import instance as space
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Named:
 
 NAMED: Final = {
     "orders": Named(order_tables, order_entry.OrderEntry, 8, order_entry.KEYS),
-    "bulk": Named(load_tables, loads.BulkLoad, 2, loads.BULK_KEYS),
-    "wide": Named(wide_tables, loads.WideUpdates, 4, loads.WIDE_KEYS),
+    "bulk": Named(load_tables, order_entry.BulkLoad, 2, order_entry.BULK_KEYS),
+    "wide": Named(wide_tables, order_entry.WideUpdates, 4, order_entry.WIDE_KEYS),
 }
 """The available workloads, by name."""
 

@@ -18,21 +18,27 @@ from olr_pg.simulator.database_shape import (
     choose_shape,
     demo_shape,
     draw_shape,
+    start_containers,
+    start_instance,
+    start_session,
 )
-from olr_pg.simulator.database_start import start_containers, start_instance, start_session
 from olr_pg.simulator.fields.row_fields import stored_columns
-from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.shop_inventory import write_dictionary
-from olr_pg.simulator.model.source_modes import UNDECODED_MODES, SourceMode
-from olr_pg.simulator.model.storage import ROW_SPACE, WIDE_BLOCK_SIZE, WIDE_ROW_SPACE
+from olr_pg.simulator.model.storage import (
+    ROW_SPACE,
+    UNDECODED_MODES,
+    WIDE_BLOCK_SIZE,
+    WIDE_ROW_SPACE,
+    SourceMode,
+    lay_out,
+)
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.tables import SimTable
 from olr_pg.simulator.model.transactions import delivered_changes
 from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
-from olr_pg.simulator.sessions.lob_workload import LobWorkload
 from olr_pg.simulator.sessions.placement import TableSpec, place_table
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
-from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, random_row
+from olr_pg.simulator.sessions.workload import DdlUse, LobWorkload, RandomWorkload, random_row
 from olr_pg.simulator.simulated_files import (
     SimulatedFiles,
     Summary,
@@ -40,7 +46,7 @@ from olr_pg.simulator.simulated_files import (
     prepare_directory,
     write_lines,
 )
-from olr_pg.simulator.stamping.stamped_simulation import (
+from olr_pg.simulator.stamping.redo_copies import (
     COPIED_FROM,
     copy_template,
     template_for,

@@ -5,20 +5,26 @@ from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the sa
 costs the JVM twice as much per job (five times as much for the first jobs), and it needs pandas in
 every process.
 
-Spark schedules in the same way on one machine and on a cluster: `job_plan` determines the jobs and
-their Spark tasks. Two jobs run at a time, so that no core waits for the slowest task of a job or
-for the driver. The next job is submitted when the caller has taken all results of the oldest job.
-So the results of at most two jobs exist at a time, in memory or on disk. If the driver and the
-executors share a directory (`session.RESULTS_PROPERTY`), as they do on one machine unless files are
-encrypted, each task writes its result to a file there (`files.result_files`), and the driver takes
-the result as soon as the file is complete. Otherwise results pass through the JVM (`result_cells`)
-when their job ends.
+Spark schedules in the same way on one machine and on a cluster. Two jobs run at a time, so that no
+core waits for the slowest task of a job or for the driver. The next job is submitted when the
+caller has taken all results of the oldest job. So the results of at most two jobs exist at a time,
+in memory or on disk. If the driver and the executors share a directory
+(`session.RESULTS_PROPERTY`), as they do on one machine unless files are encrypted, each task writes
+its result to a file there (`files.result_files`), and the driver takes the result as soon as the
+file is complete. Otherwise results pass through the JVM (`result_cells`) when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
 executor is lost, Spark retries its tasks, provided that the master URL allows retries
 (``local[N,F]``, clusters). Each attempt writes its own file, and the first complete file gets the
 result's name.
+
+It also groups tasks into Spark tasks, and Spark tasks into jobs.
+
+Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more. So there are few
+jobs, and each core gets its share of a job as one Spark task. Two jobs run at a time (`jobs`).
+
+It also creates an archive of the classes that a session loads (`java.class_archive`).
 """
 
 from __future__ import annotations
@@ -28,18 +34,14 @@ import time
 from collections import deque
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.result_files import ResultFile, ResultFiles
-from olr_pg.spark.job_plan import plan_jobs
-from olr_pg.spark.result_cells import (
-    Cell,
-    CompressedResult,
-    error_cell,
-    join_cells,
-    raise_error,
-)
+from olr_pg.java.class_archive import archive_options, make_archive
+from olr_pg.java.runtime import find_java
+from olr_pg.spark.result_cells import Cell, CompressedResult, error_cell, join_cells, raise_error
+from olr_pg.spark.session import SparkSettings, get_session, spark_home, stop_session
 from olr_pg.spark.spark_call import SparkCall
 
 if TYPE_CHECKING:
@@ -48,8 +50,69 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.files.result_files import Result, TaskResult
-    from olr_pg.spark.job_plan import Job
     from olr_pg.spark.spark_call import Share, SparkJob, Work
+
+JOB_BYTES: Final = 128 << 20
+"""Bytes of input per core in one job, if tasks are small enough to combine. The last job can be
+larger by up to a half, because an additional small job would cost as much as a large one.
+"""
+
+FIRST_JOB_BYTES: Final = 16 << 20
+"""Bytes of input per core in the first job, if results arrive only when their job ends. The second
+job has twice as much, and so on up to `JOB_BYTES`. So the caller gets the first results soon.
+"""
+
+Job: TypeAlias = "list[list[int]]"
+"""A job: for each of its Spark tasks, the numbers of the tasks, in order."""
+
+
+def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) -> list[Job]:
+    """Divide tasks into jobs. A job has `width` tasks, or more if all its tasks are small.
+
+    Args:
+        count: number of tasks.
+        width: number of tasks that run in parallel, at least 1.
+        sizes: bytes of input of each task; empty if unknown.
+        growing: whether the first jobs are smaller than the later ones.
+    """
+    jobs: list[Job] = []
+    first, left = 0, sum(sizes)
+    while first < count:
+        end = min(first + width, count)
+        room = job_bytes(len(jobs), growing=growing) * width
+        room = (left if left <= 1.5 * room else room) - sum(sizes[first:end])
+        while sizes and end < count and sizes[end] <= room:
+            room -= sizes[end]
+            end += 1
+        left -= sum(sizes[first:end])
+        jobs.append(_shares(range(first, end), width, sizes))
+        first = end
+    return jobs
+
+
+def job_bytes(number: int, *, growing: bool) -> int:
+    """Return the bytes of input that each core gets in the job `number`; the first job has number
+    0.
+    """
+    return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
+
+
+def _shares(tasks: range, width: int, sizes: Sequence[int]) -> Job:
+    """Distribute the tasks of a job to the cores; each task goes to the core that has the fewest
+    bytes so far.
+
+    So results arrive approximately in the order in which the caller takes them. Few results wait
+    for others, and their files are soon reused.
+    """
+    if not sizes:
+        return [[task] for task in tasks]
+    shares: Job = [[] for _ in range(min(width, len(tasks)))]
+    given = [0] * len(shares)
+    for task in tasks:
+        least = given.index(min(given))
+        shares[least].append(task)
+        given[least] += max(1, sizes[task])
+    return shares
 
 
 _SPARE_FILES: Final = 4
@@ -281,3 +344,38 @@ def _from_cells(tasks: Sequence[int], ended: Iterable[Cell]) -> Iterator[tuple[i
         # Remove the cells from the dictionary, so that their memory is free after the caller has
         # used the result.
         yield task, join_cells(task, of_task.pop(task))
+
+
+_SECONDS_MAX: Final = 300.0
+"""Time limit for Java to write the archive, which takes a few seconds on an idle host."""
+
+
+def archive_classes() -> bool:
+    """Create the archive of classes if there is none for this Java and this Spark.
+
+    Call it only while no session runs in this process.
+
+    Returns:
+        Whether the archive exists now. Some versions of Java cannot create it; sessions also work
+        without it.
+
+    Raises:
+        OlrPgError: as for `get_session`; 6002 the archive cannot be written.
+    """
+    java, spark = find_java(), spark_home()
+    if not archive_options(java, spark):
+        make_archive(java, spark, _run_session)
+    return bool(archive_options(java, spark))
+
+
+def _run_session(*java_options: str) -> bool:
+    """Run a session that uses a task and SQL; return whether its Java ended normally."""
+    try:
+        session = get_session(SparkSettings("local[1]", java_options=java_options))
+        for _ in run_tasks(session, [b""], bytes):
+            pass
+        session.range(1)  # the first use starts the SQL part, which has most classes
+    finally:
+        # Java writes the archive when it ends, unless it is killed.
+        whole = stop_session(_SECONDS_MAX)
+    return whole

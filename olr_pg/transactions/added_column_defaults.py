@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.dictionary.defaults import UnstoredColumn
+from olr_pg.dictionary.decoding_plan import UnstoredColumn
 from olr_pg.transactions.dropped_values import keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.waiting_storage import Allocate, joined

@@ -1,4 +1,7 @@
-"""``olr-pg doctor`` of an offline source: what is wrong with the copied logs."""
+"""``olr-pg doctor`` of an offline source: what is wrong with the copied logs.
+
+A run that creates tables for a live source says whose rows redo does not hold.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
+from structlog.testing import capture_logs
 
+from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.offline_checks import (
     check_any_log,
     check_encryption,
     check_logs,
     check_supplemental,
+    warn_of_rows,
 )
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
+from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.sources import open_tables, target_settings
 from olr_pg.observability.findings import Severity
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
+from olr_pg.wire.frames import ByteOrder
+from tests.oracle.live_source import LiveSource
+from tests.oracle.live_twins import LiveTwins
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from olr_pg.config.source_section import OfflineSource
 
@@ -298,3 +310,72 @@ def test_a_dictionary_that_does_not_tell_of_encryption(
     assert [(one.check, one.severity) for one in found] == (
         [("offline.encryption", Severity.WARNING)] if is_said else []
     )
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[LiveSource]:
+    folder = tmp_path / "source"
+    summary = simulate(
+        3, folder, workload="orders", size=20_000, shape=demo_shape(), prefilled=True
+    )
+    source = LiveSource(summary, tmp_path)
+    source.archive_all()
+    source.keep_rows()
+    yield source
+    source.close()
+
+
+def warnings(live: LiveSource, folder: Path, database: str, **changes: Any) -> list[str]:
+    config = load_config(live.write_config(folder, database))
+    assert config.apply is not None
+    apply = config.apply.model_copy(update={"create_tables": True, **changes})
+    settings = applier_settings(apply, database, ("", 0), ByteOrder.LITTLE, DEFAULT_FACTS)
+    with capture_logs() as logged:
+        warn_of_rows(config, settings, live.summary.snapshot.tables)
+    assert all(line["log_level"] == "warning" for line in logged)
+    return [str(line["error"]) for line in logged]
+
+
+def test_tables_with_rows_are_named(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    (warning,) = warnings(live, tmp_path, postgres_database)
+    assert warning.startswith("OLR-01150")
+    filled = [name for name, rows in live.summary.rows.items() if rows]
+    assert any(name in warning for name in filled)
+    assert warnings(live, tmp_path, postgres_database, create_tables=False) == []
+
+
+def test_tables_that_are_there_are_not(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        for table in live.summary.snapshot.tables:
+            connection.execute(f"CREATE TABLE shop.{table.name.lower()} (id int)".encode())
+    assert warnings(live, tmp_path, postgres_database) == []
+
+
+def test_what_cannot_be_asked_says_nothing(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    catalogue = live.state.catalogue
+    catalogue.denied |= {table.name for table in live.summary.snapshot.tables}
+    assert warnings(live, tmp_path, postgres_database) == []
+    nowhere = "host=127.0.0.1 port=1 dbname=x"
+    assert warnings(live, tmp_path, nowhere) == []
+
+
+def test_each_container_is_asked_for_its_own(tmp_path: Path, postgres_database: str) -> None:
+    twins = LiveTwins(tmp_path, rows=1)
+    try:
+        config = load_config(twins.write_config(postgres_database))
+        with open_tables(config) as source, capture_logs() as logged:
+            settings = target_settings(config, source.snapshot, postgres_database)
+            twins.server.containers["PDB1"].catalogue.update('DELETE FROM SHOP."A/versions"')
+            warn_of_rows(config, settings, source.choose(()))
+    finally:
+        twins.close()
+    (line,) = logged
+    assert "PDB1.SHOP.A" not in str(line["error"])
+    assert "PDB1.SHOP.B, PDB2.SHOP.A, PDB2.SHOP.B" in str(line["error"])

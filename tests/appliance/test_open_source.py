@@ -1,20 +1,28 @@
-"""The source that a configuration names, without what its filter leaves out."""
+"""The source that a configuration names, without what its filter leaves out.
+
+Where a first run starts for the sake of loads, as its target tells.
+
+Who this is, without any secret.
+"""
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
-from olr_pg.appliance.open_source import open_source
-from olr_pg.config.reading import parse_config
+from olr_pg.appliance.open_source import LoadedStart, identity_of, open_source, server_place
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.config.reading import load_config, parse_config
+from olr_pg.config.source_section import OracleSource, Standby
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from olr_pg.config.model import Config
 
 COLUMNS = (Column("ID", 1, 1, 1, 2, 22), Column("SECRET", 2, 2, 2, 2, 22))
@@ -49,3 +57,103 @@ def test_a_dictionary_that_is_not_there_is_an_error_of_its_own(tmp_path: Path) -
     ):
         pass
     assert caught.value.code // 1000 == 3
+
+
+LOADED = (
+    "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,"
+    " parts, finished_at, handed_over) VALUES ('olr_pg', %s, '', %s, %s, '', 0, 'now', %s)"
+)
+
+
+def test_the_loads_of_all_tables_tell(postgres_database: str) -> None:
+    start = LoadedStart()
+    assert start.scn({"S.T"}) == 0  # no target yet
+    start.know(postgres_database, "olr_pg")
+    assert start.scn({"S.T"}) == 0  # no ledger yet
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        assert start.scn({"S.T"}) == 0
+        connection.execute(LOADED, ("S.T", 30, 25, False))
+        connection.execute(LOADED, ("S.U", 28, 27, False))
+        assert start.scn({"S.T", "S.U"}) == 25
+        # The other table may need the oldest log.
+        assert start.scn({"S.T", "S.V"}) == 0
+        connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
+        with pytest.raises(OlrPgError, match="OLR-05107"):
+            start.scn({"S.T", "S.U"})
+
+
+def test_a_target_that_is_away_tells_nothing() -> None:
+    start = LoadedStart()
+    start.know("host=127.0.0.1 port=1 dbname=nothing", "olr_pg")
+    assert start.scn({"S.T"}) == 0
+    assert start.needed(30) is None
+
+
+def test_redo_that_a_load_of_any_target_needs_is_kept(postgres_database: str) -> None:
+    start = LoadedStart()
+    assert start.needed(30) == 30
+    start.know(postgres_database, "olr_pg")
+    assert start.needed(30) is None  # no ledger yet
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        assert start.needed(30) == 30
+        connection.execute(LOADED, ("S.T", 28, 25, False))
+        connection.execute(LOADED, ("S.U", 20, 15, True))
+        assert start.needed(30) == 25
+        assert start.needed(20) == 20
+        connection.execute("UPDATE olr_pg.load SET finished_at = NULL")  # it is at work
+        assert start.needed(30) == 25
+        connection.execute("UPDATE olr_pg.load SET handed_over = true")
+        assert start.needed(30) == 30
+        # The target was restored from a backup.
+        connection.execute("INSERT INTO olr_pg.subscription VALUES ('olr_pg', 9, now(), 10)")
+        assert start.needed(30) == 10
+
+
+SECRET = "hunter2-secret"
+
+
+def test_it_names_source_and_target_and_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    connect = f"postgresql://scott:{SECRET}@pg1:5433/shop"
+    path.write_text(
+        '{"source": {"user": "scott", "password": "' + SECRET + '", "server": "db1:1521/pdb"},'
+        f' "apply": {{"connect-string": "{connect}", "tables": ["A.B"]}}}}'
+    )
+    config = load_config(path)
+    found = identity_of(config, Database("FREE", con_name="PDB1"), connect)
+    assert found.instance == socket.gethostname()
+    assert (found.config, found.source, found.container) == (str(path), "FREE", "PDB1")
+    assert found.source_place == "db1:1521/pdb"
+    assert found.target == "pg1:5433, database shop"
+    assert found.subscription == "olr_pg"
+    assert SECRET not in str(found)
+    assert "scott" not in str(found)
+    assert identity_of(config, Database("FREE"), "").target == ""
+    assert isinstance(config.source, OracleSource)
+    standby = Standby.model_validate({"server": "db2:1521/stby", "user": "u", "password": SECRET})
+    source = config.source.model_copy(update={"standby": standby})
+    found = identity_of(config.model_copy(update={"source": source}), Database("FREE"), "")
+    assert found.source_place == "db2:1521/stby"
+
+
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [
+        ("db1:1521/svc", "db1:1521/svc"),
+        ("tcps://db1:2484/svc?wallet_location=/w&x=y", "tcps://db1:2484/svc"),
+        ("scott/tiger@db1/svc", "db1/svc"),
+        ("PROD", "PROD"),
+        (
+            (
+                "(DESCRIPTION=(ADDRESS=(PROTOCOL=tcps)(HOST=db1)(PORT=2484))"
+                "(CONNECT_DATA=(SERVICE_NAME=svc))(SECURITY=(MY_WALLET_DIRECTORY=/w)))"
+            ),
+            "db1:2484/svc",
+        ),
+        ("(description=(address=(host = db1))(connect_data=(sid=X)))", "db1/X"),
+    ],
+)
+def test_a_server_is_named_without_what_it_was_given(server: str, place: str) -> None:
+    assert server_place(server) == place

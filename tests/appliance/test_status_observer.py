@@ -13,7 +13,7 @@ from olr_pg.appliance.status_observer import (
     waiting_behind,
     with_holding,
 )
-from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches.batch_applier import TableProgress
 from olr_pg.applier.target.blockers import Blocked
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.capture.capture_state import CapturePhase, CaptureState

@@ -34,7 +34,7 @@ from olr_pg.load.verification.verification_task import (
     compared_by,
     verify_task,
 )
-from olr_pg.oracle import lob_row_reading as lob_rows
+from olr_pg.oracle import table_query as lob_rows
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn

@@ -1,23 +1,34 @@
-"""What is wrong with a target, and that its SQL mends it."""
+"""What is wrong with a target, and that its SQL mends it.
+
+Target columns that may refuse rows of the source are told before they do.
+
+The privileges of the applier's role: the minimal ones are enough.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.applier.target_checks import check_target
+from olr_pg.applier.target_checks import LEDGER_PRIVILEGES, check_ledger, check_target
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.dictionary.structure import Index, LeftOut, Structure, UniqueKey
 from olr_pg.errors import OlrPgError
+from olr_pg.load.steps_done import forget_steps, note_step, read_steps
 from olr_pg.observability.findings import Severity
+from olr_pg.postgres.embedded import packaged_installation
 from olr_pg.wire.elements import ColumnValue
+from tests.applier.seen import fails, rows
 
 if TYPE_CHECKING:
     from olr_pg.observability.findings import Finding
@@ -260,3 +271,189 @@ def test_a_target_with_another_key_than_the_source(replication: Replication) -> 
     assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY_1" ("N") ALWAYS' in found.mend[0]
     r.execute("ALTER TABLE s.r DROP CONSTRAINT r_pkey, ADD PRIMARY KEY (id, n)")
     assert keys(_table(number)) == []
+
+
+_TEXT = Column(
+    "X", 2, 2, 2, OracleType.VARCHAR2, 40, charset_id=873, charset_form=1, char_length=40
+)
+
+
+def _number(precision: int | None, scale: int | None) -> Column:
+    return Column("X", 2, 2, 2, OracleType.NUMBER, 22, precision, scale)
+
+
+def _told(
+    replication: Replication, column: Column, **settings: Any
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    table = Table("S", "R", 1, 1, (_ID, column), key_kind=KeyKind.PRIMARY, key=(1,))
+    found = check_target(replication.settings(**settings), [table])
+    return [(one.severity.name, one.what.partition(": ")[2], one.mend) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "reason"),
+    [
+        (_TEXT, "varchar(5)", "VARCHAR2(40) may have 40 characters, but the target accepts only 5"),
+        (_TEXT, "char(39)", "VARCHAR2(40) may have 40 characters, but the target accepts only 39"),
+        (
+            _number(12, 2),
+            "numeric(11,2)",
+            (
+                "NUMBER(12,2) may have 10 digits before the decimal point, but the target"
+                " accepts only 9"
+            ),
+        ),
+        (
+            _number(12, 2),
+            "int",
+            "NUMBER(12,2) may have a fraction, which an integer column cannot store",
+        ),
+        (
+            _number(None, None),
+            "bigint",
+            "NUMBER may have a fraction, which an integer column cannot store",
+        ),
+        (
+            _number(10, 0),
+            "int",
+            (
+                "NUMBER(10,0) may have 10 digits before the decimal point, but the target"
+                " accepts only 9"
+            ),
+        ),
+        (_TEXT, "uuid", "VARCHAR2(40) may have text that is not a UUID"),
+        (_TEXT, "jsonb", "VARCHAR2(40) may have text that is not JSON"),
+    ],
+)
+def test_a_column_that_is_too_small_is_told_until_it_is_large_enough(
+    replication: Replication, column: Column, kind: str, reason: str
+) -> None:
+    replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
+    ((severity, what, mend),) = _told(replication, column)
+    assert (severity, what) == (Severity.WARNING.name, reason)
+    for line in mend:
+        replication.execute(line)
+    assert _told(replication, column) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (_TEXT, "varchar(40)"),
+        (_TEXT, "varchar"),
+        (_TEXT, "text"),
+        (_number(12, 2), "numeric(14,3)"),
+        (_number(12, 2), "numeric"),
+        (_number(9, 0), "int"),
+        (_number(4, 0), "bigint"),
+    ],
+)
+def test_a_column_that_takes_all_is_not(
+    replication: Replication, column: Column, kind: str
+) -> None:
+    replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
+    assert _told(replication, column) == []
+
+
+def test_a_type_that_was_chosen_is_not(replication: Replication) -> None:
+    replication.execute("CREATE TABLE s.r (id int PRIMARY KEY, x bigint)")
+    choices = Choices(columns={"S.R.X": ColumnChoice("bigint")})
+    assert _told(replication, _number(None, None), choices=choices) == []
+
+
+def test_columns_that_take_no_null(replication: Replication) -> None:
+    replication.execute("CREATE DOMAIN s.filled AS int DEFAULT 7 NOT NULL")
+    replication.execute(
+        "CREATE TABLE s.r (id int PRIMARY KEY, x varchar(40) NOT NULL, extra int NOT NULL,"
+        " known int NOT NULL DEFAULT 1, counted int GENERATED ALWAYS AS IDENTITY,"
+        " summed int GENERATED ALWAYS AS (id + 1) STORED NOT NULL, domain s.filled)",
+    )
+    table = Table("S", "R", 1, 1, (_ID, _TEXT), key_kind=KeyKind.PRIMARY, key=(1,))
+    nullable, extra = check_target(replication.settings(), [table])
+    assert (nullable.severity, nullable.what) == (
+        Severity.WARNING,
+        "s.r.x is NOT NULL, but S.R.X allows NULL",
+    )
+    assert extra.severity is Severity.ERROR
+    assert (
+        extra.what
+        == "s.r.extra is NOT NULL without a default, and S.R has no such column, so no row"
+        " can be inserted"
+    )
+    for line in nullable.mend + extra.mend:
+        replication.execute(line)
+    assert check_target(replication.settings(), [table]) == []
+
+
+def test_a_generated_column_in_place_of_one_of_the_source(replication: Replication) -> None:
+    replication.execute(
+        "CREATE TABLE s.r (id int PRIMARY KEY, x varchar(40) GENERATED ALWAYS AS ('a') STORED)"
+    )
+    table = Table("S", "R", 1, 1, (_ID, _TEXT), key_kind=KeyKind.PRIMARY, key=(1,))
+    (found,) = check_target(replication.settings(), [table])
+    assert found.severity is Severity.WARNING
+    assert "are not stored in it and not compared" in found.what
+
+
+SQL = Path(__file__).parents[2] / "sql" / "postgres"
+
+
+def run_script(target: str, script: str, **variables: str) -> None:
+    """What an administrator does with one of our scripts."""
+    psql = str(packaged_installation() / "bin" / "psql")
+    values = [f"--set={name}={value}" for name, value in variables.items()]
+    options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *values]
+    done = subprocess.run(
+        [psql, target, *options, f"--file={SQL / script}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    run_script(r.target, "ledger.sql")
+    for _ in range(2):  # running it again does no harm
+        run_script(r.target, "role.sql", role="applier", target_schema="s")
+    r.execute("ALTER ROLE applier PASSWORD 'secret'")
+    target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
+    try:
+        r.apply(connect_string=target)
+        r.transaction(r.update({"ID": 1}, {"N": 5}), r.insert({"ID": 2}))
+        r.serve()
+        r.apply(connect_string=target)
+        assert rows(r) == [(1, 5, None), (2, None, None)]
+        with psycopg.connect(target) as connection:
+            query = "SELECT tablename FROM pg_tables WHERE schemaname = 'olr_pg'"
+            assert {name for (name,) in connection.execute(query)} == set(LEDGER_PRIVILEGES)
+            assert not list(check_ledger(connection, "applier"))
+            note_step(connection, "olr_pg", "quiet", "done", {})
+            assert list(read_steps(connection, "olr_pg")) == ["quiet"]
+            forget_steps(connection, "olr_pg")
+        # Of the release before: it is not the role's to alter.
+        r.execute("UPDATE olr_pg.version SET version=6")
+        r.transaction(r.insert({"ID": 3}))
+        r.serve()
+        assert fails(r, connect_string=target).code == 5015
+        run_script(r.target, "ledger.sql")
+        r.serve()
+        r.apply(connect_string=target, dbid=11)
+        assert len(rows(r)) == 3
+        # Somebody revokes it while it replicates: the error names the right, not a missing ledger.
+        r.execute("REVOKE UPDATE ON olr_pg.ledger FROM applier")
+        r.transaction(r.insert({"ID": 4}))
+        r.serve()
+        revoked = fails(r, connect_string=target)
+        assert (revoked.code, revoked.where["table"]) == (5004, "S.T")
+        assert "permission denied for table ledger" in revoked.detail
+        r.execute("GRANT UPDATE ON olr_pg.ledger TO applier")
+        r.serve()
+        r.apply(connect_string=target)
+        assert len(rows(r)) == 4
+        r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
+        assert fails(r, connect_string=target).code == 5004
+    finally:
+        r.execute("DROP OWNED BY applier; DROP ROLE applier")

@@ -11,7 +11,7 @@ import pytest
 from typer import BadParameter
 from typer.testing import CliRunner
 
-from olr_pg.bench import apply_cases
+from olr_pg.bench import applying
 from olr_pg.bench.suite import BENCHMARKS, Options, results
 from olr_pg.cli.bench import parse_size, parse_sizes
 from olr_pg.cli.main import app
@@ -54,8 +54,8 @@ def test_scan_and_server(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("made_here")
 def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_cases, "KINDS", ("mix",))
-    monkeypatch.setattr(apply_cases, "TRANSACTION_ROWS", (7,))
+    monkeypatch.setattr(applying, "KINDS", ("mix",))
+    monkeypatch.setattr(applying, "TRANSACTION_ROWS", (7,))
     found = _run("apply", tmp_path)
     _check_form(found)
     assert [one["anchor"] for one in found] == [

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from olr_pg.config.changed_tables import TableChanges, read_table_changes, write_changes
-from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.reading import load_config
+from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.errors import OlrPgError
 
 A, B, C, ODD = (TableName("S", name) for name in ("A", "B", "C", "it's"))

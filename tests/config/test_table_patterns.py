@@ -1,4 +1,7 @@
-"""Patterns in `apply.tables`: they find what `filter` would, here and in Oracle's words."""
+"""Patterns in `apply.tables`: they find what `filter` would, here and in Oracle's words.
+
+Table names, and the TableList query made of them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.config.names import TableName, configured_table_name, table_list_query
-from olr_pg.config.table_patterns import TablePattern, parse_pattern
+from olr_pg.config.table_patterns import (
+    TableName,
+    TablePattern,
+    configured_table_name,
+    parse_pattern,
+    table_list_query,
+)
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables, would_name
 from olr_pg.errors import OlrPgError
@@ -134,3 +142,50 @@ def test_a_pattern_means_what_the_filter_means(owner: str, name: str, other: str
         return
     query = table_list_query([pattern])
     assert [table.full_name for table in query_tables(known, query)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("shop.orders", ("SHOP", "ORDERS")),
+        ('shop."Orders"', ("SHOP", "Orders")),
+        ('"my.owner"."a b"', ("my.owner", "a b")),
+        ("SYS$X.T#1", ("SYS$X", "T#1")),
+    ],
+)
+def test_unquoted_parts_are_folded_to_upper_case(text: str, expected: tuple[str, str]) -> None:
+    assert expected == configured_table_name(text)
+
+
+@pytest.mark.parametrize("text", ["", "ORDERS", "A.B.C.D", ".B", "A.", 'A."B', '""."B"'])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="found"):
+        configured_table_name(text)
+
+
+def _snapshot(names: list[TableName]) -> Snapshot:
+    columns = (Column("ID", 1, 1, 1, 2, 22),)
+    tables = tuple(Table(owner, name, i, i, columns) for i, (owner, name) in enumerate(names, 1))
+    return Snapshot(1, Database("TEST"), tables)
+
+
+_NAME = st.text(st.characters(codec="ascii", exclude_characters='"\0'), min_size=1, max_size=12)
+
+
+@given(st.lists(st.builds(TableName, _NAME, _NAME), min_size=1, max_size=20, unique=True))
+def test_the_query_gives_exactly_the_names_in_their_order(names: list[TableName]) -> None:
+    found = query_tables(_snapshot(names[::-1]), table_list_query(names))
+    assert names == [(table.owner, table.name) for table in found]
+
+
+@pytest.mark.parametrize("count", [1, 200, 201, 2000])
+def test_the_query_holds_any_number_of_tables(count: int) -> None:
+    names = [TableName("SHOP", f"T{i}") for i in range(count)]
+    found = query_tables(_snapshot(names), table_list_query(names))
+    assert names == [(table.owner, table.name) for table in found]
+
+
+def test_a_table_that_does_not_exist_is_refused_by_name() -> None:
+    names = [TableName("SHOP", "ORDERS"), TableName("SHOP", "ORDRES")]
+    with pytest.raises(OlrPgError, match=r"SHOP\.ORDRES"):
+        query_tables(_snapshot(names[:1]), table_list_query(names))

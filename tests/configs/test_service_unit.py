@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from olr_pg.cli.signals import EXIT_TERMINATED
+from olr_pg.cli.group import EXIT_TERMINATED
 
 UNIT: Final = Path(__file__).parents[2] / "configs" / "systemd" / "olr-pg.service"
 EXPOSURE_MAX: Final = 2.5

@@ -17,11 +17,15 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
-from olr_pg.datasource.options import SourceOptions
-from olr_pg.datasource.redo_split import Bounds
-from olr_pg.datasource.source import arrow_schema, changes_of_any_table, changes_schema
+from olr_pg.datasource.ownership import Bounds
+from olr_pg.datasource.redo_stream import SourceOptions
+from olr_pg.datasource.source import (
+    RedoStreamReader,
+    arrow_schema,
+    changes_of_any_table,
+    changes_schema,
+)
 from olr_pg.datasource.split_reading import SplitReader
-from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 
 if TYPE_CHECKING:

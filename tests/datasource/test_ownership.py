@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.datasource.ownership import Owner, Place, ThreadOwners
-from olr_pg.datasource.redo_split import Bounds, LogPart
+from olr_pg.datasource.ownership import Bounds, LogPart, Owner, Place, ThreadOwners
 
 LOGS = [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
 

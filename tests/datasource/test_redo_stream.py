@@ -1,17 +1,28 @@
-"""A stream whose logs come late, are missed, or belong to another incarnation."""
+"""A stream whose logs come late, are missed, or belong to another incarnation.
+
+Offsets come back out of a checkpoint as they went in.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.datasource.options import SourceOptions
-from olr_pg.datasource.redo_stream import Limit, RedoStream
+from olr_pg.datasource.ownership import Place
+from olr_pg.datasource.redo_stream import (
+    BEGINNING,
+    Limit,
+    RedoStream,
+    SourceOptions,
+    StreamOffset,
+    ThreadOffset,
+    parse_offset,
+)
 from olr_pg.datasource.split_reading import SplitReader
-from olr_pg.datasource.stream_offset import BEGINNING, StreamOffset
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.waiting_storage import IN_MEMORY
@@ -154,3 +165,23 @@ def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
     copied.reopen()
     assert code(stream, first) == Code.STREAM_PAST_RESETLOGS
     assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        BEGINNING,
+        StreamOffset(7, 9, {1: ThreadOffset(Place(3, 2), 2), 12: ThreadOffset(Place(4, 5), 4)}),
+    ],
+)
+def test_an_offset_comes_back(offset: StreamOffset) -> None:
+    assert parse_offset(json.loads(json.dumps(offset.as_json()))) == offset
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"index": 3}, {"incarnation": 1, "scn": 2, "threads": []}, 7]
+)
+def test_what_is_no_offset_is_refused(other: Any) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        parse_offset(other)
+    assert caught.value.code == Code.STREAM_OFFSET

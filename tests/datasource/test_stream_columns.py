@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from olr_pg.datasource.stream_reader import RedoStreamReader
+    from olr_pg.datasource.source import RedoStreamReader
 
 SCRIPT = """
 -- purpose: a table whose columns change

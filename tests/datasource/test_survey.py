@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.datasource import survey as surveying
-from olr_pg.datasource.owned_transactions import owned_transactions
+from olr_pg.datasource.split_reading import owned_transactions
 from olr_pg.datasource.survey import survey
 from olr_pg.errors import Code, OlrPgError
 from tests.lobs.lob_redo import LobRedo, snapshot
-from tests.ordering.test_parallel_commits import (
+from tests.ordering.test_merger_state import (
     CHILD,
     OTHER,
     PARENT,

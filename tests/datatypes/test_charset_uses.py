@@ -26,10 +26,10 @@ USES = {
     "rendering/json_forms.py": _SET_OF_COLUMN,  # decode, JSON Lines
     "rendering/line_plan.py": _SET_OF_COLUMN,
     "rendering/arrow_values.py": _SET_OF_COLUMN,  # Parquet, the data source
-    "rendering/arrow_batches.py": _PASSES_ON,
+    "rendering/arrow_changes.py": _PASSES_ON,
     "conditions/typed_conditions.py": _SET_OF_COLUMN,  # filter.rows
-    "transactions/lobs/contents.py": "converts a CLOB only from UTF-16, to the set of the column",
-    "transactions/lobs/assembly.py": _PASSES_ON,
+    "transactions/lobs/assembly.py": "converts a CLOB only from UTF-16, to the set of the column; "
+    + _PASSES_ON,
     "dictionary/decoding_plan.py": _PASSES_ON,
     "dictionary/lob_delivery.py": "form 3: the CLOB is delivered as it is stored",
     # the protocol
@@ -43,7 +43,7 @@ USES = {
     "oracle/text_byte_checks.py": "doctor: finds bytes that are not text of the set of the column",
     # prove and assess
     "proving/prove_run.py": "the sets are part of its dictionary; LogMiner shows converted text",
-    "assessment/assessed_tables.py": "counts columns by the origin of their set",
+    "assessment/assessor.py": "counts columns by the origin of their set",
     # the way back
     "fallback/oracle_values.py": "form 3: writes bytes, or refuses the column",
     "fallback/oracle_writer.py": "form 3: checks before it begins that Oracle keeps all bytes",

@@ -1,4 +1,7 @@
-"""Filters: what is delivered is what would be without them, less what they leave out."""
+"""Filters: what is delivered is what would be without them, less what they leave out.
+
+A view leaves out the tables of other targets, beside what filters leave out.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,17 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.config.filter import Filter
-from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of, report_idle
+from olr_pg.decoding.filters import (
+    EVERYTHING,
+    NO_FILTERS,
+    Filters,
+    TargetView,
+    filters_of,
+    report_idle,
+)
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.dictionary.model import Table
+from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionAttributes
@@ -305,3 +314,20 @@ def test_the_configuration_says_it() -> None:
     assert not filters.drops(1, SessionAttributes(login_user="SHOP"))
     assert not filters.drops(1, None)
     assert filters_of(Filter()) == NO_FILTERS
+
+
+TABLES = tuple(
+    Table("SHOP", name, obj, obj, (Column("N", 1, 1, 1, 2, 22),))
+    for name, obj in (("A", 10), ("B", 20))
+)
+
+
+def test_nothing_is_left_out_of_everything() -> None:
+    assert EVERYTHING.of(TABLES).dropped is None
+
+
+def test_tables_of_others_are_dropped_in_every_version() -> None:
+    view = TargetView(big_endian=True, objects=frozenset({20})).of((*TABLES, *TABLES))
+    assert view.big_endian
+    assert view.dropped is not None
+    assert view.dropped.tolist() == [[True] * 3, [False] * 3] * 2

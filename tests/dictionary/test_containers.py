@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.config.names import configured_table_name, table_list_query
-from olr_pg.config.table_patterns import parse_pattern
+from olr_pg.config.table_patterns import configured_table_name, parse_pattern, table_list_query
 from olr_pg.dictionary.containers import ContainerNames, join_containers, unqualified
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.selection import select_tables, user_tables

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from olr_pg.dictionary.column_support import ROW_TYPES
 from olr_pg.dictionary.lob import Lob
-from olr_pg.dictionary.model import Column, Snapshot, Table
+from olr_pg.dictionary.model import (
+    LOB_TYPES,
+    ROW_TYPES,
+    Column,
+    Snapshot,
+    Table,
+    unsupported_reason,
+)
 
 NUMBER = Column("N", 1, 1, 1, 2, 22)
 
@@ -49,3 +56,33 @@ def test_tables_are_found_by_exact_name(shop: Snapshot) -> None:
     assert shop.find("APP", "ORDERS") is shop.tables[0]
     assert shop.find("APP", "orders") is None
     assert shop.tables[2].full_name == "App.Größe"
+
+
+def reason(code: int, **traits: Any) -> str | None:
+    return unsupported_reason(
+        code, **{"virtual": False, "encrypted": False, "lob_encrypted": False, **traits}
+    )
+
+
+def test_the_types_that_are_decoded_have_no_obstacle() -> None:
+    assert {reason(code) for code in ROW_TYPES | LOB_TYPES} == {None}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(114, "BFILE"), (123, "VARRAY"), (111, "REF"), (250, "250 is not known")]
+)
+def test_other_types_are_named(code: int, said: str) -> None:
+    assert said in (reason(code) or "")
+
+
+@pytest.mark.parametrize(
+    ("trait", "said"),
+    [
+        ("virtual", "never in redo"),
+        ("encrypted", "TDE"),
+        ("lob_encrypted", "cipher text"),
+        ("lob_encrypted_in", "stored in True, so the redo contains only cipher text"),
+    ],
+)
+def test_what_redo_does_not_hold_in_clear_is_refused(trait: str, said: str) -> None:
+    assert said in (reason(2, **{trait: True}) or "")

@@ -8,13 +8,28 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from olr_pg.dictionary import snapshot_file
-from olr_pg.dictionary.consistency import sort_columns
+from olr_pg.dictionary.inventory import Inventory, InventoryTable
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot, write_snapshot
-from olr_pg.errors import OlrPgError
+from olr_pg.dictionary.snapshot_file import (
+    check_unique_tables,
+    column_fault,
+    dump_snapshot,
+    inventory_path,
+    json_path,
+    parse_object,
+    parse_snapshot,
+    read_bytes,
+    read_inventory_file,
+    sort_columns,
+    validate,
+    write_inventory,
+    write_snapshot,
+)
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
 
 # --- round trip ---
@@ -323,3 +338,116 @@ def test_every_attribute_is_on_the_page(model: type[Column | Table | Database]) 
 
     for field in fields(model):
         assert f"`{field.name}`" in page or field.name in NOT_IN_A_FILE
+
+
+class Inner(BaseModel, extra="forbid"):
+    name: str
+
+
+class Outer(BaseModel):
+    tables: list[Inner]
+
+
+def test_a_document_is_read_with_or_without_a_byte_order_mark() -> None:
+    assert parse_object(b"\xef\xbb\xbf" + b'{"a": 1}', "d.json") == {"a": 1}
+    assert parse_object(b'{"a": 1}', "d.json") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "code"), [(b'{"a":\n1,}', Code.DICTIONARY_NOT_JSON), (b"[1]", Code.NOT_A_DICTIONARY)]
+)
+def test_what_is_no_object_is_refused(data: bytes, code: Code) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        parse_object(data, "d.json")
+    assert caught.value.code == code
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    for path in (str(tmp_path / "none.json"), "a\0b"):
+        with pytest.raises(OlrPgError) as caught:
+            read_bytes(path)
+        assert caught.value.code == Code.DICTIONARY_UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("inner", "said"),
+    [
+        ({}, "tables[0].name: the key is missing"),
+        ({"name": "x", "nmae": 1}, "tables[0].nmae: there is no such key"),
+        ({"name": 5}, "tables[0].name: should be a valid string, found 5"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_path(inner: dict[str, object], said: str) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        validate(Outer, {"tables": [inner]}, "d.json")
+    assert caught.value.code == Code.DICTIONARY_INVALID
+    assert said in str(caught.value)
+
+
+def test_a_path_is_written_as_one_reads_it() -> None:
+    assert json_path(("tables", 0, "columns", 2, "name")) == "tables[0].columns[2].name"
+    assert json_path(()) == "(top level)"
+
+
+def test_it_is_beside_the_dictionary() -> None:
+    assert inventory_path(Path("a/dictionary.json")) == Path("a/dictionary.inventory.json")
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    found = Inventory(owners=("S",), tables=(InventoryTable(owner="S", name="T", rows=3),))
+    write_inventory(found, tmp_path / "x.json")
+    assert read_inventory_file(tmp_path / "x.json") == found
+
+
+@pytest.mark.parametrize("text", ['{"format": "olr-pg-inventory/2"}', '{"nothing": 1}'])
+def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(OlrPgError) as caught:
+        read_inventory_file(tmp_path / "x.json")
+    assert caught.value.code == Code.DICTIONARY_INVALID
+
+
+def column(name: str, segcol: int, intcol: int) -> Column:
+    return Column(name, segcol, intcol, intcol, 2, 22)
+
+
+GOOD = (column("A", 1, 1), column("V", 0, 2), column("B", 2, 3))
+
+
+def test_columns_are_kept_in_stored_order() -> None:
+    assert [c.name for c in sort_columns(reversed(GOOD))] == ["V", "A", "B"]
+    assert column_fault(GOOD) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ((), "no columns"),
+        ((column("A", 1, 1), column("B", 3, 2)), "SEGCOL# 2 is missing"),
+        ((column("A", 1, 1), column("B", 1, 2)), "SEGCOL# 1 appears twice"),
+        ((column("A", 1, 1), column("B", 2, 1)), "INTCOL# 1 appears twice"),
+        ((column("A", 1, 1), column("A", 2, 2)), "column A appears twice"),
+    ],
+)
+def test_a_fault_is_named(columns: tuple[Column, ...], fault: str) -> None:
+    assert fault in (column_fault(columns) or "")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Table("S", "T", 9, 9, GOOD),
+        Table("S", "U", 7, 9, GOOD),
+        Table("S", "U", 8, 9, GOOD, partitions=(7,)),
+    ],
+)
+def test_a_name_or_number_of_two_tables_is_refused(other: Table) -> None:
+    tables = (Table("S", "T", 7, 7, GOOD), other)
+    with pytest.raises(OlrPgError) as caught:
+        check_unique_tables(Snapshot(1, Database("D"), tables), "d.json")
+    assert caught.value.code == Code.DICTIONARY_CONTRADICTS_ITSELF
+
+
+def test_different_tables_pass() -> None:
+    tables = (Table("S", "T", 7, 7, GOOD), Table("S", "t", 8, 8, GOOD))
+    check_unique_tables(Snapshot(1, Database("D"), tables), "d.json")

@@ -1,4 +1,7 @@
-"""Tables out of rows of the SYS tables: columns, keys, partitions, and rows that do not fit."""
+"""Tables out of rows of the SYS tables: columns, keys, partitions, and rows that do not fit.
+
+What check constraints tell of flags.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,18 @@ from typing import Any
 
 import pytest
 
+from olr_pg.datatypes.policies import BOOLEAN_PAIRS
+from olr_pg.dictionary import sys_tables
 from olr_pg.dictionary.model import KeyKind, Table
+from olr_pg.dictionary.structure import LeftOut
 from olr_pg.dictionary.sys_rows import ObjectRow, SysRows, TabRow
-from olr_pg.dictionary.sys_tables import join_tables, table_refusal
+from olr_pg.dictionary.sys_tables import (
+    char_length,
+    check_conditions,
+    join_tables,
+    non_flag_values,
+    table_refusal,
+)
 from olr_pg.errors import OlrPgError
 
 OBJ = 700
@@ -164,3 +176,115 @@ def test_tables_of_which_only_the_definition_is_shared_are_not_refused(
 
 def test_what_others_found_is_the_reason() -> None:
     assert refusal(obstacle="it is so") == "it is so"
+
+
+@pytest.mark.parametrize(
+    ("condition", "strays"),
+    [
+        ("flag IN ('Y', 'N')", ()),
+        ("\"FLAG\" in ('Y','N','X')", ("X",)),
+        ("(FLAG IN ('A', 'it''s'))", ("A", "it's")),
+        ("FLAG = 'Y'", ()),
+        ("OTHER IN ('A')", None),
+        ("FLAG IN ('A') OR OTHER = 1", None),
+        ("FLAG IN (SELECT 1)", None),
+        ("FLAG IS NOT NULL", None),
+    ],
+)
+def test_texts(condition: str, strays: tuple[str, ...] | None) -> None:
+    assert non_flag_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=False) == strays
+
+
+@pytest.mark.parametrize(
+    ("condition", "strays"),
+    [
+        ("FLAG IN (0, 1)", ()),
+        ("FLAG BETWEEN 0 AND 3", ("2", "3")),
+        ("FLAG between -1 and 1", ("-1",)),
+        ("FLAG IN (01, 5)", ("5",)),
+    ],
+)
+def test_numbers(condition: str, strays: tuple[str, ...]) -> None:
+    assert non_flag_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=True) == strays
+
+
+def test_of_several_checks_the_narrowest_holds() -> None:
+    both = ["FLAG IN ('A','B','Y')", "FLAG IN ('A','Y')"]
+    assert non_flag_values(both, "FLAG", BOOLEAN_PAIRS, is_number=False) == ("A",)
+    assert non_flag_values([], "FLAG", BOOLEAN_PAIRS, is_number=False) is None
+
+
+def test_the_conditions_of_a_structure() -> None:
+    text = 'ALTER TABLE "S"."T" ADD CONSTRAINT "C" CHECK (FLAG IN (\'Y\', \'N\'))'
+    parts = [
+        LeftOut(owner="S", table="T", name="C", reason="r", kind=kind, definition=text)
+        for kind in ("check constraint", "default")
+    ]
+    assert check_conditions(parts) == ["FLAG IN ('Y', 'N')"]
+
+
+@pytest.mark.parametrize(
+    ("name", "properties"),
+    [
+        ("SYS_NC00004$", 0x8000000120),  # guard column, real
+        ("SYS_NC00003$", 65832),  # function-based index column, real
+        ("SYS_C00002_24010112:00:00$", 0x8000 | 0x20),  # SET UNUSED
+        ("C", 0x4000),  # dropped in progress
+        ("SYS_NC00003$", 0x120),  # data column of an XMLTYPE
+        ("ORA_ARCHIVE_STATE", 0x20),
+        ("ORABCTAB_INST_ID$", 0x20),
+    ],
+)
+def test_hidden_columns(name: str, properties: int) -> None:
+    assert sys_tables.is_hidden(name, properties)
+
+
+@pytest.mark.parametrize(
+    ("name", "properties"),
+    [
+        ("ID", 0),
+        ("PASSWORD", 1 << 43),  # real
+        ("SCORE", 0x40000000),  # added with a default, real
+        ("TITLE", 0x800000),  # NVARCHAR2, real
+        ("DOC", 0x80),
+        ("SHY", 0x20),  # user-invisible: the user's data
+        ("ID", 1 << 37),  # identity
+        ("TOTAL", 0x8),  # virtual, visible
+    ],
+)
+def test_columns_of_the_user(name: str, properties: int) -> None:
+    assert not sys_tables.is_hidden(name, properties)
+
+
+def test_virtual_and_encrypted_bits() -> None:
+    assert sys_tables.is_virtual(0x8)
+    assert sys_tables.is_virtual(65832)
+    assert not sys_tables.is_virtual(0x8000000120)
+    assert sys_tables.is_encrypted(0x4000000)
+    assert not sys_tables.is_encrypted(0x20000000)
+
+
+def test_the_lob_bit_makes_a_string_extended_but_leaves_a_lob_a_lob() -> None:
+    assert sys_tables.is_string_stored_as_lob(1, 0x80)
+    assert sys_tables.is_string_stored_as_lob(23, 0x80)
+    assert not sys_tables.is_string_stored_as_lob(1, 0)
+    assert not sys_tables.is_string_stored_as_lob(112, 0x80)
+
+
+@pytest.mark.parametrize(
+    ("type_code", "length", "properties", "bytes_max", "characters"),
+    [
+        (1, 80, 1 << 23, 4, 20),
+        (96, 10, 1 << 23, 1, 10),
+        (1, 400, 1 << 23, 2, 200),
+        (1, 80, 0, 4, None),  # BYTE semantics
+        (1, 4000, 1 << 23, 4, None),  # cut: VARCHAR2(2000 CHAR) has it too
+        (96, 2000, 1 << 23, 4, None),
+        (1, 80, 1 << 23, None, None),  # a set whose widest character is not known
+        (2, 22, 1 << 23, 1, None),
+    ],
+)
+def test_lengths_in_characters(
+    type_code: int, length: int, properties: int, bytes_max: int | None, characters: int | None
+) -> None:
+    assert char_length(type_code, length, properties, bytes_max) == characters

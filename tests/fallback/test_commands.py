@@ -29,7 +29,7 @@ def test_verify_finds_each_kind_of_difference(
     served: Served, logical_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The stand-in tells no sizes; a Spark for three rows would be all that the test takes.
-    monkeypatch.setattr("olr_pg.load.part_tasks.HERE_BYTES", 1 << 60)
+    monkeypatch.setattr("olr_pg.load.copy_task.HERE_BYTES", 1 << 60)
     made = MadeWay(served, logical_database, "compared")
     config = made.config_file(tmp_path)
     app = make_app(("fallback",))

@@ -155,7 +155,7 @@ def test_a_source_that_changes_after_its_end_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Compare in this process: Spark would need seconds to start.
-    monkeypatch.setattr("olr_pg.load.part_tasks.HERE_BYTES", 1 << 40)
+    monkeypatch.setattr("olr_pg.load.copy_task.HERE_BYTES", 1 << 40)
     cut(until="applied")
     goes_on: dict[str, Any] = {"accept": ["*"], "as_json": True}
     served.execute("INSERT INTO sold VALUES (99, 'a forgotten job', NULL)")

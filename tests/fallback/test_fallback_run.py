@@ -17,7 +17,7 @@ from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
-from olr_pg.fallback.published_tables import PartitionWatch
+from olr_pg.fallback.relation_plans import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.steps_done import DONE, TAKEN_BACK, note_step

@@ -25,7 +25,7 @@ from olr_pg.fallback.value_report import report_values
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
-from olr_pg.oracle.text_bytes import WRITTEN_MAX
+from olr_pg.oracle.key_cuts import WRITTEN_MAX
 from olr_pg.proving.whole_way import SmallPartition
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sql.functions import FUNCTIONS

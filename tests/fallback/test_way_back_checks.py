@@ -24,7 +24,7 @@ from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, 
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import ways_back
 from olr_pg.observability.findings import Finding, Severity
-from olr_pg.simulator.sql import dictionary_views
+from olr_pg.simulator.sql import database
 from tests.fallback.made_way import way_document, write_document
 from tests.proving.served import Served, served_source
 
@@ -247,11 +247,9 @@ def test_a_policy_that_hides_rows_from_the_account_is_found(
     served: Served, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = config_file(served, target)
-    columns, _ = dictionary_views._VIEWS["ALL_POLICIES"]
+    columns, _ = database._VIEWS["ALL_POLICIES"]
     policy = ("APP", "ITEMS", "OWN_ITEMS", "YES", "NO", "NO", "NO", "YES")
-    monkeypatch.setitem(
-        dictionary_views._VIEWS, "ALL_POLICIES", (columns, lambda _: iter([policy]))
-    )
+    monkeypatch.setitem(database._VIEWS, "ALL_POLICIES", (columns, lambda _: iter([policy])))
     found = [one for one in checked(path) if one.check == "fallback.policies"]
     assert ["OWN_ITEMS" in one.what for one in found] == [True]
     assert "GRANT EXEMPT ACCESS POLICY TO APP;" in found[0].mend[0]

@@ -22,7 +22,7 @@ from olr_pg.fallback.way_back_page import WayBackCollector, WayBackWatch
 from olr_pg.fallback.way_back_status import Watched, WayBackStatus
 from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Identity
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 
 MIB: Final = 1 << 20
 CONFIG: Final = "/etc/my olr/x.json"

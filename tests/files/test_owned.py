@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from olr_pg.appliance.data_lock import hold_data_lock
-from olr_pg.bench.page import write_page
+from olr_pg.bench.measure import write_page
 from olr_pg.cli.init import init
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.snapshot_file import write_whole
@@ -24,8 +24,7 @@ from olr_pg.files.owned import check_writable, open_plain, remove_plain, set_mod
 from olr_pg.files.private import close_to_others, close_tree_to_others
 from olr_pg.load.verification import differences
 from olr_pg.monitor.history import HistoryStore
-from olr_pg.schema.files import write_files
-from olr_pg.schema.statement import Statement
+from olr_pg.schema.statement import Statement, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

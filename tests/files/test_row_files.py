@@ -43,8 +43,7 @@ NO_ROWS: Final = {
     "dictionary/change_history.py": "definitions of tables",
     "dictionary/table_list.py": "a database in memory",
     "dictionary/snapshot_file.py": "definitions of tables",
-    "files/disk_room.py": "an empty file of some size",
-    "files/durable.py": "what its callers say",
+    "files/durable.py": "an empty file of some size, and what its callers say",
     "files/owned.py": "what its callers say",
     "files/result_files.py": "results of tasks: none while there is a key (spark.session)",
     "files/sealed.py": "the way of rows into files",
@@ -56,7 +55,7 @@ NO_ROWS: Final = {
     "postgres/embedded.py": "PostgreSQL's settings; its tables are a target",
     "replicator/kernel_warmup.py": "the empty lock of whoever compiles",
     "server/checkpoint.py": "SCNs",
-    "schema/files.py": "statements that `olr-pg schema` was asked for",
+    "schema/statement.py": "statements that `olr-pg schema` was asked for",
     "spark/jobs.py": "see files/result_files.py",
     "spark/session.py": "settings of Java; a directory, in which Spark encrypts what it writes",
 }

@@ -13,7 +13,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.config.reading import load_config
-from olr_pg.load import part_tasks, sources
+from olr_pg.load import copy_task, sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import (
@@ -209,7 +209,7 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
     """A project with a database of its own; all of its work is done in the tests' Spark session."""
-    monkeypatch.setattr(part_tasks, "HERE_BYTES", 0)
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 0)
     return Project(tmp_path, source, postgres_database, one_session)
 
 

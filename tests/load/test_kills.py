@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DONE, KILLED = 0, -9
 ON_SPARK = """
 from olr_pg.cli.entry import run
-from olr_pg.load import part_tasks
+from olr_pg.load import copy_task
 part_tasks.HERE_BYTES = 0
 run()
 """

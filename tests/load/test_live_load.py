@@ -22,11 +22,11 @@ from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.target_structure import StructureBuilder
-from olr_pg.load.verification.source_arrival import SourceArrival
+from olr_pg.load.verification.target_state import SourceArrival
 from olr_pg.load.verification.verification import Scope, VerifiedTable, _without_undo, verify
 from olr_pg.oracle import rowids
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import column_of
-from olr_pg.load.composite import fields_of
+from olr_pg.load.canonical import fields_of
 from olr_pg.load.row_images import RowImages, composites, hashes
 
 INT4, TEXT = 23, 25

@@ -167,7 +167,7 @@ def test_copies_of_redo(
 ) -> None:
     """What is stamped leads from the first rows to the last."""
     size = 60_000
-    monkeypatch.setattr("olr_pg.simulator.stamping.stamped_simulation.TEMPLATE_BYTES", size)
+    monkeypatch.setattr("olr_pg.simulator.stamping.redo_copies.TEMPLATE_BYTES", size)
     monkeypatch.setattr("olr_pg.simulator.simulation.COPIED_FROM", 2 * size)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE)
     folder = tmp_path / "source"

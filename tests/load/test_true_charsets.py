@@ -33,7 +33,7 @@ from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

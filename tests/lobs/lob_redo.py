@@ -12,9 +12,10 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord
-from olr_pg.simulator.fields.lob_layout import BASIC_PAGE, PAGE, lob_id
-from olr_pg.simulator.fields.lob_vectors import (
+from olr_pg.simulator.fields.lob_layout import (
+    BASIC_PAGE,
     LOB_BLOCK,
+    PAGE,
     direct_load_item,
     fill_item,
     header_item,
@@ -23,6 +24,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     list_item,
     list_part_item,
     load_data_item,
+    lob_id,
     logged_item,
     long_field,
     operation_fields,

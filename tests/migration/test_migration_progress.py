@@ -9,9 +9,9 @@ import pytest
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.cli.migration.migration_display import progress_json
+from olr_pg.cli.migration.migrate import progress_json
 from olr_pg.config.model import Config
-from olr_pg.load.load_watch import Amount
+from olr_pg.load.steps_done import Amount
 from olr_pg.migration.migration_progress import (
     LoadingTable,
     MigrationProgress,

@@ -21,7 +21,7 @@ from olr_pg.monitor.control import ACTIONS, RUNNING_MAX, Control, RequestRefused
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Status
-from olr_pg.observability.recent import recent_events
+from olr_pg.observability.logging_setup import recent_events
 
 ALICE, BOB = "a-token-of-alice-1234", "a-token-of-bob-567890"
 TOKENS = {"alice": ALICE, "bob": BOB}

@@ -20,7 +20,7 @@ from olr_pg.monitor.history import (
     series_document,
     summed_up,
 )
-from olr_pg.observability.recent import recent_events
+from olr_pg.observability.logging_setup import recent_events
 
 NOW = 1_800_000_000 // 600 * 600
 """Begins a slot of each level."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from olr_pg.monitor.history import WHOLE, HistoryStore
-from olr_pg.monitor.history_recorder import HistoryRecorder
+from olr_pg.monitor.history import WHOLE, HistoryRecorder, HistoryStore
 from olr_pg.monitor.status_values import Status
 from tests.monitor.conftest import NOW
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.appliance.status_observer import table_status
-from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches.batch_applier import TableProgress
 from olr_pg.applier.stopped.held_tables import FirstHeld
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import OlrPgError

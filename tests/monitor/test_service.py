@@ -20,9 +20,8 @@ from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
 from olr_pg.config.address import Address
-from olr_pg.config.port_sections import Tls
+from olr_pg.config.port_sections import Tls, server_context
 from olr_pg.config.reading import parse_config
-from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.history import WHOLE, HistoryStore, Reading

@@ -1,9 +1,17 @@
-"""Commands in texts, made complete."""
+"""Commands in texts, made complete.
+
+Errors of the catalogue as records and as text.
+"""
 
 from __future__ import annotations
 
-from olr_pg.errors import Code
-from olr_pg.observability.advised_commands import commands_of_error, complete_commands
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.advised_commands import (
+    commands_of_error,
+    complete_commands,
+    failure_record,
+    format_failure,
+)
 
 
 def test_commands_of_an_error_name_the_table_and_the_number() -> None:
@@ -31,3 +39,27 @@ def test_what_is_complete_stays_as_it_is() -> None:
 def test_a_name_with_spaces_and_quotes_is_one_word() -> None:
     told = commands_of_error("`olr-pg initial-load --table OWNER.NAME`", 'S."it\'s x"', 1)
     assert told == """`olr-pg initial-load --table 'S."it'"'"'s x"'`"""
+
+
+def test_a_record_has_code_what_where_and_action() -> None:
+    error = OlrPgError(2005, "the checksum is wrong", sequence=7, block=12)
+    assert failure_record(error) == {
+        "code": "OLR-02005",
+        "what": "a block of the log is corrupt: the checksum is wrong",
+        "where": {"sequence": 7, "block": 12},
+        "action": Code.BLOCK_CORRUPT.action,
+    }
+
+
+def test_the_text_has_a_line_for_each() -> None:
+    error = OlrPgError(1001, "no such file", action="look again", file="x.json")
+    assert format_failure(failure_record(error)).splitlines() == [
+        "OLR-01001: the configuration file cannot be read: no such file",
+        "  where: file x.json",
+        "  to do: look again",
+    ]
+
+
+def test_an_error_without_a_place_has_no_line_for_it() -> None:
+    text = format_failure(failure_record(OlrPgError(2001, "looked at nothing")))
+    assert "where" not in text

@@ -1,4 +1,7 @@
-"""Logging: levels, both forms, errors of the catalogue, redaction, foreign records."""
+"""Logging: levels, both forms, errors of the catalogue, redaction, foreign records.
+
+The latest warnings and errors.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,14 @@ import pytest
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.logging_setup import LogFormat, configure_logging, get_logger
-from olr_pg.observability.recent import recent_events
+from olr_pg.observability.logging_setup import (
+    EVENTS_MAX,
+    LogFormat,
+    configure_logging,
+    get_logger,
+    recent_events,
+    remember,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +194,20 @@ def test_the_status_page_has_nothing_of_other_libraries() -> None:
     logging.getLogger("psycopg").warning("error ignored in rollback")
     assert recent_events() == before
     assert [entry["message"] for entry in logged(stream)] == ["its own trouble"]
+
+
+def test_only_what_is_grave_is_kept_and_only_the_latest() -> None:
+    for number in range(EVENTS_MAX + 5):
+        remember(None, "", {"event": "e", "level": "warning", "number": number})
+        remember(None, "", {"event": "e", "level": "info", "number": -1})
+    numbers = [event["number"] for event in recent_events()]
+    assert numbers == list(range(5, EVENTS_MAX + 5))
+
+
+def test_the_event_goes_on_as_it_is_and_the_copy_is_short() -> None:
+    event = {"event": "x" * 5_000, "level": "error", "_record": object(), "where": {"a": 1}}
+    assert remember(None, "", event) is event
+    kept = recent_events()[-1]
+    assert kept["event"] == "x" * 2_000
+    assert kept["where"] == "a 1"
+    assert "_record" not in kept

@@ -1,10 +1,17 @@
-"""Work that is done now and then."""
+"""Work that is done now and then.
+
+Time goes on where the clock is moved, and tells by how much it was.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 
-from olr_pg.observability.periodic import Periodic
+import pytest
+
+from olr_pg.observability import periodic as steady
+from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
 
 
 def test_it_works_at_once_and_again_until_it_is_stopped() -> None:
@@ -25,3 +32,17 @@ def test_it_may_be_stopped_before_its_first_turn() -> None:
     periodic.start()
     periodic.stop()
     assert done == []
+
+
+def test_it_is_the_clock_s_until_somebody_moves_that() -> None:
+    assert steady_time() == pytest.approx(time.time(), abs=steady.SHIFT_SECONDS_MIN)
+    assert clock_shift() == 0.0
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
+def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    real = time.time
+    before = steady_time()
+    monkeypatch.setattr(time, "time", lambda: real() + seconds)
+    assert before <= steady_time() < before + 60
+    assert clock_shift() == pytest.approx(seconds, abs=1)

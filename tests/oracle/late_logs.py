@@ -30,8 +30,8 @@ from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
 from tests.oracle.live_source import reincarnated
-from tests.oracle.test_online_groups import log as log_row
-from tests.oracle.test_online_groups import member
+from tests.oracle.test_redo_source import log as log_row
+from tests.oracle.test_redo_source import member
 from tests.replicator.scripted_source import (
     PATIENCE_SECONDS,
     SHOP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.capture.logs import open_log
-from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
+from olr_pg.simulator.online_redo.online_files import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.serve import LOGS, LiveServer, read_header
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import STANDBY_ARCHIVE, STANDBY_LOGS, OracleState
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
-    from olr_pg.simulator.online_redo.steps import Step
+    from olr_pg.simulator.online_redo.online_files import Step
     from olr_pg.simulator.simulated_files import SimulatedFiles
     from tests.oracle.live_source import LiveSource
 

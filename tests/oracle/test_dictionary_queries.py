@@ -1,4 +1,7 @@
-"""The dictionary, read over the wire from SYS tables, is the one that was put there."""
+"""The dictionary, read over the wire from SYS tables, is the one that was put there.
+
+Tables with compressed segments are found by the bits of SEG$.SPARE1.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,28 @@ import pytest
 from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.model import KeyKind, Table
+from olr_pg.dictionary.stored_segments import Compression
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.dictionary_queries import BATCH, KINDS, read_dictionary, read_xml_tokens
+from olr_pg.oracle.dictionary_queries import (
+    BATCH,
+    KINDS,
+    read_compression,
+    read_dictionary,
+    read_xml_tokens,
+)
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
-from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import OracleState
-from tests.oracle.conftest import DBID, NOTES, ORDERS, SCN, TABLES, make_snapshot, number
+from tests.oracle.conftest import DBID, LOOSE, NOTES, ORDERS, SCN, TABLES, make_snapshot, number
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.sys_rows import SysRow
-
 
 NAMES = [(table.owner, table.name) for table in TABLES]
 
@@ -252,3 +261,45 @@ def test_names_and_spaces_are_read(oracle: OracleDatabase) -> None:
 def test_only_the_default_set_counts(oracle: OracleDatabase, state: OracleState) -> None:
     state.catalogue.update('UPDATE XDB."XDB$TTSET" SET "FLAGS" = 1')
     assert oracle.read("testing", lambda one: read_xml_tokens(one, SCN)) == NO_TOKENS
+
+
+COMPRESSED = 0x800
+COLUMNAR = 0x2000000
+
+
+@pytest.mark.parametrize(
+    ("bits", "of", "expected"),
+    [
+        (
+            COMPRESSED,
+            ("TAB$", "OBJ#", ORDERS.obj),
+            Compression(frozenset({ORDERS.obj}), frozenset()),
+        ),
+        (
+            COMPRESSED | COLUMNAR,
+            ("TABPART$", "BO#", NOTES.obj),
+            Compression(frozenset(NOTES.partitions), frozenset(NOTES.partitions)),
+        ),
+        (COLUMNAR, ("TAB$", "OBJ#", ORDERS.obj), Compression(frozenset(), frozenset())),
+    ],
+    ids=["table", "partition, columnar", "not marked as compressed"],
+)
+def test_the_segment_of_a_table_or_partition_tells(
+    oracle: OracleDatabase,
+    state: OracleState,
+    bits: int,
+    of: tuple[str, str, int],
+    expected: Compression,
+) -> None:
+    names = [(table.owner, table.name) for table in (ORDERS, NOTES, LOOSE)]
+    rows = read_dictionary(oracle, names).sys_rows
+    assert rows is not None
+    part, column, number = of
+    changed = state.catalogue.update(
+        f'UPDATE SYS."SEG$" SET "SPARE1" = "SPARE1" + ? WHERE "BLOCK#" IN'
+        f' (SELECT "BLOCK#" FROM SYS."{part}" WHERE "{column}" = ?)',
+        bits,
+        number,
+    )
+    assert changed
+    assert oracle.read("testing", lambda one: read_compression(one, rows, SCN)) == expected

@@ -16,8 +16,8 @@ from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import discover_logs
 from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import OracleSource
-from olr_pg.dictionary.inventory_file import inventory_path
 from olr_pg.dictionary.loader import load_dictionary, load_snapshot
+from olr_pg.dictionary.snapshot_file import inventory_path
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.server import StandIn

@@ -14,7 +14,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 from tests import waiting
 from tests.oracle.live_source import reincarnated
 from tests.replicator.test_simulated import expected_rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 from tests.cli.conftest import ENTRY
 from tests.oracle.test_live_run import applied_scn, wait_until
 

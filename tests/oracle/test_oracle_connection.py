@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.oracle_connection import ATTEMPTS, open_connection
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 
 if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource

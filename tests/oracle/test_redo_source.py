@@ -1,4 +1,9 @@
-"""The redo of a primary, read from a mounted standby of it: each behind a stand-in of its own."""
+"""The redo of a primary, read from a mounted standby of it: each behind a stand-in of its own.
+
+The files of online logs that V$LOG and V$LOGFILE name.
+
+What goes on in a database, through the stand-in.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,14 @@ from olr_pg.capture.logs import open_log
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle import redo_source
-from olr_pg.oracle.quiet_source import read_archived
-from olr_pg.oracle.redo_source import read_once
+from olr_pg.oracle.redo_source import (
+    Activity,
+    online_groups,
+    read_activity,
+    read_archived,
+    read_in_doubt,
+    read_once,
+)
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.ttc_messages import AuthMode
 from olr_pg.simulator.simulation import simulate
@@ -26,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.simulator.oracle_net.state import OracleState
     from olr_pg.simulator.simulated_files import Summary
 
 
@@ -281,3 +294,67 @@ def test_a_run_and_the_one_after_it_replicate_what_the_standby_has(
     standby.receive(*live.summary.logs[3:])
     run_once(config)
     assert differences(postgres_database, live.summary) == []
+
+
+def log(group: int, sequence: int, status: str) -> dict[str, object]:
+    return {
+        "GROUP#": group, "THREAD#": 1, "SEQUENCE#": sequence, "BYTES": 51_200, "BLOCKSIZE": 512,
+        "MEMBERS": 2, "ARCHIVED": "NO", "STATUS": status, "FIRST_CHANGE#": 1, "FIRST_TIME": None,
+        "NEXT_CHANGE#": 2,
+    }  # fmt: skip
+
+
+def member(group: int, name: str, status: str | None = None, kind: str = "ONLINE") -> object:
+    return {"GROUP#": group, "STATUS": status, "TYPE": kind, "MEMBER": name}
+
+
+def source(**values: object) -> OracleSource:
+    required = {"user": "u", "password": "p", "server": "localhost:1521/x"}
+    return OracleSource.model_validate(required | values)
+
+
+def test_members_are_found_where_they_are_mounted_whole_ones_first(
+    state: OracleState, oracle: OracleDatabase
+) -> None:
+    logs = [log(1, 16, "INACTIVE"), log(2, 17, "CURRENT"), log(3, 0, "UNUSED")]
+    members = [
+        member(2, "/u01/redo02a.log", "STALE"),
+        member(2, "/u02/redo02b.log"),
+        member(1, "/u01/redo01a.log", "INVALID"),
+        member(1, "/u02/redo01b.log"),
+        member(3, "/u01/redo03a.log"),
+        member(4, "/u01/standby.log", kind="STANDBY"),
+    ]
+    state.catalogue.insert("V$LOG", logs)
+    state.catalogue.insert("V$LOGFILE", members)  # type: ignore[arg-type]
+    mapped = source(**{"path-mapping": [["/u01", "/mnt/one"], ["/u02", "/mnt/two"]]})
+    groups = oracle.read("testing", lambda connection: online_groups(connection, mapped))
+    assert groups == [
+        ("/mnt/two/redo01b.log",),
+        ("/mnt/two/redo02b.log", "/mnt/one/redo02a.log"),
+    ]
+
+
+def test_open_transactions_are_counted(oracle: OracleDatabase, state: OracleState) -> None:
+    assert oracle.read("asking", read_activity) == Activity(state.scn, 0, 0)
+    state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 77}, {"START_SCN": 66}])
+    assert oracle.read("asking", read_activity)[1:3] == (2, 66)
+    # One that has changed nothing yet began nowhere.
+    state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 0}])
+    assert oracle.read("asking", read_activity)[1:3] == (3, 66)
+
+
+def test_only_a_prepared_transaction_that_no_instance_has_is_in_doubt(
+    oracle: OracleDatabase, state: OracleState
+) -> None:
+    states = ("prepared", "prepared", "collecting", "committed", "forced rollback")
+    pending = [
+        {"LOCAL_TRAN_ID": f"70.31.{number}", "STATE": one} for number, one in enumerate(states)
+    ]
+    state.catalogue.insert("DBA_2PC_PENDING", pending)
+    own = {"XIDUSN": 70, "XIDSLOT": 31, "XIDSQN": 0, "START_SCN": 66}
+    state.catalogue.insert("GV$TRANSACTION", [own])
+    assert oracle.read("asking", read_in_doubt) == ["70.31.1"]
+    assert oracle.read("asking", read_activity) == Activity(state.scn, 1, 66, ("70.31.1",))
+    state.catalogue.denied.add("DBA_2PC_PENDING")
+    assert oracle.read("asking", read_in_doubt) == []

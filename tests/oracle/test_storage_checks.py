@@ -20,8 +20,8 @@ from olr_pg.dictionary.stored_segments import ENCRYPTED, PLACE
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.oracle.dictionary_queries import read_dictionary
+from olr_pg.oracle.nologging_checks import Storage
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.oracle.storage_checks import Storage
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.oracle_net.tablespace_rows import insert_tablespace, move_segment

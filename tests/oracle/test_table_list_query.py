@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.source_section import OracleSource
-from olr_pg.config.table_patterns import parse_pattern, pattern_query
+from olr_pg.config.table_patterns import TableName, parse_pattern, pattern_query, table_list_query
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import table_list_query as table_list
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 
 if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.server import StandIn

@@ -13,8 +13,8 @@ import pytest
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import discover_logs, open_log
-from olr_pg.capture.orphans import lost_ends
 from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.capture.wanted_logs import lost_ends
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering import split_merging
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs

@@ -1,4 +1,7 @@
-"""Statements that are given up: by their own bound, by another thread, behind a silent network."""
+"""Statements that are given up: by their own bound, by another thread, behind a silent network.
+
+Connect strings with timeouts: a server that vanished is noticed, and what was said holds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from olr_pg.postgres.bounded_connection import BoundedConnection
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from tests.simulation.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -157,3 +160,24 @@ def test_every_part_that_connects_to_a_target_reads_times_so() -> None:
         "olr_pg/fallback/slot_stream.py",
         "olr_pg/postgres/embedded.py",
     }
+
+
+def test_a_server_that_vanishes_is_noticed_within_a_minute_or_so() -> None:
+    found = conninfo_to_dict(with_timeouts("host=h dbname=d"))
+    assert (found["host"], found["dbname"]) == ("h", "d")
+    idle, interval, count = (
+        int(str(found[f"keepalives_{name}"])) for name in ("idle", "interval", "count")
+    )
+    assert idle + interval * count <= 60
+    assert int(str(found["tcp_user_timeout"])) <= 60_000
+    assert int(str(found["connect_timeout"])) > 0
+
+
+def test_what_the_connect_string_says_holds() -> None:
+    found = conninfo_to_dict(with_timeouts("postgresql://u@h:1/d?keepalives_idle=7"))
+    assert (found["keepalives_idle"], found["user"], found["port"]) == ("7", "u", "1")
+
+
+def test_no_connect_string() -> None:
+    with pytest.raises(psycopg.ProgrammingError):
+        with_timeouts("no connect string")

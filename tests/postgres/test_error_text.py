@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from olr_pg.postgres.error_text import full_text, text_without_values
+from olr_pg.postgres.sqlstates import full_text, text_without_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

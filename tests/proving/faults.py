@@ -36,7 +36,7 @@ if __name__ == "__main__" and "plant" in sys.argv:
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.logging_setup import configure_logging
-from olr_pg.proving.decoded import LOST, decoded_events
+from olr_pg.proving.logminer import LOST, decoded_events
 from olr_pg.proving.prove_run import chosen_scenarios
 from olr_pg.proving.replay import check_replay
 from olr_pg.simulator.database_shape import choose_shape
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.proving.rows_as_of import Moment
+    from olr_pg.proving.replay import Moment
     from tools.planted_faults import Fault
 
 CPU_FACTOR: Final = 5

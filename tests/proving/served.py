@@ -11,7 +11,7 @@ import oracledb
 from olr_pg.config.reading import load_config, parse_config
 from olr_pg.config.source_section import OracleSource, Prove
 from olr_pg.simulator.database_shape import DatabaseShape, demo_shape
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,14 @@ import pytest
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.proving.decoded import decoded_events
-from olr_pg.proving.logminer import MinedChange, compare, parse_redo, same_value, xid_of_hex
+from olr_pg.proving.logminer import (
+    MinedChange,
+    compare,
+    decoded_events,
+    parse_redo,
+    same_value,
+    xid_of_hex,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.proving import prove_run
-from olr_pg.proving.decoded import decoded_events
+from olr_pg.proving.logminer import decoded_events
 from olr_pg.proving.prove_run import ProveOptions, chosen_scenarios, prove
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.proving.scratch_schema import ScratchSchema

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from olr_pg.proving.replay import LOST, PHANTOM, UNFIT, WRONG, Difference, check_replay
-from olr_pg.proving.rows_as_of import Moment, Rows, TableRows
+from olr_pg.proving.replay import (
+    LOST,
+    PHANTOM,
+    UNFIT,
+    WRONG,
+    Difference,
+    Moment,
+    Rows,
+    TableRows,
+    check_replay,
+)
 
 START: Rows = {"A": {"ID": 1, "V": "x"}, "B": {"ID": 2, "V": None}}
 

@@ -34,8 +34,7 @@ from olr_pg.redo.lob_pieces import (
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
-from olr_pg.simulator.fields.lob_layout import lob_id
-from olr_pg.simulator.fields.lob_vectors import (
+from olr_pg.simulator.fields.lob_layout import (
     LOB_BLOCK,
     fill_item,
     header_item,
@@ -44,6 +43,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     list_item,
     list_part_item,
     load_data_item,
+    lob_id,
     logged_item,
     long_field,
     zero_item,

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from olr_pg.rendering.arrow_batches import TableBatches, delivered_column, schema_of
-from olr_pg.rendering.arrow_changes import ChangeFacts, by_table
+from olr_pg.rendering.arrow_changes import (
+    ChangeFacts,
+    TableBatches,
+    by_table,
+    delivered_column,
+    schema_of,
+)
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.packed_reading import ReadChanges

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.continuity import LogStream, join_logs
 from olr_pg.capture.logs import discover_logs
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from tests.replicator.ddl_source import NUMBER, DdlSource
 

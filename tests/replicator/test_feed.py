@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
-from olr_pg.decoding.target_view import TargetView
+from olr_pg.decoding.filters import TargetView
 from olr_pg.dictionary.evolution import OF_TWO, DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError

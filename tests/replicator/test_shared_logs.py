@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.capture.logs import LogScan
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.replicator.shared_logs import SharedLogs
 
 

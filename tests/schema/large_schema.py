@@ -28,9 +28,8 @@ from olr_pg.dictionary.inventory import (
     Trigger,
     UnitSource,
 )
-from olr_pg.dictionary.inventory_file import inventory_path, write_inventory
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.snapshot_file import inventory_path, write_inventory, write_snapshot
 from olr_pg.dictionary.structure import Sequence
 
 if TYPE_CHECKING:

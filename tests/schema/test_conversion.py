@@ -23,9 +23,8 @@ from olr_pg.dictionary.inventory import (
 )
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.difference import differences
-from olr_pg.schema.files import file_texts, write_files
 from olr_pg.schema.relations import Relations
-from olr_pg.schema.statement import BEFORE_DATA
+from olr_pg.schema.statement import BEFORE_DATA, file_texts, write_files
 from olr_pg.schema.table_definitions import made_columns
 from olr_pg.schema.trial import CREATED, FAILED, LEFT_OUT, PRESENT, run_statements, tried
 from tests.schema.shop_relations import SETTINGS, column

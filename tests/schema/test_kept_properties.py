@@ -25,7 +25,7 @@ from olr_pg.dictionary.inventory import (
 )
 from olr_pg.dictionary.structure import Sequence
 from olr_pg.schema.conversion import convert
-from olr_pg.schema.files import file_texts
+from olr_pg.schema.statement import file_texts
 from olr_pg.schema.trial import CREATED, PRESENT, run_statements, tried
 from tests.schema.shop_relations import SETTINGS, column
 

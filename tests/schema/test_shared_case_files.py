@@ -36,8 +36,7 @@ from olr_pg.schema.source_inventory import read_schemas
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_expression, translate_query
-from olr_pg.schema.trial import CREATED, FAILED, PRESENT, run_statements
-from olr_pg.schema.trial_pieces import PIECE_MAX, Needs
+from olr_pg.schema.trial import CREATED, FAILED, PIECE_MAX, PRESENT, Needs, run_statements
 from tests.schema.large_schema import LargeSchema, write_files
 from tests.schema.shop_relations import SETTINGS, column
 

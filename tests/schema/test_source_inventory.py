@@ -10,10 +10,10 @@ import pytest
 from olr_pg.config.reading import load_config
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.dictionary.inventory import InventoryColumn, InventoryView
-from olr_pg.dictionary.inventory_file import inventory_path, write_inventory
+from olr_pg.dictionary.snapshot_file import inventory_path, write_inventory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.source_inventory import all_statements, read_schemas
-from olr_pg.simulator.model.plain_inventory import inventory_of, with_objects
+from olr_pg.simulator.model.shop_inventory import inventory_of, with_objects
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:

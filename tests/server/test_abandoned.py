@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.port_sections import Tls
-from olr_pg.config.tls import server_context
+from olr_pg.config.port_sections import Tls, server_context
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError

@@ -18,8 +18,7 @@ import pytest
 import structlog
 
 from olr_pg.config.address import is_allowed
-from olr_pg.config.port_sections import Limits, Tls
-from olr_pg.config.tls import server_context
+from olr_pg.config.port_sections import Limits, Tls, server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener

@@ -16,15 +16,14 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.log_end import find_end
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
-from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.steps import Event, OnlineEventKind, Write
+from olr_pg.simulator.online_redo.online_files import Event, OnlineEventKind, OnlineFiles, Write
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.simulator.online_redo.steps import Step
+    from olr_pg.simulator.online_redo.online_files import Step
     from tests.simulation.arrival import SourceLog
 
 FOLDER: Final = "online"

@@ -15,7 +15,7 @@ from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.reading import load_config
-from olr_pg.decoding.target_view import TargetView
+from olr_pg.decoding.filters import TargetView
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder

@@ -9,7 +9,7 @@ from tests.simulation.proxy import Framer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.server.in_process_link import InsideLink
+    from olr_pg.server.port_session import InsideLink
     from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.client import ClientProtocol
     from tests.simulation.proxy import Direction, Framing, Trip

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
-    from olr_pg.simulator.online_redo.steps import Step
+    from olr_pg.simulator.online_redo.online_files import Step
 
 RATE = 60_000
 OPTIONS = LiveOptions(RATE, switch_seconds=0.5, seconds=2.0)

@@ -19,7 +19,7 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE
 from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
-from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM
+from olr_pg.simulator.stamping.redo_copies import COPIED_FROM
 from tests.simulator.laws import broken_laws
 from tests.simulator.reader import parse_log
 

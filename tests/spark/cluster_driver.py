@@ -20,7 +20,7 @@ import pytest
 from olr_pg.appliance import appliance
 from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.errors import OlrPgError
-from olr_pg.load import part_tasks
+from olr_pg.load import copy_task
 from olr_pg.replicator import decoder, spark_decoding
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.jobs import run_tasks
@@ -128,7 +128,7 @@ def main() -> None:
     folder = Path(said["folder"])
     loads = ClusterLoads(said)
     driver = os.getpid()
-    part_tasks.HERE_BYTES = 0  # type: ignore[misc]
+    copy_task.HERE_BYTES = 0  # type: ignore[misc]
     if step == "first":
         assert sum(one.rows for one in loads.load()) == said["rows"]
         catch_up(

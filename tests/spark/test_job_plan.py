@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.spark.job_plan import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
+from olr_pg.spark.jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
 
 MIB = 1 << 20
 

@@ -16,9 +16,8 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.conditions.evaluate import ABSENT
 from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.filter import Filter
-from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.decoding.filters import NO_FILTERS, Filters, TargetView, filters_of
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.target_view import TargetView
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.ordering.split_merging import thread_splits

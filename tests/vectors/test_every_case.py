@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from olr_pg.dictionary.column_support import unsupported_reason
+from olr_pg.dictionary.model import unsupported_reason
 from tests.redo import test_direct, test_lob_pieces
 from tests.vectors import (
     test_rollback_rows,

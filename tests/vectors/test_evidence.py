@@ -23,7 +23,7 @@ from olr_pg.redo.batch import EventKind
 from olr_pg.redo.header import parse_log_header
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.block_layout import RedoRecord
-from olr_pg.simulator.fields.lob_vectors import long_field
+from olr_pg.simulator.fields.lob_layout import long_field
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktudh
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot, table

@@ -1,30 +1,123 @@
 """The interface of a batch applier. One implementation applies a single table, the other one all
 tables in one stream.
+
+It also decides whether a commit waits for the disk. It does not if another commit follows at once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from psycopg import Connection
+    from psycopg import Connection, Cursor
 
-    from olr_pg.applier.batches.commit_durability import CommitDurability
     from olr_pg.applier.batches.slices import Slices
-    from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
     from olr_pg.applier.statements.table_changes import Selection
-    from olr_pg.applier.target.ledger import Reach
+    from olr_pg.applier.stopped.held_tables import FirstHeld
+    from olr_pg.applier.target.ledger import ChangeCounts, Reach
+    from olr_pg.errors import OlrPgError
     from olr_pg.transactions.schema_event import SchemaEvent
+
+_PLACES: Final = """
+SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() - '0/0')::int8
+"""
+MAX_PLACE: Final = 2**64 - 1
+"""A position that no WAL position of PostgreSQL exceeds."""
+
+# Only if no commit has to wait for a standby: synchronous_commit = off would skip that wait, too.
+_LAG: Final = """
+SELECT set_config('synchronous_commit', 'off', true)
+WHERE current_setting('synchronous_standby_names') = ''
+"""
+
+
+class TableProgress(NamedTuple):
+    """The position of a table, and the number of changes that wait for it.
+
+    Attributes:
+        commit_scn: the commit SCN of the last transaction that is in the table, or in the hold if
+            the table is stopped; 0 if it is not known yet.
+        waiting: the number of changes that are not part of a batch yet. In a stream, changes in the
+            spool are not counted.
+        pending: the lowest commit SCN of the changes that were delivered and are not durable yet.
+            In a stream, the lowest one of all tables.
+        counters: counts of what was applied since the start.
+        error: why the table is stopped; None if it is not.
+        altered: the number of values that a policy has changed to fit the target.
+        held: the first held change, if the table is stopped.
+        incomplete: the number of LOB values that the table lacks (`incomplete_values`).
+        paused: whether an operator has paused the table.
+        behind: another table, whose batches take most of the time of the same worker, so that
+            changes of this table wait; None if there is no such table.
+    """
+
+    name: str
+    commit_scn: int
+    waiting: int
+    pending: int | None
+    counters: ChangeCounts
+    error: OlrPgError | None
+    altered: int = 0
+    held: FirstHeld | None = None
+    incomplete: int = 0
+    paused: bool = False
+    behind: str | None = None
+
+
+class CommitDurability:
+    """Decides whether the commit of a batch waits for the disk, and reads the WAL positions after
+    it.
+
+    Args:
+        follows: called before the commit; returns whether another batch follows. Then this commit
+            does not need to wait, because a later commit that waits for the disk flushes this
+            commit too.
+
+    Attributes:
+        lags: whether the commit did not wait for the disk.
+    """
+
+    def __init__(self, follows: Callable[[], bool] = lambda: False) -> None:
+        self._follows = follows
+        self._places: Cursor[Any] | None = None
+        self.lags = False
+
+    def loosen(self, connection: Connection[Any]) -> None:
+        """If another batch follows, let the open transaction commit without waiting for the
+        disk.
+        """
+        self.lags = self._follows()
+        if self.lags:
+            connection.execute(_LAG)
+
+    def commit(self, connection: Connection[Any]) -> None:
+        """Commit, and query the WAL positions. The caller's pipeline sends both statements."""
+        self.loosen(connection)
+        connection.execute("COMMIT")
+        self._places = connection.execute(_PLACES)
+
+    def places(self, connection: Connection[Any]) -> tuple[int, int]:
+        """Return two WAL positions, as of a moment after the commit.
+
+        Returns:
+            (the end of the WAL, the position up to which it is flushed to disk).
+        """
+        cursor, self._places = self._places, None
+        if cursor is None or cursor.description is None:  # not queried, or no answer
+            cursor = connection.execute(_PLACES)
+        row = cursor.fetchone()
+        assert row is not None
+        return row[0], row[1]
 
 
 class BatchApplier(Protocol):
     """Applies batches and events in order, in one thread; `prepare` can run in another thread.
 
     Attributes:
-        name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
+        name: ``OWNER.NAME``, or `spool.STREAM`.
     """
 
     name: str

@@ -28,9 +28,9 @@ from olr_pg.applier.stopped.hold import (
     delete_held,
     first_held,
 )
+from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.stopped.pausing import paused_tables
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.stopped.unfit_tables import unfit_reason
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
@@ -178,7 +178,7 @@ class Replay:
         found = self._first()
         if found is None:
             # This also resolves the row of the error table if the table stopped without a failed
-            # change (`unfit_tables`).
+            # change (`left_out`).
             self._connection.execute(
                 _APPLIED, (*self._ledger.key, state.position.commit_scn, None, None)
             )

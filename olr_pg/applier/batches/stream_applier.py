@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import psycopg
 
-from olr_pg.applier.batches.changes_by_table import STREAM, by_table, count_by_table
-from olr_pg.applier.batches.commit_durability import CommitDurability
+from olr_pg.applier.batches.batch_applier import CommitDurability, TableProgress
 from olr_pg.applier.batches.slices import (
     SliceRefusedError,
     read_slices,
     renumbered,
     whole_or_slices,
 )
+from olr_pg.applier.batches.spool import STREAM, by_table, count_by_table
 from olr_pg.applier.batches.table_applier import advanced, check_not_set_back, missing
-from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger

@@ -17,9 +17,8 @@ import numpy as np
 import psycopg
 import structlog
 
-from olr_pg.applier.batches.commit_durability import CommitDurability
+from olr_pg.applier.batches.batch_applier import CommitDurability, TableProgress
 from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
-from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import (
     KeptWriter,
     Prepared,

@@ -6,21 +6,20 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.applier.batches import lock_patience
+from olr_pg.applier.batches import locked_tables
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.table_changes import Selection, join
 from olr_pg.applier.target.blockers import Blocked
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.batch_applier import BatchApplier, TableProgress
     from olr_pg.applier.batches.locked_tables import LockedTable
     from olr_pg.applier.batches.spool import SpooledChanges
-    from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.errors import OlrPgError
@@ -91,10 +90,10 @@ class TableBatch(NamedTuple):
     def patience(self, settings: ApplierSettings) -> int:
         """Return the lock timeout of the batch in milliseconds."""
         if settings.consistency is not Consistency.TABLE:
-            return lock_patience.patience(patient=True)  # so the role's timeout stays
+            return locked_tables.patience(patient=True)  # so the role's timeout stays
         if self.spooled is not None:
-            return int(lock_patience.HOLD_SECONDS * 1000)
-        return lock_patience.patience(patient=not self.is_retry or self.queue.waits_patiently)
+            return int(locked_tables.HOLD_SECONDS * 1000)
+        return locked_tables.patience(patient=not self.is_retry or self.queue.waits_patiently)
 
     def give_back(self) -> None:
         """Release the spool's space. Call this when the batch is applied or will be delivered
@@ -116,7 +115,7 @@ class TableQueue:
     returns it again after a pause. The worker's other tables continue.
 
     Attributes:
-        name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
+        name: ``OWNER.NAME``, or `spool.STREAM`.
         waiting: entries that are not part of a batch yet: changes in memory or in the spool, and
             events.
         waiting_changes: number of waiting changes.
@@ -187,7 +186,7 @@ class TableQueue:
         if self.blocked is None or first is None:
             return False
         seconds = steady_time() - self.blocked.since
-        return first.spooled is not None or seconds >= lock_patience.HOLD_SECONDS
+        return first.spooled is not None or seconds >= locked_tables.HOLD_SECONDS
 
     def hold_for(self, locked: LockedTable) -> None:
         """Make the postponed batches due at once, so that they are written to the hold."""

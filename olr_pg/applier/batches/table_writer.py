@@ -15,14 +15,17 @@ import numpy.typing as npt
 import psycopg
 
 from olr_pg.applier.settings import ConflictPolicy
-from olr_pg.applier.statements.bound_statement import NO_KEY_ACTION, BoundStatement, UnwritableError
+from olr_pg.applier.statements.bound_statement import (
+    NO_KEY_ACTION,
+    BoundStatement,
+    UnwritableError,
+    identities,
+)
 from olr_pg.applier.statements.copying import copy_stream
-from olr_pg.applier.statements.identity_columns import identities
 from olr_pg.applier.statements.one_change import one_change_step
-from olr_pg.applier.statements.rewriting import rewritten
 from olr_pg.applier.statements.shared_keys import SharedKeys
 from olr_pg.applier.statements.table_changes import ChangeError, encode_changes, received_table
-from olr_pg.applier.statements.table_statements import copying, overwriting, steps
+from olr_pg.applier.statements.table_statements import copying, overwriting, rewritten, steps
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.stopped.column_check import TargetShape
 from olr_pg.applier.stopped.incomplete_values import Incomplete, check_lost

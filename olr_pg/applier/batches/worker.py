@@ -32,16 +32,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import psycopg
 import structlog
 
-from olr_pg.applier.batches.changes_by_table import STREAM
-from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
-from olr_pg.applier.batches.lock_patience import (
+from olr_pg.applier.batches.batch_applier import MAX_PLACE, CommitDurability
+from olr_pg.applier.batches.locked_tables import (
     BlockedError,
+    LockedTable,
     patience,
     unless_locked,
     wait_briefly,
 )
-from olr_pg.applier.batches.locked_tables import LockedTable
 from olr_pg.applier.batches.replay import Step
+from olr_pg.applier.batches.spool import STREAM
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
@@ -50,7 +50,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.refused_changes import refusal
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.observability.tracing import span
 from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, target_error
 
@@ -59,10 +59,9 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.batch_applier import BatchApplier, TableProgress
     from olr_pg.applier.batches.shared_state import SharedState
     from olr_pg.applier.batches.spool import SpooledChanges
-    from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.applier.target.ledger import Reach

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.applier.batches.batch_applier import TableProgress
+
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
     from olr_pg.applier.batches.shared_state import SharedState
-    from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.worker import Worker
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.errors import OlrPgError
+
 
 _LOOK_SECONDS: Final = 0.1
 

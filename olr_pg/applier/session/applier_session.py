@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 import structlog
 
-from olr_pg.applier.batches.lock_patience import BlockedError, patience, unless_locked
+from olr_pg.applier.batches.batch_applier import TableProgress
+from olr_pg.applier.batches.locked_tables import BlockedError, patience, unless_locked
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.batches.shared_state import SharedState
-from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
 from olr_pg.applier.retries import retrying
@@ -26,10 +26,9 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
-from olr_pg.applier.stopped.left_out import stop_left_out
+from olr_pg.applier.stopped.left_out import stop_left_out, stop_unfit
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.renaming import vacant_names
-from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.structure_maker import StructureMaker
 from olr_pg.applier.target.applied_file import ledger_positions
 from olr_pg.applier.target.blockers import Blocked
@@ -38,20 +37,20 @@ from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
+    LoadsUnderWay,
     check_source,
     check_targets,
     ensure_ledger,
     ledger_version,
     noted_complete,
 )
-from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.stopped.pausing import Pause
-    from olr_pg.applier.target.loads_under_way import TableLoad
+    from olr_pg.applier.target.ledger import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.applier.target_health import HealthProblem
     from olr_pg.dictionary.model import Table

@@ -21,12 +21,9 @@ import psycopg
 import structlog
 
 from olr_pg.applier.retries import retrying
-from olr_pg.applier.session.distribution import Distribution
 from olr_pg.applier.session.handover import Handover, end_handover
-from olr_pg.applier.session.reception import Reception
-from olr_pg.applier.session.unconfirmed import Unconfirmed
+from olr_pg.applier.session.reception import Distribution, Reception, Unconfirmed
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.followed_incarnation import follow_incarnation
 from olr_pg.applier.target.ledger import (
     ALL,
     Reach,
@@ -35,6 +32,7 @@ from olr_pg.applier.target.ledger import (
     note_start,
     noted_start,
 )
+from olr_pg.applier.target.orphaned_transactions import follow_incarnation
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words

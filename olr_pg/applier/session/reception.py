@@ -2,35 +2,190 @@
 
 The changes of a transaction whose Commit has not arrived wait in memory, or in the spool if they
 are too large.
+
+It also counts the bytes of received changes that are not durable yet. The server keeps them until
+they are confirmed.
+
+It also distributes whole transactions, and the events between them, to the workers of their tables.
+
+Transactions and events are passed on in the order in which they arrive. Only an event about missing
+LOB values waits: its transaction's changes of the same table arrive later, and it is applied
+together with them. If the transaction has no such changes, the event is applied alone, before any
+later commit.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
 
-from olr_pg.applier.batches.changes_by_table import STREAM
-from olr_pg.applier.batches.spool import Spool, SpoolFiles
+from olr_pg.applier.batches.spool import STREAM, Spool, SpoolFiles, rows_of
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import Selection, by_name, join, row_changes
 from olr_pg.applier.statements.table_changes import select as select_changes
-from olr_pg.scalars import format_xid
+from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import numpy.typing as npt
 
+    from olr_pg.applier.batches.worker_pool import Workers
     from olr_pg.applier.received.change_reading import ReceivedChanges
-    from olr_pg.applier.session.distribution import Distribution
-    from olr_pg.applier.session.unconfirmed import Unconfirmed
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.client import Elements
+
+
+class Distribution:
+    """Passes changes and events to the workers, for each table in the right order.
+
+    Args:
+        tables: the replicated tables; events of other tables are ignored.
+        is_stream: whether all tables form one stream.
+    """
+
+    def __init__(self, workers: Workers, tables: Collection[str], *, is_stream: bool) -> None:
+        self._workers = workers
+        self._tables = tables
+        self._is_stream = is_stream
+        self._lost: list[SchemaEvent] = []
+
+    @property
+    def waiting_scn(self) -> int | None:
+        """The lowest commit SCN of the events that wait here; None if none waits."""
+        return min((event.commit_scn for event in self._lost), default=None)
+
+    def tell(self, event: SchemaEvent) -> None:
+        """Process an event. All transactions before it must have been delivered.
+
+        Raises:
+            ConnectionAbortedError: the event concerns two tables, and their earlier changes cannot
+                be applied because the workers have stopped. The session must end, and the server
+                delivers the event again.
+        """
+        self.release(event.barrier)
+        if event.table not in self._tables:
+            return
+        if event.lobs:
+            self._lost.append(event)
+            return
+        if event.evolution.concerns_two and not event.past and not self._workers.finish():
+            raise ConnectionAbortedError(
+                "not all changes before a DDL that affects two tables are applied"
+            )
+        self._announce(event)
+
+    def deliver(self, table: str, selection: Selection) -> None:
+        """Give changes of a table to its worker, together with their missing LOB values."""
+        for event in self._lost_of(table):
+            rows = rows_of(selection, event.table, event.commit_scn, event.xid)
+            if len(rows):
+                selection = LostValueMarks(event.table, event.lobs, len(rows)).mark(selection, rows)
+                self._lost.remove(event)
+                continue
+            before = selection.commit_scn <= np.uint64(event.commit_scn)
+            if before.all():
+                continue
+            if before.any():
+                self._workers.deliver(table, selection.part(before))
+                selection = selection.part(~before)
+            self._lost.remove(event)
+            self._announce(event)
+        self._workers.deliver(table, selection)
+
+    def deliver_spooled(self, spool: Spool) -> None:
+        """Give a whole spooled transaction to the workers of its tables."""
+        _log.info(
+            "a spooled transaction was received completely",
+            xid=format_xid(spool.xid),
+            bytes=spool.size,
+        )
+        for table, spooled in spool.finish().items():
+            self.release(spooled.commit_scn)
+            for event in self._lost_of(table):
+                is_its = event.commit_scn == spooled.commit_scn and event.xid == spooled.xid
+                if is_its and spooled.add_lost(event.table, event.lobs):
+                    self._lost.remove(event)
+            self._workers.of(table).deliver_spooled(table, spooled)
+
+    def release(self, scn: int = MAX_SCN) -> None:
+        """Pass on the waiting events with a commit SCN below `scn`. All changes before `scn` must
+        have been delivered.
+        """
+        for event in [event for event in self._lost if event.commit_scn < scn]:
+            self._lost.remove(event)
+            self._announce(event)
+
+    def forget(self) -> None:
+        """Discard the waiting events, because the server delivers them again."""
+        self._lost.clear()
+
+    def _lost_of(self, table: str) -> list[SchemaEvent]:
+        """Return the events that wait for changes of a table, in commit order."""
+        return [event for event in self._lost if table in (event.table, STREAM)]
+
+    def _announce(self, event: SchemaEvent) -> None:
+        self._workers.of(STREAM if self._is_stream else event.table).deliver_event(event)
+
+
+class Unconfirmed:
+    """Counts unconfirmed bytes in the same way as the server. A transaction counts only after its
+    Commit was received, because it cannot be confirmed before.
+
+    Args:
+        bytes_max: the limit of `is_too_much`.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._ended: deque[tuple[int, int]] = deque()
+        self._bytes = 0
+        self._open = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit is exceeded, according to the last call of `is_too_much`;
+        thread-safe.
+        """
+        return self._bytes > self._bytes_max
+
+    def add(self, size: int) -> None:
+        """Add the size of received messages."""
+        self._open += size
+
+    def end(self, transactions: int, last_scn: int) -> None:
+        """Record that the Commits of transactions were received. `last_scn` is the last commit
+        SCN.
+        """
+        size = self._open + transactions * TRANSACTION_BYTES
+        self._ended.append((last_scn, size))
+        self._bytes += size
+        self._open = 0
+
+    def is_too_much(self, pending_scn: int | None) -> bool:
+        """Return whether the limit is exceeded. If so, nothing more should be requested.
+
+        Args:
+            pending_scn: the lowest commit SCN that is not durable yet; None if all changes are
+                durable.
+        """
+        while self._ended and (pending_scn is None or self._ended[0][0] < pending_scn):
+            self._bytes -= self._ended.popleft()[1]
+        return self._bytes > self._bytes_max
+
+    def forget(self) -> None:
+        """Reset the count, because the server delivers all these changes again."""
+        self._ended.clear()
+        self._bytes = self._open = 0
+
 
 _log = structlog.get_logger(__name__)
 

@@ -10,11 +10,11 @@ from psycopg import sql
 from olr_pg.applier.statements.bound_statement import (
     BoundStatement,
     KeyMissingError,
+    check_identity,
     name_of,
     table_of,
     type_of,
 )
-from olr_pg.applier.statements.identity_columns import check_identity
 from olr_pg.applier.statements.net_change import ABSENT, Cells
 from olr_pg.applier.target.connection import Binary
 from olr_pg.datatypes.mapping import PgKind

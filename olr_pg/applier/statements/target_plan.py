@@ -24,7 +24,7 @@ from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
 from olr_pg.applier.target.table_kinds import refuse_kind
-from olr_pg.config.names import OWN_SCHEMA
+from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder
 from olr_pg.datatypes.mapping import LOB_TYPES, OracleType, PgKind
 from olr_pg.datatypes.plain import PlainForm, plain_form

@@ -21,9 +21,8 @@ from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
-from olr_pg.applier.stopped.added_partition import Added, add_partition
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
-from olr_pg.applier.stopped.partition_rows import PartitionRows
+from olr_pg.applier.stopped.partition_rows import Added, PartitionRows, add_partition
 from olr_pg.applier.stopped.renaming import take_name
 from olr_pg.applier.stopped.structure import StructureNotes
 from olr_pg.applier.target.catalogue import empty_table, has_rows

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

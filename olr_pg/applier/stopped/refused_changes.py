@@ -9,8 +9,7 @@ import psycopg
 from olr_pg.applier.statements.table_changes import raw_images, row_id
 from olr_pg.applier.target.ledger import ErrorRow
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.error_text import full_text
-from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
+from olr_pg.postgres.sqlstates import full_text, is_conflict, is_transient, target_error
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:

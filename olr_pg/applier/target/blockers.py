@@ -57,7 +57,7 @@ class Blocked(NamedTuple):
     Attributes:
         table: ``OWNER.NAME`` of the table that the statement is for; `STREAM` for the stream of all
             tables; empty for other statements of the applier.
-        since: the time when it was blocked, as Unix time in seconds (`steady_time`).
+        since: the time when it was blocked, as Unix time in seconds (`periodic.steady_time`).
         error: 5098, which names the blocking session.
         is_held: whether the table's changes wait in the hold, not in memory.
     """

@@ -13,8 +13,7 @@ from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import mark_session, refuse_shared_sessions
 from olr_pg.applier.target.statement_watch import ConnectionWatch
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.bounded_connection import BoundedConnection
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:

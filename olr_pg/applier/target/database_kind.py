@@ -8,8 +8,13 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.table_kinds import firing_states
-from olr_pg.applier.target.unfit import Unfit, first_refusal, refused_for, warned_of
+from olr_pg.applier.target.table_kinds import (
+    Unfit,
+    firing_states,
+    first_refusal,
+    refused_for,
+    warned_of,
+)
 from olr_pg.errors import Code
 from olr_pg.observability.findings import error
 from olr_pg.observability.wording import counted

@@ -14,7 +14,7 @@ import psycopg
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 
-from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.periodic import steady_time
 from olr_pg.postgres.sqlstates import is_out_of_reach, plain_words, target_error
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TargetOutage:
 
     Args:
         target: the target's address for messages (`target_place`).
-        clock: returns Unix time in seconds (`steady_time`).
+        clock: returns Unix time in seconds (`periodic.steady_time`).
     """
 
     def __init__(self, target: str, clock: Callable[[], float] = steady_time) -> None:

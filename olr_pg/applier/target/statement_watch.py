@@ -31,10 +31,8 @@ import structlog
 from psycopg.rows import namedtuple_row
 
 from olr_pg.applier.target.blockers import Blocked, is_blocked, who_blocks
-from olr_pg.observability.periodic import Periodic
-from olr_pg.observability.steady_time import steady_time
-from olr_pg.postgres.bounded_connection import BoundedConnection
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.observability.periodic import Periodic, steady_time
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from olr_pg.postgres.sqlstates import is_answer
 
 if TYPE_CHECKING:

@@ -5,29 +5,64 @@ Each function queries the catalogue about one table with its partitions and inhe
 changes nothing. Kinds that would lose or hide rows are refused. The others are only reported by
 `olr-pg doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
 INSERT, UPDATE and DELETE, Inheritance, and Publication (replica identity).
+
+It also contains a property of the target that is unfit for replication, and the error with which a
+load or a run refuses it.
 """
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg import sql
 
 from olr_pg.applier.settings import UnloggedPolicy
-from olr_pg.applier.target.unfit import Unfit, first_refusal, refused_for, warned_of
-from olr_pg.errors import Code, located
-from olr_pg.observability.findings import error
+from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
+
+
+class Unfit(NamedTuple):
+    """An unfit property of the target.
+
+    Attributes:
+        finding: the result that `olr-pg doctor` prints.
+        code: the code of the error with which a load or a run refuses the target. None if it does
+            not, because replication works with this property, or because PostgreSQL itself reports
+            the error.
+    """
+
+    finding: Finding
+    code: Code | None = None
+
+
+def refused_for(code: Code, check: str, what: str, *mend: str) -> Unfit:
+    """Return an unfit property because of which a load or a run refuses the target."""
+    return Unfit(error(check, what, *mend), code)
+
+
+def warned_of(check: str, what: str, *mend: str) -> Unfit:
+    """Return an unfit property with which a load or a run accepts the target."""
+    return Unfit(warning(check, what, *mend))
+
+
+def first_refusal(found: Iterable[Unfit]) -> OlrPgError | None:
+    """Return the error for the first property because of which the target is refused, or None."""
+    for one in found:
+        if one.code is not None:
+            return OlrPgError(one.code, one.finding.what, action=" ".join(one.finding.mend) or None)
+    return None
+
 
 STORAGE: Final = "postgres.storage"
 KIND: Final = "postgres.kind"

@@ -52,7 +52,7 @@ def assess(
     It reads the live dictionary, or the inventory beside an exported one. It changes nothing: it
     tries statements in the target in a transaction that is rolled back.
     """
-    from olr_pg.assessment.text_form import report_json, report_lines
+    from olr_pg.assessment.forms import report_json, report_lines
 
     loaded = read_config(config, target_name)
     if out is not None:
@@ -71,10 +71,10 @@ def assess(
 
 def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.appliance.opened_target import opened_target
-    from olr_pg.assessment.assessed_tables import text_columns
     from olr_pg.assessment.assessor import assess as assess_inventory
+    from olr_pg.assessment.assessor import text_columns
     from olr_pg.assessment.joined_report import join_reports
-    from olr_pg.assessment.rates import measure_rates
+    from olr_pg.assessment.report import measure_rates
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.source_inventory import read_schemas
     from olr_pg.schema.trial import tried
@@ -138,8 +138,7 @@ def _unwritable(path: object, error: OSError) -> OlrPgError:
 
 
 def _write(report: Report, out: Path) -> None:
-    from olr_pg.assessment.html_form import html_pieces
-    from olr_pg.assessment.text_form import csv_lines, json_pieces, whole_report
+    from olr_pg.assessment.forms import csv_lines, html_pieces, json_pieces, whole_report
     from olr_pg.files.owned import written_whole
 
     pieces: dict[str, Iterator[bytes]] = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.group import advised
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import (
     AcceptOption,

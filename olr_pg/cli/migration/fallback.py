@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.completion import table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import (
+    JsonOption,
+    TableOption,
+    read_config,
+    spark_session_of,
+    table_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

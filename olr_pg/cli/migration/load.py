@@ -1,4 +1,8 @@
-"""``olr-pg initial-load``: loads whole tables as of an SCN into the target."""
+"""``olr-pg initial-load``: loads whole tables as of an SCN into the target.
+
+It also contains ``olr-pg fetch-lobs``: fetches LOB values that the redo did not contain from the
+live source.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.printing import (
-    print_json,
-    print_line,
-    print_table,
-    report_console,
-    report_table,
-)
+from olr_pg.cli.printing import print_json, print_line, print_table, report_console, report_table
 from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 from olr_pg.load.row_progress import row_progress
 from olr_pg.observability.wording import span
@@ -28,8 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable, LoadOptions
-    from olr_pg.load.load_watch import LoadWatch
+    from olr_pg.load.lob_fetching import FetchedTable
     from olr_pg.load.row_progress import RowProgress
+    from olr_pg.load.steps_done import LoadWatch
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import StructurePart
 
@@ -118,7 +117,7 @@ def load_tables(
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.load_page import load_page
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
-    from olr_pg.observability.error_records import failure_record
+    from olr_pg.observability.advised_commands import failure_record
     from olr_pg.spark.session import stop_session
 
     with ExitStack() as stack:
@@ -174,7 +173,7 @@ def load_progress(
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
     """Show the progress of the load on stderr."""
-    from olr_pg.load.load_watch import LoadWatch
+    from olr_pg.load.steps_done import LoadWatch
 
     stop = threading.Event()
     with row_progress("loading", row_totals(work)) as progress:
@@ -273,3 +272,34 @@ def _print_structure(parts: Sequence[StructurePart]) -> None:
         " lists triggers and views. `olr-pg schema apply` creates all of these that PostgreSQL"
         " accepts."
     )
+
+
+EXIT_LEFT = 1
+
+
+def fetch_lobs(
+    config: ConfigOption,
+    *,
+    table: TableOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch the LOB values that the target lacks from the live source.
+
+    These are the values that `olr-pg errors list` shows as incomplete. It works with and without a
+    running `olr-pg run`. Exit code 1 if some could not be fetched.
+    """
+    from olr_pg.load.lob_fetching import fetch_lobs as fetch
+
+    done: list[FetchedTable] = []
+    for one in fetch(read_config(config, target_name), table or ()):
+        done.append(one)
+        if not as_json:
+            reason = f": {one.failure}" if one.failure else ""
+            print_line(f"{one.table}: {one.fetched} values fetched, {one.left} left{reason}")
+    if as_json:
+        print_json({"tables": [one._asdict() for one in done]})
+    elif not done:
+        print_line("no table lacks LOB values")
+    if any(one.left for one in done):
+        raise typer.Exit(EXIT_LEFT)

@@ -72,7 +72,7 @@ def export(
     a translation, or that PostgreSQL refuses, are comments in the files with the reason.
     """
     from olr_pg.errors import Code, OlrPgError, system_reason
-    from olr_pg.schema.files import write_files
+    from olr_pg.schema.statement import write_files
 
     with _converted(config, target_name, owner) as found:
         try:

@@ -408,7 +408,7 @@ def _describe(settings: ApplierSettings, results: Sequence[VerifiedTable]) -> li
 
 
 def _json(found: Verification) -> dict[str, Any]:
-    from olr_pg.observability.error_records import failure_record
+    from olr_pg.observability.advised_commands import failure_record
 
     tables = [
         {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.dictionary_export import container_files
 from olr_pg.capture.logs import discover_logs
-from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
+from olr_pg.capture.wanted_logs import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import Code, OlrPgError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence as TableSequence
-    from olr_pg.oracle.quiet_source import Activity
+    from olr_pg.oracle.redo_source import Activity
     from olr_pg.oracle.source_containers import ContainerDatabases
 
 
@@ -181,7 +181,7 @@ class _Live:
             self._containers.close()
 
     def quiet(self) -> Quiet:
-        from olr_pg.oracle.quiet_source import read_activity
+        from olr_pg.oracle.redo_source import read_activity
 
         doing = "looking for open transactions"
         with self._closing():
@@ -197,8 +197,7 @@ class _Live:
         return Quiet(max(one.scn for one in found.values()))
 
     def archived(self) -> dict[int, int]:
-        from olr_pg.oracle.quiet_source import read_archived
-        from olr_pg.oracle.redo_source import read_once
+        from olr_pg.oracle.redo_source import read_archived, read_once
 
         ends: dict[int, int] = read_once(self._source, "looking for archived logs", read_archived)
         return ends

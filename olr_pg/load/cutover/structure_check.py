@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.config.source_section import OfflineSource
-from olr_pg.dictionary.inventory_file import inventory_path
+from olr_pg.dictionary.snapshot_file import inventory_path
 from olr_pg.schema.presence import has_index
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.source_inventory import read_schemas

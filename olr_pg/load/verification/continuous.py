@@ -38,7 +38,7 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.decoding.filters import NO_FILTERS
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.composite import fields_of
+from olr_pg.load.canonical import fields_of
 from olr_pg.load.verification.differences import TableDifferences, difference_lines
 from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair

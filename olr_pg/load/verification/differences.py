@@ -16,7 +16,7 @@ import orjson
 from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.files import owned
 from olr_pg.files.sealed import stored_rows
-from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.canonical import fields_of, shown
 from olr_pg.load.verification.target_state import TargetState
 from olr_pg.load.verification.verification import RowDifference
 

@@ -18,7 +18,7 @@ from olr_pg.load.canonical import canonical_type, canonical_values
 from olr_pg.load.column_binding import LoadColumn, add_losses, at_row, encode_batch
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.row_images import RowImages, composites, hashes
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

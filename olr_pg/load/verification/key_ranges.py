@@ -35,10 +35,8 @@ from olr_pg.datatypes.mapping import OracleType, PgKind
 from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
-from olr_pg.load.canonical import image_expression
-from olr_pg.load.composite import fields_of, placeholder
-from olr_pg.oracle.key_cuts import KeyBound, KeyCut, KeyValue, key_cuts
-from olr_pg.oracle.text_bytes import TEXT_OF_BYTES
+from olr_pg.load.canonical import fields_of, image_expression, placeholder
+from olr_pg.oracle.key_cuts import TEXT_OF_BYTES, KeyBound, KeyCut, KeyValue, key_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

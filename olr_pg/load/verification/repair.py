@@ -23,8 +23,7 @@ from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.canonical import image_expression
-from olr_pg.load.composite import ImageField, fields_of, placeholder
+from olr_pg.load.canonical import ImageField, fields_of, image_expression, placeholder
 from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.verification.target_state import is_referenced, read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA

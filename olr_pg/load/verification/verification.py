@@ -27,12 +27,11 @@ from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
-from olr_pg.load.part_tasks import part_results
+from olr_pg.load.copy_task import part_results
 from olr_pg.load.table_data import UNDO_GONE
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
 from olr_pg.load.verification.key_ranges import KeyRange
-from olr_pg.load.verification.source_arrival import SourceArrival
-from olr_pg.load.verification.target_state import TargetState, files_of, read_state
+from olr_pg.load.verification.target_state import SourceArrival, TargetState, files_of, read_state
 from olr_pg.load.verification.verification_task import (
     CanonicalRow,
     PartDigests,

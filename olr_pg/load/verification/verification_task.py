@@ -26,7 +26,7 @@ from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.canonical import digest_expression, image_expression
 from olr_pg.load.column_binding import bind_columns
-from olr_pg.load.retry import retried
+from olr_pg.load.copy_task import retried
 from olr_pg.load.table_data import RANGE_BYTES, schema_of
 from olr_pg.load.verification.digests import ChunkDigests, ComparedColumns, SourceDigester
 from olr_pg.load.verification.key_ranges import KeyRange

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.dump.field_text import hex_lines
-from olr_pg.redo.dump.vector_text import vector_lines
+from olr_pg.redo.dump.vector_text import hex_lines, vector_lines
 from olr_pg.redo.format.file_fields import (
     LWN,
     LWN_RECORD_HEADER,

@@ -3,26 +3,19 @@
 Known fields are printed member by member, columns in hexadecimal, everything else as size and
 bytes. If a field is shorter than its layout, only the members that fit are printed. Facts:
 redo-format §4–§8.
+
+It also prints the fields of row changes as lines of text: ktub, KTB, KDO, columns, supplemental
+data.
+
+Both undo records and row vectors consist of these fields. Facts: redo-format §4.2, §4.3, §5. Each
+member of a structure is printed according to its kind; a member that extends past the end of its
+field is not printed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.dump.field_text import (
-    column_lines,
-    hex_lines,
-    known_lines,
-    plain_lines,
-    rest_lines,
-    text_lines,
-)
-from olr_pg.redo.dump.row_text import (
-    ktb_lines,
-    ktub_lines,
-    row_lines,
-    supplemental_lines,
-)
 from olr_pg.redo.format.index_fields import (
     KDILK,
     KDILK_FLAGS,
@@ -54,18 +47,74 @@ from olr_pg.redo.format.marker_fields import (
     MARKER_START,
 )
 from olr_pg.redo.format.opcodes import (
+    CFA,
+    IRP,
     LEAF_COLUMNS,
     LEAF_DATA,
     LEAF_INITIALIZE,
     LEAF_INSERT,
+    ORP,
+    QMD,
+    QMI,
     UNDONE,
+    URP,
     Layer,
     Opcode,
+    RowOperation,
     UndoOf,
 )
-from olr_pg.redo.format.row_fields import SUPPLEMENTAL_NULL, SUPPLEMENTAL_SIZES
+from olr_pg.redo.format.row_fields import (
+    FB_CLUSTER_KEY,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    FB_LETTERS,
+    KDO,
+    KDO_COLUMN_VECTOR,
+    KDO_MULTI_NROW,
+    KDO_MULTI_SLOTS,
+    KDO_OP,
+    KDO_OPERATION,
+    KDO_OPERATIONS,
+    KDO_PIECE_BYTES,
+    KDO_PIECE_CC,
+    KDO_PIECE_FB,
+    KDO_PIECE_NULLS,
+    KDO_ROW_SCN,
+    KDO_SIZE,
+    KDO_TYPE,
+    KDO_UNDO,
+    KDO_UPDATE_NNEW,
+    KDO_UPDATE_NULLS,
+    KDO_XTYPE,
+    KDO_XTYPES,
+    KTB_CLEANOUT,
+    KTB_CLEANOUT_DATA,
+    KTB_CLEANOUT_ENTRY,
+    KTB_DATA,
+    KTB_DATA_LONG,
+    KTB_LEAST,
+    KTB_LONG,
+    KTB_OPERATION,
+    KTB_OPERATIONS,
+    LENGTH_LONG,
+    LENGTH_NULL,
+    ROW_SIZE,
+    SUPPLEMENTAL,
+    SUPPLEMENTAL_ADDRESS,
+    SUPPLEMENTAL_CC,
+    SUPPLEMENTAL_CHANGED,
+    SUPPLEMENTAL_FB_LETTERS,
+    SUPPLEMENTAL_NULL,
+    SUPPLEMENTAL_OPT,
+    SUPPLEMENTAL_SIZES,
+)
 from olr_pg.redo.format.undo_fields import (
     KTEOP,
+    KTUB,
+    KTUB_LONG,
+    KTUB_NAMES,
+    KTUB_SIZE,
     KTUCF,
     KTUCM,
     KTUCM_FLG,
@@ -80,13 +129,360 @@ from olr_pg.redo.format.undo_fields import (
     SESSION_TEXTS,
     TRAN_FLAGS,
 )
-from olr_pg.redo.record_view import undo_of
+from olr_pg.redo.header import read_scn
+from olr_pg.redo.record_view import scn_text, u16_list, undo_of
+from olr_pg.scalars import pack_xid, unpack_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from olr_pg.redo.format.layout import RedoLayout
+    from olr_pg.redo.format.structure import Member
     from olr_pg.redo.record_view import Fields, Vector
+
+
+def row_flags(value: int, letters: str = FB_LETTERS) -> str:
+    """Return a row flag byte as text: ``--H-FL--``."""
+    return "".join(letter if value & 0x80 >> bit else "-" for bit, letter in enumerate(letters))
+
+
+def xid_text(xid: int) -> str:
+    """Return an XID as text, as in Oracle's dumps: ``0x000a.00c.0000023c``."""
+    return "0x{:04x}.{:03x}.{:08x}".format(*unpack_xid(xid))
+
+
+def write_members(data: bytes, members: tuple[Member, ...], *, big: bool) -> str:
+    """Return the members of a field as ``name: value``, one after the other. Members that extend
+    past the end of the field are left out.
+    """
+    parts = []
+    for member in members:
+        if member.end <= len(data):
+            text = _ROW_WRITERS[member.kind](data[member.at : member.end], big)
+            parts.append(f"{member.name}: {text}")
+    return "  ".join(parts)
+
+
+def _int(data: bytes, big: bool, *, signed: bool = False) -> int:
+    return int.from_bytes(data, "big" if big else "little", signed=signed)
+
+
+def _xid(data: bytes, big: bool) -> str:
+    return xid_text(pack_xid(_int(data[:2], big), _int(data[2:4], big), _int(data[4:8], big)))
+
+
+def _uba(data: bytes, big: bool) -> str:
+    return f"0x{_int(data[:4], big):08x}.{_int(data[4:6], big):04x}.{data[6]:02x}"
+
+
+def _rid(data: bytes, big: bool) -> str:
+    return f"0x{_int(data[:4], big):08x}.{_int(data[4:6], big):x}"
+
+
+def _hex(width: int) -> Callable[[bytes, bool], str]:
+    return lambda data, big: f"0x{_int(data, big):0{2 * width}x}"
+
+
+_ROW_WRITERS: Final[dict[str, Callable[[bytes, bool], str]]] = {
+    "u1": lambda data, _: str(data[0]),
+    "u2": lambda data, big: str(_int(data, big)),
+    "u4": lambda data, big: str(_int(data, big)),
+    "i2": lambda data, big: str(_int(data, big, signed=True)),
+    "i4": lambda data, big: str(_int(data, big, signed=True)),
+    "x1": _hex(1),
+    "x2": _hex(2),
+    "x4": _hex(4),
+    "b2": lambda data, _: str(_int(data, big=True)),
+    "b4": lambda data, _: f"0x{_int(data, big=True):08x}",
+    "xid": _xid,
+    "uba": _uba,
+    "scn": lambda data, big: scn_text(read_scn(data, 0, big_endian=big)),
+    "rid": _rid,
+    "op": lambda data, _: f"{data[0]}.{data[1]}",
+    "fb": lambda data, _: f"{row_flags(data[0])} (0x{data[0]:02x})",
+    "sfb": lambda data, _: f"{row_flags(data[0], SUPPLEMENTAL_FB_LETTERS)} (0x{data[0]:02x})",
+    "lob": lambda data, _: data.hex(),
+}
+
+_BYTES_PER_LINE: Final = 32
+
+
+def hex_lines(data: bytes, indent: str = "  ") -> Iterator[str]:
+    """Yield lines with the bytes and their offsets, 32 bytes per line."""
+    for at in range(0, len(data), _BYTES_PER_LINE):
+        part = data[at : at + _BYTES_PER_LINE]
+        yield f"{indent}{at:04x}: {part.hex(' ')}"
+
+
+def rest_lines(fields: Fields, first: int) -> Iterator[str]:
+    """Yield the lines of all fields from field `first` on, as bytes."""
+    for number in range(first, fields.count + 1):
+        yield from plain_lines(fields, number)
+
+
+def plain_lines(fields: Fields, number: int, label: str = "field") -> Iterator[str]:
+    """Yield the lines with the size and the bytes of a field."""
+    data = fields.bytes(number)
+    head = f"{label} {number}: [{len(data):3}]"
+    if len(data) <= _BYTES_PER_LINE:
+        yield f"{head} {data.hex(' ')}".rstrip()
+        return
+    yield head
+    yield from hex_lines(data)
+
+
+def known_lines(
+    fields: Fields, number: int, label: str, known: tuple[Member, ...]
+) -> Iterator[str]:
+    """Yield the lines of a field, member by member; no lines if the field is empty."""
+    data = fields.bytes(number)
+    if data:
+        yield f"{label}: [{len(data)}] {write_members(data, known, big=fields.big)}"
+
+
+def _text(data: bytes) -> str:
+    # The log does not contain the character set, so everything except printable ASCII is escaped.
+    return "".join(chr(c) if 32 <= c < 127 and c != 92 else f"\\x{c:02x}" for c in data)
+
+
+def text_lines(fields: Fields, number: int, label: str) -> Iterator[str]:
+    """Yield the line of a field as text; no line if the field is empty."""
+    data = fields.bytes(number)
+    if data:
+        yield f"{label}: {_text(data)}"
+
+
+def column_lines(label: str, data: bytes | None) -> Iterator[str]:
+    """Yield the lines of a column's value in hexadecimal. None stands for NULL."""
+    if data is None:
+        yield f"{label}: *NULL*"
+    elif len(data) <= _BYTES_PER_LINE:
+        yield f"{label}: [{len(data):3}] {data.hex(' ')}"
+    else:
+        yield f"{label}: [{len(data):3}]"
+        yield from hex_lines(data, "    ")
+
+
+_SUPPLEMENTAL: Final = SUPPLEMENTAL.shown + SUPPLEMENTAL_ADDRESS.shown
+_BITMAPS: Final = {IRP: KDO_PIECE_NULLS, ORP: KDO_PIECE_NULLS, URP: KDO_UPDATE_NULLS}
+"""The position of the NULL bitmap in KDO, by operation."""
+
+
+def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
+    """Yield the lines of a ktub: the undo record's object and operation, and its links."""
+    kind = KTUB_NAMES.get(fields.size(number), "ktub")
+    yield from known_lines(fields, number, f"{kind} redo", KTUB.shown)
+    data = fields.bytes(number)
+    if len(data) > KTUB_SIZE:
+        yield "  " + write_members(data, KTUB_LONG.shown, big=fields.big)
+
+
+def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
+    """Yield the lines of KTB redo: the transaction's ITL entry in the block, and the cleanout of
+    entries of other transactions.
+    """
+    data, big = fields.bytes(number), fields.big
+    if len(data) < KTB_LEAST:
+        yield from plain_lines(fields, number)
+        return
+    op, flags = data[0], data[1]
+    own = data[KTB_DATA_LONG if flags & KTB_LONG else KTB_DATA :]
+    known = KTB_OPERATIONS.get(op & KTB_OPERATION)
+    name, shown = (known.name, known.shown) if known else ("?", ())
+    text = write_members(own, shown, big=big)
+    yield f"KTB redo: [{len(data)}] op: 0x{op:02x} ver: 0x{flags:02x} op: {name}  {text}".rstrip()
+    cleanout = KTB_CLEANOUT_DATA
+    if op & KTB_CLEANOUT and len(own) >= cleanout.size:
+        yield f"  block cleanout: {write_members(own, cleanout.shown, big=big)}"
+        for entry in range(own[cleanout.at("entries")]):
+            start = cleanout.size + KTB_CLEANOUT_ENTRY * entry
+            part = own[start : start + KTB_CLEANOUT_ENTRY]
+            if len(part) == KTB_CLEANOUT_ENTRY:
+                yield f"    itli: {part[0]}  flg: 0x{part[1]:02x}  scn: {part[2:].hex(' ')}"
+
+
+def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
+    """Return (operation, lines) of a KDO field; the operation is 0 if the field is too short."""
+    data = fields.bytes(number)
+    if len(data) < KDO_SIZE:
+        return 0, list(plain_lines(fields, number))
+    flags, xtype = data[KDO_OP], data[KDO_TYPE]
+    op = flags & KDO_OPERATION
+    name = RowOperation(op).name if op in set(RowOperation) else "?"
+    known = ((KDO_UNDO, "undo"), (KDO_ROW_SCN, "rowdependencies"))
+    marks = [mark for bit, mark in known if flags & bit]
+    if xtype & KDO_COLUMN_VECTOR:
+        marks.append("KDOM2")
+    lines = [
+        f"KDO op code: {name} (0x{flags:02x})  xtype: {KDO_XTYPES.get(xtype & KDO_XTYPE, '?')}"
+        f" (0x{xtype:02x})  {write_members(data, KDO.shown, big=fields.big)}"
+        + (f"  {' '.join(marks)}" if marks else "")
+    ]
+    if op in KDO_OPERATIONS:
+        members = KDO_OPERATIONS[RowOperation(op)].shown
+        shown = [member for member in members if _is_there(member.name, data)]
+        lines.append("  " + write_members(data, tuple(shown), big=fields.big))
+    bitmap = _BITMAPS.get(op)
+    if bitmap is not None and len(data) > bitmap:
+        lines.append(f"  null bits: {data[bitmap:].hex(' ')}")
+    if op in (QMI, QMD):
+        rows = data[KDO_MULTI_NROW] if len(data) > KDO_MULTI_NROW else 0
+        slots = data[KDO_MULTI_SLOTS : KDO_MULTI_SLOTS + 2 * rows]
+        lines.append(f"  slots: {u16_list(slots, big=fields.big)}")
+    return op, lines
+
+
+def _is_there(member: str, data: bytes) -> bool:
+    """Return whether a KDO field contains the member. Not every row piece has the addresses hrid
+    and nrid (redo-format §5.4): if it has none, these bytes have no meaning.
+    """
+    if member not in ("hrid", "nrid"):
+        return True
+    fb = data[KDO_PIECE_FB]
+    if data[KDO_OP] & KDO_OPERATION == CFA or fb & FB_CLUSTER_KEY:
+        return True
+    return fb & (FB_HEAD | FB_FIRST) == FB_FIRST if member == "hrid" else not fb & FB_LAST
+
+
+def row_lines(fields: Fields, ktb: int) -> Iterator[str]:
+    """Yield the lines of KTB redo, which is field `ktb`, then those of KDO, columns and
+    supplemental data.
+    """
+    yield from ktb_lines(fields, ktb)
+    kdo = ktb + 1
+    if fields.size(kdo) == 0:
+        yield from rest_lines(fields, kdo)
+        return
+    op, lines = _kdo(fields, kdo)
+    yield from lines
+    number = kdo + 1
+    if op in (IRP, ORP):
+        number = yield from _piece_columns(fields, kdo)
+    elif op == URP:
+        number = yield from _updated_columns(fields, kdo)
+    elif op == QMI and fields.count >= kdo + 2:
+        number = yield from _multi_rows(fields, kdo)
+    number = _skip_empty(fields, number)
+    has_scn = fields.number(kdo, KDO_OP, 1) & KDO_ROW_SCN != 0
+    if has_scn and fields.size(number) in (6, 8):
+        yield from plain_lines(fields, number, "dscn, field")
+        number = _skip_empty(fields, number + 1)
+    if fields.size(number) in SUPPLEMENTAL_SIZES:
+        number = yield from supplemental_lines(fields, number)
+    yield from rest_lines(fields, number)
+
+
+def _skip_empty(fields: Fields, number: int) -> int:
+    while number <= fields.count and fields.size(number) == 0:
+        number += 1
+    return number
+
+
+def _piece_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
+    data = fields.bytes(kdo)
+    count = fields.number(kdo, KDO_PIECE_CC, 1)
+    number = kdo + 1
+    first = _skip_empty(fields, number)
+    stored = fields.number(kdo, KDO_PIECE_BYTES, 2)
+    if count != 1 and fields.size(first) == stored > 0:
+        yield from plain_lines(fields, first, "compressed row, field")
+        return first + 1
+    for column in range(count):
+        at = KDO_PIECE_NULLS + (column >> 3)
+        if at < len(data) and data[at] >> (column & 7) & 1:
+            yield from column_lines(f"col {column:2}", None)
+            continue
+        number = _skip_empty(fields, number)
+        if number > fields.count:
+            break
+        yield from column_lines(f"col {column:2}", fields.bytes(number))
+        number += 1
+    return number
+
+
+def _updated_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
+    data = fields.bytes(kdo)
+    given = fields.number(kdo, KDO_UPDATE_NNEW, 1)
+    numbers = fields.numbers(kdo + 1)
+    number = kdo + 2
+    if data[KDO_TYPE] & KDO_COLUMN_VECTOR:
+        yield f"first column: {numbers[:1]}"
+        yield from plain_lines(fields, number, "column vector, field")
+        return number + 1
+    for index, column in enumerate(numbers):
+        at = KDO_UPDATE_NULLS + (index >> 3)
+        if index >= given or (at < len(data) and data[at] >> (index & 7) & 1):
+            yield from column_lines(f"col {column:2}", None)
+            continue
+        number = _skip_empty(fields, number)
+        if number > fields.count:
+            break
+        yield from column_lines(f"col {column:2}", fields.bytes(number))
+        number += 1
+    return number
+
+
+def _multi_rows(fields: Fields, kdo: int) -> Generator[str, None, int]:
+    lengths = fields.numbers(kdo + 1)
+    rows = fields.bytes(kdo + 2)
+    at = 0
+    for row, length in enumerate(lengths[: fields.bytes(kdo)[KDO_MULTI_NROW]]):
+        part = rows[at : at + length]
+        at += length
+        if len(part) < ROW_SIZE:
+            yield f"row {row}: [{len(part)}] {part.hex(' ')}"
+            continue
+        flags, lock, count = part[:ROW_SIZE]
+        yield (f"row {row}: [{length}] fb: {row_flags(flags)} lb: 0x{lock:02x} cc: {count}")
+        if fields.bytes(kdo)[KDO_OP] & KDO_ROW_SCN:
+            # The width of the row SCN depends on the Oracle version, so print the columns as bytes.
+            yield f"  {part[ROW_SIZE:].hex(' ')}"
+            continue
+        yield from _prefixed(part, ROW_SIZE, count, big=fields.big)
+    return kdo + 3
+
+
+def _prefixed(data: bytes, at: int, count: int, *, big: bool) -> Iterator[str]:
+    """Yield the lines of columns that each follow their length."""
+    for column in range(count):
+        if at >= len(data):
+            return
+        size = data[at]
+        at += 1
+        if size == LENGTH_NULL:
+            yield from column_lines(f"  col {column:2}", None)
+            continue
+        if size == LENGTH_LONG:
+            size = int.from_bytes(data[at : at + 2], "big" if big else "little")
+            at += 2
+        yield from column_lines(f"  col {column:2}", data[at : at + size])
+        at += size
+
+
+def supplemental_lines(fields: Fields, number: int) -> Generator[str, None, int]:
+    """Yield the lines of the supplemental data whose header is field `number`; return the number of
+    the field after the data.
+    """
+    data = fields.bytes(number)
+    yield from known_lines(fields, number, "supplemental", _SUPPLEMENTAL)
+    count = fields.number(number, SUPPLEMENTAL_CC, 2)
+    if count == 0 or number + 2 > fields.count:
+        number += 1
+    else:
+        columns, lengths = fields.numbers(number + 1), fields.numbers(number + 2)
+        number += 3
+        for column, length in zip(columns[:count], lengths[:count], strict=False):
+            yield from column_lines(
+                f"  sup col {column:2}",
+                None if length in (0, SUPPLEMENTAL_NULL) else fields.bytes(number),
+            )
+            number += 1
+    if data[SUPPLEMENTAL_OPT] & SUPPLEMENTAL_CHANGED and number + 1 <= fields.count:
+        yield from plain_lines(fields, number, "changed columns of, field")
+        yield from plain_lines(fields, number + 1, "changed columns, field")
+        number += 2
+    return number
+
 
 _LEAF: Final = LEAF.shown + LEAF_ARRAY_REDO.shown
 _LEAF_LABELS: Final = {

@@ -61,7 +61,7 @@ from olr_pg.replicator.recovery.image_files import (
     read_image,
     remove_others,
 )
-from olr_pg.server.replication_source import RecoveryPoint
+from olr_pg.server.port_session import RecoveryPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

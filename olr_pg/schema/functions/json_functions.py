@@ -20,8 +20,7 @@ from sqlglot import exp
 from olr_pg.schema.functions.number_functions import NUMERAL
 from olr_pg.schema.oracle_parser import JsonCall
 from olr_pg.schema.relation_columns import RelationColumn
-from olr_pg.schema.scopes import Source
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import Source, UntranslatableError, quoted
 from olr_pg.schema.value_kinds import (
     BOOLEAN,
     INTEGER,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.relation_columns import RelationColumn
-from olr_pg.schema.scopes import Source
-from olr_pg.schema.translating import Function, UntranslatableError, quoted, string_literal
+from olr_pg.schema.translating import Function, Source, UntranslatableError, quoted, string_literal
 from olr_pg.schema.value_kinds import INTEGER, NUMBER, NUMBERS, TEXT, TEXTS, XML, Fact, ValueKind
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.plsql.types import Constant, Parameter, Typed, read_type, variable
 from olr_pg.schema.queries import Output
 from olr_pg.schema.relation_columns import RelationColumn
-from olr_pg.schema.scopes import Source
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import Source, UntranslatableError, quoted
 from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, TEXT
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from sqlglot import exp
 from olr_pg.schema.oracle_parser import parse_oracle
 from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.queries import read_sources, translate_frame
-from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import Scope, Source, UntranslatableError, quoted
 from olr_pg.schema.translation import assigned, refuse_unknown
 from olr_pg.schema.value_kinds import TEXTS, ValueKind
 

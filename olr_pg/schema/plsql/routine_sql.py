@@ -13,8 +13,7 @@ from olr_pg.schema.parts import check_kept
 from olr_pg.schema.plsql.changes import Merge, translate_change, translate_merge
 from olr_pg.schema.queries import translate_frame
 from olr_pg.schema.relation_columns import RelationColumn
-from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import Scope, Source, UntranslatableError, quoted
 from olr_pg.schema.translation import assigned, guarded, refuse_unknown, translator_of
 from olr_pg.schema.value_kinds import NUMBERS, TEXT, ValueKind
 

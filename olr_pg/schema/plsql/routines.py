@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.body import Body
 from olr_pg.schema.plsql.cursor import Cursor
-from olr_pg.schema.plsql.heads import read_head
 from olr_pg.schema.plsql.packages import (
     Package,
     Signatures,
     constants_and_state,
     has_body,
+    read_head,
     split_package,
     target_of,
     used,
@@ -21,9 +21,8 @@ from olr_pg.schema.plsql.packages import (
 from olr_pg.schema.plsql.routine_sql import RoutineSql
 from olr_pg.schema.plsql.types import Constant, Parameter, variable
 from olr_pg.schema.presence import has_routine, has_schema, has_trigger
-from olr_pg.schema.scopes import Source
 from olr_pg.schema.statement import Statement
-from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translating import Source, UntranslatableError, quoted
 from olr_pg.schema.value_kinds import ValueKind
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def text_bytes(value: str) -> bytes:
 
 def bytes_text(raw: bytes) -> str:
     """Return the text for bytes of the database: each byte that is not UTF-8 becomes a lone
-    surrogate, so that `text_bytes` returns it.
+    surrogate, so that `key_cuts` returns it.
     """
     return raw.decode("utf-8", "surrogateescape")
 

@@ -20,13 +20,13 @@ from olr_pg.simulator.fields.row_fields import (
     RowPiece,
     stored_columns,
 )
-from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.storage import (
     DATABASE_BLOCK_SIZE,
     ROW_SPACE,
     UPDATE_RESERVE,
     WIDE_BLOCK_SIZE,
     TransactionalBlock,
+    lay_out,
 )
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.lobs import LobStorage, SimLob
-    from olr_pg.simulator.model.row_layout import PieceSpan
-    from olr_pg.simulator.model.storage import Holder
+    from olr_pg.simulator.model.storage import Holder, PieceSpan
 
     CellMaker = Callable[[Random], Cell]
 

@@ -2,23 +2,26 @@
 
 A piece may begin and end within a block. Until the rest of this block is written, the block is
 torn, and its checksum is wrong (redo-format §1.6).
+
+It also sets the times in redo that was generated ahead: of the begin and end of logs, and of
+flushes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.online_redo.steps import Write
-from olr_pg.simulator.online_redo.written_redo import find_lwns
+from olr_pg.simulator.fields.block_layout import BLOCK_HEADER_SIZE
+from olr_pg.simulator.online_redo.online_files import Write
+from olr_pg.simulator.online_redo.written_redo import EndedLog, FlushedLwns, LogStart, find_lwns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.written_redo import FlushedLwns, Lwn
-
+    from olr_pg.simulator.online_redo.written_redo import Lwn, Redo
 
 _BEFORE_CHECKSUM: Final = (4, 8, 12)
 
@@ -147,3 +150,43 @@ def crash_writes(
         writes += [Write(one, offset + missing * block_size, torn) for one in members]
     rng.shuffle(writes)
     yield from writes[: rng.randint(1, len(writes))] if writes else ()
+
+
+_CHUNK_BLOCKS: Final = BLOCK_HEADER_SIZE + 28
+_TIME: Final = BLOCK_HEADER_SIZE + 64
+_CHECKSUM: Final = 14
+
+
+def timed(redo: RedoFormat, items: Iterable[Redo], now: Callable[[], int]) -> Iterator[Redo]:
+    """Yield the redo; each item gets the time at which it is requested.
+
+    Args:
+        now: returns the current time as a redo time.
+    """
+    began = dict[int, int]()
+    for item in items:
+        time = now()
+        match item:
+            case LogStart(header):
+                began[item.thread] = time
+                yield LogStart(replace(header, first_time=time, closed_time=time))
+            case FlushedLwns():
+                yield replace(item, data=memoryview(_stamped(redo, item.data, time)))
+            case EndedLog(header):
+                first = began.get(item.thread, time)
+                times = replace(header, first_time=first, closed_time=first, next_time=time)
+                yield replace(item, header=times)
+
+
+def _stamped(redo: RedoFormat, data: memoryview, time: int) -> bytearray:
+    """Write the time into every chunk's header, and update the block's checksum."""
+    blocks, new, at = bytearray(data), redo.pack("I", time), 0
+    while at < len(blocks):
+        place = at + _TIME
+        change = bytes(a ^ b for a, b in zip(blocks[place : place + 4], new, strict=True))
+        blocks[place : place + 4] = new
+        blocks[at + _CHECKSUM] ^= change[0] ^ change[2]
+        blocks[at + _CHECKSUM + 1] ^= change[1] ^ change[3]
+        (count,) = redo.unpack("I", bytes(blocks[at + _CHUNK_BLOCKS : at + _CHUNK_BLOCKS + 4]))
+        at += count * redo.block_size
+    return blocks

@@ -2,26 +2,31 @@
 
 These actions happen after a number of bytes of redo, not after a time. So the same seed and sizes
 always give the same redo.
+
+It also keeps redo that was generated ahead in a file.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass
+import mmap
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.online_redo.written_redo import (
     EndedLog,
+    FlushedLwns,
     LogStart,
     log_parts,
     lost_part,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.named_simulation import NamedSimulation
@@ -176,3 +181,23 @@ class NamedFeed:
 
     def _add(self, thread: int, header: HeaderBlock, scn: int, item: Redo) -> None:
         self._items[thread].append(((header.resetlogs_scn, scn), item))
+
+
+def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
+    """Generate all redo into a file, and then yield it; the file is unlinked before that."""
+    items: list[tuple[Redo, int]] = []
+    with path.open("w+b") as file:
+        for item in redo:
+            if isinstance(item, FlushedLwns):
+                size = file.write(item.data)
+                items.append((replace(item, data=memoryview(b"")), size))
+            else:
+                items.append((item, 0))
+        file.flush()
+        path.unlink()
+        size = file.tell()
+        data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b"")
+    at = 0
+    for item, length in items:
+        yield replace(item, data=data[at : at + length]) if isinstance(item, FlushedLwns) else item
+        at += length

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.oracle_net.server_text import UNICODE
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import Bfile, ResultColumn, ResultType, kind_of
+from olr_pg.simulator.oracle_net.values import UNICODE, Bfile, ResultColumn, ResultType, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

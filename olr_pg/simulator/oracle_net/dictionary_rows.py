@@ -2,31 +2,112 @@
 
 This is the inverse of `olr_pg.dictionary.sys_rows`. Values that a snapshot does not contain get
 plausible defaults.
+
+It also contains the views that show LOGGING and NOLOGGING, and the statements that change it.
+
+It also contains supplemental logging of the stand-in: its views, and the statements that change it.
 """
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary import column_bits
+from olr_pg.dictionary import sys_tables
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
-from olr_pg.simulator.oracle_net.logging_rows import insert_logging
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
 from olr_pg.simulator.oracle_net.tablespace_rows import TABLESPACE, insert_tablespace
 from olr_pg.simulator.sessions import sys_dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.dictionary.lob import LobSegment
     from olr_pg.dictionary.model import Column, Snapshot, Table
     from olr_pg.dictionary.sys_rows import SysRows
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
+
+_ALTER: Final = re.compile(
+    r'ALTER\s+TABLE\s+"?([\w$#]+)"?\s*\.\s*"?([\w$#]+)"?\s+'
+    r'(?:MODIFY\s+(SUB)?PARTITION\s+"?([\w$#]+)"?\s+)?'
+    r'(?:(?:MODIFY\s+)?LOB\s*\(\s*"?([\w$#]+)"?\s*\)\s*\(\s*NOCACHE\s+(NO)?LOGGING\s*\)'
+    r"|(NO)?LOGGING)\s*$",
+    re.IGNORECASE,
+)
+
+
+def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> None:
+    """Add a table, with its partitions' names, to the views that show LOGGING."""
+    own = {"OWNER": table.owner, "TABLE_NAME": table.name}
+    parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
+    put = catalogue.put
+    catalogue.readable.add(table.name)
+    place = {"PARTITIONED": "YES"} if names else {"LOGGING": "YES"}
+    if table.index_organised:
+        place |= {"IOT_TYPE": "IOT"}
+    elif not names:
+        place |= {"TABLESPACE_NAME": "USERS"}
+    put("DBA_TABLES", **own, **place, TEMPORARY="N")
+    for name in names:
+        put("DBA_TAB_PARTITIONS", **parted, PARTITION_NAME=name, LOGGING="YES")
+    for column in table.columns:
+        if column.lob is None:
+            continue
+        logging = "NO" if column.lob.nologging else "YES"
+        put("DBA_LOBS", **own, COLUMN_NAME=column.name, LOGGING="NONE" if names else logging)
+        for name in names:
+            of_part = {"COLUMN_NAME": column.name, "PARTITION_NAME": name}
+            put("DBA_LOB_PARTITIONS", **parted, **of_part, LOGGING=logging)
+
+
+def alter_logging(catalogue: Catalogue, sql: str) -> bool:
+    """Carry out ``ALTER TABLE … [NO]LOGGING`` of a table, partition or LOB; False if it is another
+    statement.
+
+    Raises:
+        OraError: ORA-00942, ORA-02149, no table or partition has this name.
+    """
+    match = _ALTER.match(sql)
+    if match is None:
+        return False
+    owner, table, sub, partition, column, *no = match.groups()
+    if column is None:
+        view = "DBA_TABLES" if partition is None else "DBA_TAB_PARTITIONS"
+    else:
+        view = "DBA_LOBS" if partition is None else f"DBA_LOB_{sub or ''}PARTITIONS"
+    where = {"OWNER" if partition is None else "TABLE_OWNER": owner, "TABLE_NAME": table}
+    where |= {} if partition is None else {f"{sub or ''}PARTITION_NAME": partition}
+    where |= {} if column is None else {"COLUMN_NAME": column}
+    condition = " AND ".join(f'"{name}" = ?' for name in where)
+    logging = "NO" if any(no) else "YES"
+    changed = catalogue.update(
+        f'UPDATE SYS."{view}" SET "LOGGING" = ? WHERE {condition}',  # noqa: S608
+        *(logging, *where.values()),
+    )
+    if not changed:
+        raise OraError(942 if partition is None else 2149, "the table or partition does not exist")
+    return True
+
+
+def note_unrecoverable(catalogue: Catalogue, file: int, scn: int, at: int) -> None:
+    """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
+    catalogue.update('DELETE FROM SYS."V$DATAFILE" WHERE "FILE#" = ?', file)
+    catalogue.put(
+        "V$DATAFILE",
+        FILE=file,
+        NAME=f"/u01/app/oracle/oradata/file{file}.dbf",
+        UNRECOVERABLE_CHANGE=scn,
+        UNRECOVERABLE_TIME=f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}",
+    )
+
 
 SEGMENT_FILE: Final = 12
 PLAIN_SEGMENT: Final = 0x400001
@@ -191,13 +272,13 @@ class _TableRows:
     def _column(self, column: Column) -> None:
         is_lob = column.stored_as_lob or column.type_code in (CLOB, BLOB)
         bits = {
-            column_bits.HIDDEN | column_bits.SYSTEM_GENERATED: column.hidden,
-            column_bits.GUARD: column.guard,
+            sys_tables.HIDDEN | sys_tables.SYSTEM_GENERATED: column.hidden,
+            sys_tables.GUARD: column.guard,
             sys_dictionary.ADDED_WITH_DEFAULT: column.added is not None,
-            column_bits.LENGTH_IN_CHARS: column.char_length is not None,
-            column_bits.VIRTUAL: column.virtual,
-            column_bits.ENCRYPTED: column.encrypted,
-            column_bits.STORED_AS_LOB: is_lob,
+            sys_tables.LENGTH_IN_CHARS: column.char_length is not None,
+            sys_tables.VIRTUAL: column.virtual,
+            sys_tables.ENCRYPTED: column.encrypted,
+            sys_tables.STORED_AS_LOB: is_lob,
         }
         self._put(
             "COL$", OBJ=self._table.obj, COL=column.col, SEGCOL=column.segcol, INTCOL=column.intcol,
@@ -265,3 +346,135 @@ class _TableRows:
             kind = sys_dictionary.INDEX_PARTITION if is_part else sys_dictionary.INDEX
             part = f"SYS_IL_P{own.index_obj}" if is_part else None
             self._object(own.index_obj, own.index_dataobj, f"SYS_IL{name}", kind, part)
+
+
+_NAME: Final = r'"?([\w$#]+)"?'
+_DATA: Final = r"(ADD|DROP)\s+SUPPLEMENTAL\s+LOG\s+DATA"
+_COLUMNS: Final = r"\(\s*([\w ]+?)\s*\)\s*COLUMNS"
+_OF_DATABASE: Final = re.compile(
+    rf"ALTER\s+(PLUGGABLE\s+)?DATABASE\s+{_DATA}(?:\s*{_COLUMNS})?\s*$", re.IGNORECASE
+)
+_OF_TABLE: Final = re.compile(
+    rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+{_DATA}\s*{_COLUMNS}\s*$", re.IGNORECASE
+)
+_GROUP: Final = re.compile(
+    rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+ADD\s+SUPPLEMENTAL\s+LOG\s+GROUP\s+{_NAME}"
+    r"\s*\(([^)]+)\)(?:\s*ALWAYS)?\s*$",
+    re.IGNORECASE,
+)
+_OF_SCHEMA: Final = re.compile(
+    r"BEGIN\s+DBMS_CAPTURE_ADM\.PREPARE_SCHEMA_INSTANTIATION\s*\(\s*'(\w+)'\s*,"
+    r"\s*'(none|keys|all)'\s*\)\s*;\s*END\s*;?\s*$",
+    re.IGNORECASE,
+)
+_DATABASE_LEVELS: Final = {
+    None: ("MIN", "MINIMAL"),
+    "PRIMARY KEY": ("PK", "PRIMARY_KEY"),
+    "UNIQUE": ("UI", "UNIQUE_INDEX"),
+    "FOREIGN KEY": ("FK", "FOREIGN_KEY"),
+    "ALL": ("ALL", "ALL_COLUMN"),
+}
+"""By level: its column in V$DATABASE, and its column in DBA_SUPPLEMENTAL_LOGGING for a PDB."""
+
+_TABLE_LEVELS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
+_NAMED_GROUP: Final = 12
+"""CDEF$.TYPE# (dictionary §2.5)."""
+
+_SCHEMA_BITS: Final = {"NONE": 0, "KEYS": 1 | 2 | 4, "ALL": 8}
+"""USER$.SPARE1 (dictionary §2.2)."""
+
+
+def tell_logging(catalogue: Catalogue, snapshot: Snapshot, levels: Mapping[str, Logging]) -> None:
+    """Fill the views with the supplemental logging of the simulated tables.
+
+    Args:
+        levels: by ``OWNER.NAME``; a table that is missing here logs all columns.
+    """
+    told = [levels.get(table.full_name, Logging.ALL) for table in snapshot.tables]
+    if all(level is Logging.ALL for level in told):
+        return
+    _set_database(catalogue, "ALL", on=False)
+    _set_database(catalogue, "MIN", on=any(level is not Logging.NONE for level in told))
+    for table, level in zip(snapshot.tables, told, strict=True):
+        if level in (Logging.ALL, Logging.PRIMARY_KEY):
+            # Oracle logs all columns of a table without a primary key.
+            _add_group(catalogue, table, _TABLE_LEVELS[level.name.replace("_", " ")])
+
+
+def _set_database(catalogue: Catalogue, column: str, *, on: bool) -> None:
+    sql = f'UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_{column}" = ?'  # noqa: S608
+    catalogue.update(sql, "YES" if on else "NO")
+
+
+def _level(words: str) -> str:
+    return " ".join(words.upper().split())
+
+
+def _of_database(
+    catalogue: Catalogue, _: Snapshot, of_pdb: str | None, verb: str, level: str | None
+) -> None:
+    column, own = _DATABASE_LEVELS[level if level is None else _level(level)]
+    on = verb.upper() == "ADD"
+    if of_pdb is None:
+        _set_database(catalogue, column, on=on)
+        return
+    sql = f'UPDATE SYS."DBA_SUPPLEMENTAL_LOGGING" SET "{own}" = ?'  # noqa: S608
+    catalogue.update(sql, "YES" if on else "NO")
+
+
+def _of_table(
+    catalogue: Catalogue, snapshot: Snapshot, owner: str, name: str, verb: str, level: str
+) -> None:
+    table, kind = _table(snapshot, owner, name), _TABLE_LEVELS[_level(level)]
+    if verb.upper() == "ADD":
+        _add_group(catalogue, table, kind)
+        return
+    sql = 'DELETE FROM SYS."CDEF$" WHERE "OBJ#" = ? AND "TYPE#" = ?'
+    catalogue.update(sql, table.obj, kind)
+
+
+def _of_group(
+    catalogue: Catalogue, snapshot: Snapshot, owner: str, name: str, _group: str, listed: str
+) -> None:
+    table = _table(snapshot, owner, name)
+    number = _add_group(catalogue, table, _NAMED_GROUP)
+    known = {column.name: column.intcol for column in table.columns}
+    for entry in listed.split(","):
+        column, *no_log = entry.replace('"', "").split(maxsplit=1)
+        if column not in known:
+            raise OraError(904, f'"{column}": invalid identifier')
+        of = {"CON": number, "OBJ": table.obj, "INTCOL": known[column]}
+        catalogue.put("CCOL$", **of, SPARE1=int(bool(no_log)))
+
+
+def _of_schema(catalogue: Catalogue, snapshot: Snapshot, owner: str, level: str) -> None:
+    if all(table.owner != owner for table in snapshot.tables):
+        raise OraError(1918, f"user '{owner}' does not exist")
+    sql = 'UPDATE SYS."USER$" SET "SPARE1" = ? WHERE "NAME" = ?'
+    catalogue.update(sql, _SCHEMA_BITS[level.upper()], owner)
+
+
+def _table(snapshot: Snapshot, owner: str, name: str) -> Table:
+    table = snapshot.find(owner, name)
+    if table is None:
+        raise OraError(942, "table or view does not exist")
+    return table
+
+
+def _add_group(catalogue: Catalogue, table: Table, kind: int) -> int:
+    """Add a log group to CDEF$; return its CON#."""
+    largest = catalogue.rows('SELECT COALESCE(MAX("CON#"), 0) FROM SYS."CDEF$"')[0][0]
+    number = 1 + int(str(largest))
+    catalogue.put("CDEF$", CON=number, OBJ=table.obj, TYPE=kind)
+    return number
+
+
+STATEMENTS: Final = (
+    (_OF_DATABASE, _of_database),
+    (_OF_TABLE, _of_table),
+    (_GROUP, _of_group),
+    (_OF_SCHEMA, _of_schema),
+)
+"""The statements that change supplemental logging: patterns with their handlers. A handler receives
+the catalogue, the snapshot and the match of the pattern.
+"""

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.simulator.oracle_net.packets import PacketStream
 from olr_pg.simulator.oracle_net.session import ClientSession, SessionHost
-from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
+from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, PacketStream
 
 if TYPE_CHECKING:
     from typing import Self

@@ -1,29 +1,52 @@
-"""A connection of the stand-in: from the connect packet to the log-off."""
+"""A connection of the stand-in: from the connect packet to the log-off.
+
+It also contains the server's side of password authentication with a 12c verifier.
+
+Both sides derive a key from the password and a salt (PBKDF2). Each side sends half of a session
+key, encrypted with this key. The client then sends the password, encrypted with the session key.
+Source of the facts: python-oracledb's thin mode (``impl/thin/messages/auth.pyx``, ``crypto.pyx``).
+
+It also contains faults that tests inject on purpose.
+
+It also contains BFILEs of the stand-in: a session opens and reads files of directory objects.
+
+Source of the facts: what python-oracledb's thin mode sends and accepts.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
+import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net import ttc_messages as msg
-from olr_pg.simulator.oracle_net.auth import PasswordCheck
-from olr_pg.simulator.oracle_net.bfiles import SessionFiles
-from olr_pg.simulator.oracle_net.faults import Faults
-from olr_pg.simulator.oracle_net.packets import (
+from olr_pg.simulator.oracle_net.sql import is_query
+from olr_pg.simulator.oracle_net.sql_values import SqlClient, returned_places
+from olr_pg.simulator.oracle_net.ttc import (
     DATA_FLAGS_BYTES,
+    MalformedMessageError,
     Marker,
     PacketStream,
     PacketType,
     PeerGoneError,
+    TtcReader,
+    TtcWriter,
 )
-from olr_pg.simulator.oracle_net.sql import is_query
-from olr_pg.simulator.oracle_net.sql_client import SqlClient, returned_places
-from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
-from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, LobOperation, Message
+from olr_pg.simulator.oracle_net.ttc_messages import (
+    ExecuteOption,
+    Function,
+    LobOperation,
+    Message,
+    write_status,
+)
 from olr_pg.simulator.oracle_net.values import (
     LOBS,
     LONGS,
@@ -35,13 +58,200 @@ from olr_pg.simulator.oracle_net.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from olr_pg.simulator.oracle_net.catalogue import QueryResult
-    from olr_pg.simulator.oracle_net.faults import Fault
     from olr_pg.simulator.oracle_net.state import OracleState
+    from olr_pg.simulator.oracle_net.ttc_messages import LobRequest
     from olr_pg.simulator.oracle_net.values import BindType, LobValue
     from olr_pg.simulator.sql.database import SqlDatabase
+
+_WITH_AMOUNT: Final = (LobOperation.LENGTH, LobOperation.READ, LobOperation.OPEN)
+
+
+class SessionFiles:
+    """The open files of a session.
+
+    Args:
+        directories: the local folders of directory objects, by name.
+    """
+
+    def __init__(self, directories: Mapping[str, Path]) -> None:
+        self._directories = directories
+        self._open: dict[Bfile, Path] = {}
+
+    def answer(self, file: Bfile, request: LobRequest, out: TtcWriter) -> int:
+        """Carry out a LOB request on a file; return the number of bytes that were sent.
+
+        Raises:
+            OraError: as Oracle reports it.
+        """
+        operation = LobOperation(request.operation)
+        amount = sent = 0
+        if operation is LobOperation.OPEN:
+            self._open[file] = self._path(file)
+        elif operation is LobOperation.CLOSE:
+            self._opened(file)
+            del self._open[file]
+        elif operation is LobOperation.LENGTH:
+            amount = self._opened(file).stat().st_size
+        elif operation is LobOperation.READ:
+            with self._opened(file).open("rb") as content:
+                content.seek(request.offset - 1)
+                piece = content.read(request.amount)
+            out.byte(Message.LOB_DATA).bytes_(piece)
+            amount = sent = len(piece)
+        out.byte(Message.PARAMETER).raw(request.locator)
+        if operation in _WITH_AMOUNT:
+            out.integer(amount)
+        if operation is LobOperation.IS_OPEN:
+            out.byte(int(file in self._open))
+        write_status(out)
+        return sent
+
+    def _path(self, file: Bfile) -> Path:
+        if file.directory not in self._directories:
+            raise OraError(22285, "non-existent directory or file for FILEOPEN operation")
+        path = self._directories[file.directory] / file.name
+        if not path.is_file():
+            failed = "file or LOB operation FILEOPEN failed\nNo such file or directory"
+            raise OraError(22288, failed)
+        return path
+
+    def _opened(self, file: Bfile) -> Path:
+        if file not in self._open:
+            raise OraError(22289, "cannot perform FILEREAD operation on an unopened file or LOB")
+        return self._open[file]
+
+
+Phase = str
+"""``connect``, ``execute``, ``fetch`` or ``lob``."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """A fault that will happen.
+
+    Attributes:
+        phase: the phase of a call in which it happens.
+        contains: happens only for statements with this text (case is ignored); empty for all.
+        error: number and text of the ORA error; None for no error.
+        drop: cut the connection.
+        delay: seconds to wait before the answer.
+        times: number of times that it happens; 0 for every time.
+        after: number of matching calls that succeed before the fault happens.
+    """
+
+    phase: Phase
+    contains: str = ""
+    error: tuple[int, str] | None = None
+    drop: bool = False
+    delay: float = 0.0
+    times: int = 1
+    after: int = 0
+    hits: int = field(default=0, init=False)
+
+
+class Faults:
+    """The pending faults; any thread may change them."""
+
+    def __init__(self) -> None:
+        self._pending: list[Fault] = []
+        self._lock = threading.Lock()
+
+    def add(self, fault: Fault) -> Fault:
+        """Add a fault; return it."""
+        with self._lock:
+            self._pending.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        """Remove all faults."""
+        with self._lock:
+            self._pending.clear()
+
+    def take(self, phase: Phase, sql: str = "") -> Fault | None:
+        """Return the fault that happens now, if there is one, and count it."""
+        with self._lock:
+            for fault in self._pending:
+                if fault.phase == phase and fault.contains.upper() in sql.upper():
+                    if fault.after:
+                        fault.after -= 1
+                        continue
+                    fault.hits += 1
+                    if fault.times and fault.hits >= fault.times:
+                        self._pending.remove(fault)
+                    return fault
+        return None
+
+
+VERIFIER_12C: Final = 0x4815
+SERVER_PROOF: Final = b"SERVER_TO_CLIENT"
+
+_BLOCK: Final = 16
+_HALF_KEY: Final = 32
+_KEY: Final = 32
+_PASSWORD_ROUNDS: Final = 16
+"""Number of rounds in which the key of the password is derived; Oracle uses 4096. The server sends
+the number to the client, which uses the same number. Fewer rounds protect a password less, but this
+password is no secret, and tests log on thousands of times.
+"""
+_SESSION_ROUNDS: Final = 3
+
+
+class PasswordCheck:
+    """A log-on attempt."""
+
+    def __init__(self, password: str) -> None:
+        self._password = password.encode()
+        self._verifier_data = secrets.token_bytes(_BLOCK)
+        self._session_salt = secrets.token_bytes(_BLOCK)
+        self._half = secrets.token_bytes(_HALF_KEY)
+        salt = self._verifier_data + b"AUTH_PBKDF2_SPEEDY_KEY"
+        derived = hashlib.pbkdf2_hmac("sha512", self._password, salt, _PASSWORD_ROUNDS, 64)
+        self._password_key = hashlib.sha512(derived + self._verifier_data).digest()[:_KEY]
+        self._session_key = b""
+
+    def challenge(self) -> list[tuple[str, str, int]]:
+        """Return the answer of the first phase, as (name, value, flags)."""
+        return [
+            ("AUTH_SESSKEY", _hex(_encrypt(self._password_key, self._half)), 1),
+            ("AUTH_VFR_DATA", _hex(self._verifier_data), VERIFIER_12C),
+            ("AUTH_PBKDF2_CSK_SALT", _hex(self._session_salt), 0),
+            ("AUTH_PBKDF2_VGEN_COUNT", str(_PASSWORD_ROUNDS), 0),
+            ("AUTH_PBKDF2_SDER_COUNT", str(_SESSION_ROUNDS), 0),
+        ]
+
+    def accepts(self, pairs: dict[str, str]) -> bool:
+        """Return whether the client's answer in the second phase proves the password."""
+        theirs = _decrypt(self._password_key, bytes.fromhex(pairs["AUTH_SESSKEY"]))
+        both = _hex(theirs[:_KEY] + self._half[:_KEY]).encode()
+        self._session_key = hashlib.pbkdf2_hmac(
+            "sha512", both, self._session_salt, _SESSION_ROUNDS, _KEY
+        )
+        plain = _decrypt(self._session_key, bytes.fromhex(pairs["AUTH_PASSWORD"]))
+        padding = plain[-1]
+        return plain[_BLOCK:-padding] == self._password
+
+    def proof(self) -> str:
+        """Return the value that proves to the client that the server knows the password, too."""
+        return _hex(_encrypt(self._session_key, secrets.token_bytes(_BLOCK) + SERVER_PROOF))
+
+
+def _hex(data: bytes) -> str:
+    return data.hex().upper()
+
+
+def _encrypt(key: bytes, data: bytes) -> bytes:
+    encryptor = Cipher(algorithms.AES(key), modes.CBC(bytes(_BLOCK))).encryptor()
+    return encryptor.update(data) + encryptor.finalize()
+
+
+def _decrypt(key: bytes, data: bytes) -> bytes:
+    decryptor = Cipher(algorithms.AES(key), modes.CBC(bytes(_BLOCK))).decryptor()
+    return decryptor.update(data) + decryptor.finalize()
+
 
 SERVICE: Final = "SIM"
 USER: Final = "olr"

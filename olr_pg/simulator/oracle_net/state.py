@@ -11,12 +11,17 @@ from olr_pg.scalars import decode_redo_time
 from olr_pg.simulator.model.shop_inventory import shop_inventory
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS, SYS_TABLES, VIEWS, Catalogue
-from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary, insert_tables
+from olr_pg.simulator.oracle_net.dictionary_rows import (
+    STATEMENTS,
+    alter_logging,
+    insert_dictionary,
+    insert_tables,
+    note_unrecoverable,
+    tell_logging,
+)
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
-from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
-from olr_pg.simulator.oracle_net.server_text import ServerText
-from olr_pg.simulator.oracle_net.supplemental_logging import STATEMENTS, tell_logging
 from olr_pg.simulator.oracle_net.tablespace_rows import move_segment
+from olr_pg.simulator.oracle_net.values import ServerText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -17,7 +17,7 @@ from decimal import Decimal
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.column_bits import (
+from olr_pg.dictionary.sys_tables import (
     HIDDEN,
     SYSTEM_GENERATED,
     VIRTUAL,

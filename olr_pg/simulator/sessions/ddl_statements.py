@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.dictionary.column_bits import HIDDEN, UNUSED
+from olr_pg.dictionary.sys_tables import HIDDEN, UNUSED
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import (

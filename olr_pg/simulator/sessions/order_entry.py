@@ -3,6 +3,11 @@
 Each session is the terminal of one warehouse. It works on one business transaction at a time, one
 statement per step, so that the transactions of the sessions interleave. The mix is that of TPC-C
 without its queries.
+
+It also contains the workloads `bulk` (array inserts) and `wide` (updates of wide rows).
+
+It also contains parallel DML: a coordinator, and parallel servers that each change a part of a
+table's rows.
 """
 
 from __future__ import annotations
@@ -12,23 +17,27 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import text
-from olr_pg.simulator.sessions.drawn_values import (
+from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.sessions.row_shape import IDENTITY, PLACE
+from olr_pg.simulator.sessions.session import SimSession
+from olr_pg.simulator.sessions.terminals import (
     SECOND,
     DrawnValues,
+    NamedWorkload,
     date_at,
+    insert_array,
     scaled,
     timestamp_at,
     units,
 )
-from olr_pg.simulator.sessions.keys import IDENTITY, PLACE
-from olr_pg.simulator.sessions.terminals import NamedWorkload, insert_array
+from olr_pg.simulator.writer.parallel_writer import ParallelWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.model.tables import Row
-    from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
+    from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
 
 WAREHOUSES: Final = 0
 DISTRICTS: Final = 1
@@ -294,3 +303,194 @@ class OrderEntry(NamedWorkload):
         else:
             session.commit()
         yield
+
+
+ARRAY_ROWS: Final = 200
+"""Rows per array insert; the rows in one block are one change vector."""
+
+BULK_COMMIT: Final = 20
+"""Array inserts per transaction."""
+
+BULK_KEYS: Final[KeyColumns] = {"FACTS": {0: IDENTITY}}
+WIDE_KEYS: Final[KeyColumns] = {"READINGS": {0: IDENTITY}}
+
+WIDE_END: Final = 0.25
+WIDE_ROLLED_BACK: Final = 0.02
+WIDE_INSERT: Final = 0.02
+WIDE_DELETE: Final = 0.002
+REDO_PER_READING: Final = 50_000
+READINGS: Final = range(10, 20_001)
+
+
+class _Load(NamedWorkload):
+    """The common part of both workloads: one table with a key."""
+
+    def __init__(self, setting: WorkSetting) -> None:
+        super().__init__(setting)
+        (self._table,) = setting.tables
+        self._values = DrawnValues(self._rng, self._table, setting.now, setting.rows.nulls)
+        self._started: Sequence[Row] = ()
+        self.start_rows = [[self._row() for _ in range(self._start(setting.size))]]
+
+    def _start(self, size: int) -> int:
+        """Return the number of rows at the start."""
+        return 0
+
+    def _row(self) -> Cells:
+        return [scaled(self._keys.take(self._table.name)), *self._values.row()[1:]]
+
+    def started(self, table: int, rows: Sequence[Row]) -> None:
+        """Receive the first rows of a table."""
+        self._started = rows
+
+
+class BulkLoad(_Load):
+    """Array inserts."""
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        while True:
+            for _ in range(BULK_COMMIT):
+                rows = [self._row() for _ in range(ARRAY_ROWS)]
+                self.finished += insert_array(session, self._table, rows)
+                yield
+            session.commit()
+            yield
+
+
+class WideUpdates(_Load):
+    """Updates of some columns of wide rows, with a few inserts and deletes."""
+
+    def __init__(self, setting: WorkSetting) -> None:
+        super().__init__(setting)
+        self._shape = setting.rows
+        self._sets = [self._draw_set() for _ in range(self._shape.sets)]
+
+    def _start(self, size: int) -> int:
+        return max(READINGS.start, min(READINGS.stop - 1, size // REDO_PER_READING))
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        rng, done = self._rng, 0
+        while True:
+            if session.transaction is not None and self._ends(done):
+                if rng.random() < WIDE_ROLLED_BACK:
+                    session.rollback()
+                else:
+                    session.commit()
+                done = 0
+            else:
+                self._change(session)
+                done += 1
+            yield
+
+    def _ends(self, done: int) -> bool:
+        """Return whether a transaction ends after `done` statements."""
+        statements = self._shape.statements
+        if statements is None:
+            return self._rng.random() < WIDE_END
+        return 0 < statements <= done
+
+    def _change(self, session: SimSession) -> None:
+        rng = self._rng
+        row, kind = rng.choice(self._started), rng.random()
+        if kind < WIDE_INSERT:
+            inserted = session.insert(self._table, self._row())
+            self.finished += [] if inserted is None else [inserted]
+        elif kind < WIDE_INSERT + WIDE_DELETE:
+            session.delete(row)
+        else:
+            chosen = rng.choice(self._sets) if self._sets else self._draw_set()
+            session.update(row, {at: self._values.value(at) for at in chosen})
+
+    def _draw_set(self) -> list[int]:
+        """Draw the columns that an UPDATE sets, without the key."""
+        others = range(1, len(self._table.columns))
+        count = self._rng.randint(1, min(self._shape.set_max, len(others)))
+        return self._rng.sample(others, count)
+
+
+SERVERS: Final = 4
+FIRST_SESSION: Final = 500
+
+
+class ParallelGroup:
+    """A coordinator and its parallel servers, which run one statement at a time.
+
+    Args:
+        threads: redo threads; the coordinator uses the first one, the servers use all of them.
+
+    Attributes:
+        committed_at: SCN of the parent's commit while its children are still open, otherwise 0.
+    """
+
+    def __init__(
+        self, instance: Instance, container: Container, threads: Sequence[RedoThread]
+    ) -> None:
+        self._instance = instance
+        self.committed_at = 0
+        self._servers = list[tuple[SimSession, ParallelWriter]]()
+        for number in range(1 + SERVERS):
+            program = f"oracle@host (P{number:03d})" if number else "sqlplus@host (TNS V1-V3)"
+            who = DatabaseSession(
+                FIRST_SESSION + number, 2000 + number, "SIM", 136, program=program
+            )
+            thread = threads[-number % len(threads)]
+            writer = ParallelWriter(instance, container, thread, who)
+            self._servers.append(
+                (SimSession(instance, container, thread, who, writer=writer), writer)
+            )
+        self._coordinator, self._parent = self._servers.pop(0)
+        self._working = list[ParallelWriter]()
+
+    def run(
+        self,
+        servers: int,
+        before: Callable[[SimSession], None] | None,
+        work: Callable[[SimSession], None],
+        *,
+        committed: bool,
+    ) -> bool:
+        """Run a statement, up to the commit of the parent, or including the whole rollback.
+
+        Args:
+            servers: number of parallel servers.
+            before: makes the coordinator's own changes, at the beginning of its transaction.
+            work: makes the changes of each server.
+            committed: COMMIT, else ROLLBACK.
+
+        Returns:
+            False if the previous statement has not ended, or if no transaction slot is free.
+        """
+        if self.committed_at:
+            return False
+        if before is not None:
+            before(self._coordinator)
+        if not self._parent.savepoint():
+            self._parent.commit()
+            if not self._parent.begin_parallel():
+                return False
+        for session, writer in self._servers[:servers]:
+            if writer.join(self._parent):
+                work(session)
+        writers = [writer for _, writer in self._servers[:servers]]
+        if committed:
+            self._working = [one for one in reversed(writers) if one.prepare() is not None]
+            self.committed_at = self._parent.commit_parent()
+        else:
+            self._parent.rollback_alone()
+            for writer in reversed(writers):
+                writer.rollback_alone()
+        return True
+
+    def finish(self) -> None:
+        """If a parent has committed, end its children, and then the parent."""
+        if not self.committed_at:
+            return
+        self._instance.advance_scn()
+        if self._working:
+            self._instance.advance_scn()
+        # The children get the commit SCN of the parent.
+        scn, self.committed_at = self.committed_at, 0
+        for writer in self._working:
+            writer.commit_child(scn)
+        self._instance.advance_scn()
+        self._parent.close_parent(scn)

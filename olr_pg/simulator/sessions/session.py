@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from olr_pg.simulator.sessions.computed_columns import ComputedColumns
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
-from olr_pg.simulator.sessions.direct_loads import DirectLoads
-from olr_pg.simulator.sessions.leaf_loads import LeafLoads
-from olr_pg.simulator.sessions.lob_statements import LobStatements
-from olr_pg.simulator.sessions.row_statements import RowStatements
+from olr_pg.simulator.sessions.direct_loads import DirectLoads, LeafLoads
+from olr_pg.simulator.sessions.row_statements import LobStatements, RowStatements
 from olr_pg.simulator.writer.chained_rows import ChainWriter
-from olr_pg.simulator.writer.index_writer import IndexWriter
-from olr_pg.simulator.writer.iot_writer import LeafWriter
+from olr_pg.simulator.writer.iot_writer import IndexWriter, LeafWriter
 from olr_pg.simulator.writer.lob_writer import LobWriter
 from olr_pg.simulator.writer.piece_writer import PieceWriter
-from olr_pg.simulator.writer.private_writer import PrivateWriter
+from olr_pg.simulator.writer.transaction_writer import PrivateWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

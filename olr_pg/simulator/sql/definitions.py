@@ -33,11 +33,19 @@ from olr_pg.simulator.sql.create_table import (
     read_logging,
     read_partition,
     read_table,
+    read_type,
 )
-from olr_pg.simulator.sql.declarations import read_type
-from olr_pg.simulator.sql.partitions import ListBounds, RangeBounds
-from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, StoredRow, Trigger
-from olr_pg.simulator.sql.sequences import SqlSequence
+from olr_pg.simulator.sql.name_scopes import SqlSequence
+from olr_pg.simulator.sql.row_store import (
+    Check,
+    ForeignKey,
+    Key,
+    ListBounds,
+    RangeBounds,
+    SqlTable,
+    StoredRow,
+    Trigger,
+)
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
 if TYPE_CHECKING:

@@ -2,29 +2,33 @@
 
 A condition is True, False, or None for unknown. Almost every expression with a NULL is NULL (SQL
 Language Reference, Nulls).
+
+It also contains three-valued logic, comparison of rows, and patterns of LIKE.
+
+It also contains pseudo-columns: ROWNUM, SYSDATE, values of sequences and similar names.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
+from decimal import Decimal
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.declarations import declared_of
+from olr_pg.simulator.sql.create_table import declared_of
 from olr_pg.simulator.sql.formats import interval_of, text_of
-from olr_pg.simulator.sql.functions import FUNCTIONS, takes, trimmed
-from olr_pg.simulator.sql.group_functions import AGGREGATES
-from olr_pg.simulator.sql.logic import all_of, any_of, like_pattern, rows_equal, single_row
+from olr_pg.simulator.sql.functions import AGGREGATES, FUNCTIONS, takes, trimmed
 from olr_pg.simulator.sql.parsing import BIND, bare_node, plain_name
-from olr_pg.simulator.sql.pseudo_columns import PSEUDO_COLUMNS, instant, next_value, row_scn, today
 from olr_pg.simulator.sql.sql_columns import convert_to
 from olr_pg.simulator.sql.typed_values import (
     Clob,
+    DateValue,
     Fixed,
     Value,
+    Zoned,
     add,
     calculated,
     compared,
@@ -35,13 +39,99 @@ from olr_pg.simulator.sql.typed_values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from olr_pg.simulator.sql.name_scopes import Compiled, Env, Scope, Source
 
     Subquery = Callable[[Any, Scope], Any]
     """The planner of a query within a scope: a function from an `Env` to its rows, and their width.
     """
+
+
+def next_value(env: Env, name: str) -> Value:
+    """Take the next value of a sequence, once for each row of a statement."""
+    drawn = env[0].drawn
+    if name not in drawn:
+        drawn[name] = env[0].next_value(name)
+    return drawn[name]
+
+
+def row_scn(row: Any) -> Value:
+    """Return the SCN of a row's last commit; NULL if the row was never committed."""
+    return Decimal(row[-1].since[-1]) if row is not None and row[-1].since else None
+
+
+def today(env: Env) -> Value:
+    """Return SYSDATE, which is the same within a statement."""
+    return DateValue(env[0].now.nanoseconds // 10**9)
+
+
+def instant(env: Env) -> Value:
+    """Return SYSTIMESTAMP, in UTC."""
+    return Zoned(env[0].now.nanoseconds, 0)
+
+
+PSEUDO_COLUMNS: Final[dict[str, Compiled]] = {
+    "ROWNUM": lambda env: Decimal(env[0].rownum),
+    "LEVEL": lambda env: Decimal(env[0].level),
+    "SYSDATE": today,
+    "CURRENT_DATE": today,
+    "USER": lambda env: env[0].user,
+    "UID": lambda _: Decimal(106),
+}
+
+
+def rows_equal(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
+    """Return whether two rows of values are equal, as (a, b) = (c, d) does."""
+    if len(left) != len(right):
+        raise OraError(913, "too many values")
+    signs = (compared(one, other) for one, other in zip(left, right, strict=True))
+    return all_of(None if sign is None else sign == 0 for sign in signs)
+
+
+def all_of(found: Iterable[bool | None]) -> bool | None:
+    """Return whether all conditions are true; unknown if none is false and one is unknown."""
+    result: bool | None = True
+    for one in found:
+        if one is False:
+            return False
+        result = None if one is None else result
+    return result
+
+
+def any_of(found: Iterable[bool | None]) -> bool | None:
+    """Return whether a condition is true; unknown if none is true and one is unknown."""
+    result: bool | None = False
+    for one in found:
+        if one is True:
+            return True
+        result = None if one is None else result
+    return result
+
+
+def single_row(rows: Sequence[Any]) -> Any:
+    """Return the only row of a subquery, None if it has no row."""
+    if len(rows) > 1:
+        raise OraError(1427, "single-row subquery returns more than one row")
+    return rows[0] if rows else None
+
+
+@lru_cache
+def like_pattern(form: str, escape: str) -> re.Pattern[str]:
+    """Return the regular expression of a LIKE pattern."""
+    out, at = list[str](), 0
+    while at < len(form):
+        letter = form[at]
+        if escape and letter == escape:
+            at += 1
+            if at == len(form) or form[at] not in ("%", "_", escape):
+                raise OraError(1424, "missing or illegal character following the escape character")
+            out.append(re.escape(form[at]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(letter, re.escape(letter)))
+        at += 1
+    return re.compile("".join(out), re.DOTALL)
+
 
 _COMPARISONS: Final[dict[type[Any], Callable[[int], bool]]] = {
     exp.EQ: lambda sign: sign == 0,

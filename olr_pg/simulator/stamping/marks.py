@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.sessions.keys import KeyForm
+    from olr_pg.simulator.sessions.row_shape import KeyForm
 
 WRITTEN_ENTRY: Final = 20
 WRITTEN_LOW: Final = 8

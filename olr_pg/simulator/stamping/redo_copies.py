@@ -1,26 +1,52 @@
-"""Makes copies of redo; each has its own SCNs, times, transaction ids, addresses and keys."""
+"""Makes copies of redo; each has its own SCNs, times, transaction ids, addresses and keys.
+
+It also makes copies of rows; each copy has its own ROWIDs and keys.
+
+It also contains a named workload of any size: redo that the model wrote once, and its copies.
+"""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
+from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.redo.format import file_fields as file
 from olr_pg.redo.format import undo_fields as undo
+from olr_pg.rendering.arrow_types import arrow_type
+from olr_pg.scalars import parse_rowid
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, seal_blocks
+from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.sessions.row_shape import COPIES_MAX, IDENTITY
+from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.stamping.marks import NUMBER_DIGITS
+from olr_pg.simulator.stamping.template import (
+    ROWID_BLOCK,
+    TEMPLATE_BYTES,
+    TextCopies,
+    make_template,
+    put_rowid_blocks,
+)
+from olr_pg.simulator.table_files import row_arrays, write_batches
 from olr_pg.simulator.writer.log_file import OpenLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import BinaryIO
 
     import numpy.typing as npt
 
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.sessions.row_shape import KeyForm
     from olr_pg.simulator.stamping.marks import Carried, Marks
-    from olr_pg.simulator.stamping.template import Template, TemplatePart
+    from olr_pg.simulator.stamping.template import Rows, Template, TemplatePart
 
     Ints = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
@@ -226,3 +252,142 @@ def write_logs(template: Template, copies: int, folder: Path) -> list[Path]:
     for log in logs:
         log.end()
     return written
+
+
+ROWID_SIZE: Final = 18
+
+
+class TableCopies:
+    """Makes copies of a table's rows.
+
+    Args:
+        rows: the rows of the first copy.
+        blocks: distance from the blocks of a copy to those of the next copy.
+        keys: the forms of key columns, by 0-based column.
+    """
+
+    def __init__(
+        self, table: SimTable, rows: Rows, blocks: int, keys: Mapping[int, KeyForm]
+    ) -> None:
+        self._step, self._arrays, self._count = blocks, row_arrays(table, rows), len(rows)
+        rowids = "".join(rowid for rowid, _ in rows).encode()
+        self._rowids = np.frombuffer(rowids, np.uint8)
+        self._blocks = np.array([parse_rowid(rowid)[1] & 0x3FFFFF for rowid, _ in rows], np.int64)
+        self._ends = _buffer(np.arange(len(rows) + 1, dtype=np.int32) * ROWID_SIZE)
+        self._numbers = {
+            at: np.array([int(cell.json) for _, cells in rows if (cell := cells[at])], np.int64)
+            for at in keys
+        }
+        self._keys = keys
+        self._types = {at: arrow_type(table.columns[at].type) for at in keys}
+
+    def arrays(self, copy: int) -> list[pa.Array[Any]]:
+        """Return the columns of the copy with this number, from 0; ROWID is the first column."""
+        arrays = list(self._arrays)
+        rowids = self._rowids.copy()
+        places = np.arange(self._count) * ROWID_SIZE + ROWID_BLOCK
+        put_rowid_blocks(rowids, places, self._blocks + copy * self._step)
+        buffers = [None, self._ends, _buffer(rowids)]
+        arrays[0] = pa.Array.from_buffers(pa.string(), self._count, buffers)
+        for at, form in self._keys.items():
+            numbers = self._numbers[at] + copy * form.stride
+            arrays[1 + at] = _decimals(numbers, self._types[at])
+        return arrays
+
+
+def _decimals(numbers: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array[Any]:
+    """Return integers as decimal128 values: 16 bytes in two's complement."""
+    halves = np.zeros((len(numbers), 2), np.int64)
+    halves[:, 0] = numbers
+    return pa.Array.from_buffers(kind, len(numbers), [None, _buffer(halves)])
+
+
+def _buffer(array: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(array.data)
+
+
+COPIED_FROM: Final = 2 * TEMPLATE_BYTES
+"""Bytes of redo from which on copies are made; the model writes smaller amounts row by row."""
+
+
+def template_for(
+    seed: int, workload: str, shape: DatabaseShape, size: int, *, prefilled: bool
+) -> Template:
+    """Let the model write a template for `size` bytes of redo."""
+    own = max(TEMPLATE_BYTES, size // COPIES_MAX)
+    return make_template(seed, workload, shape, prefilled=prefilled, size=own)
+
+
+def copy_template(
+    template: Template, size: int, directory: Path, *, truth: bool, logs: Path
+) -> Summary:
+    """Write copies of a template: about `size` bytes of redo.
+
+    Args:
+        directory: output: ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        logs: the folder of the logs.
+    """
+    blocks = sum(len(one.first_offsets) for parts in template.copied.parts for one in parts)
+    copies = max(1, round(size / (blocks * template.shape.redo.block_size)))
+    copies = min(copies, COPIES_MAX)
+    written = write_logs(template, copies, logs)
+    if truth:
+        _write_truth(template, copies, directory / "truth.jsonl")
+    start, once, copied = template.start, template.once, template.copied
+    _write_tables(template, copies, directory / "tables", start.scn, first=True)
+    end = _end(template, copies)
+    rows = _write_tables(template, copies, directory / "final", end.scn, first=False)
+    write_dictionary(start, directory)
+    write_snapshot(end, str(directory / "final" / "dictionary.json"))
+    return Summary(
+        *(template.seed, template.shape, start),
+        once.transactions + copies * copied.transactions,
+        {kind: once.changes[kind] + copies * count for kind, count in copied.changes.items()},
+        *(rows, template.tables),
+    ).with_logs(written)
+
+
+def _write_truth(template: Template, copies: int, path: Path) -> None:
+    keys = {
+        table.name: {
+            table.columns[at].name: form for at, form in template.steps.keys[table.dataobj].items()
+        }
+        for table in template.tables
+    }
+    objects = {table.name: table.dataobj for table in template.tables}
+    text = TextCopies(template.copied.truth, template.steps, keys, objects)
+    with path.open("wb") as file:
+        file.write(template.once.truth)
+        for copy in range(copies):
+            file.write(text.text(copy).data)
+
+
+def _write_tables(
+    template: Template, copies: int, folder: Path, scn: int, *, first: bool
+) -> dict[str, int]:
+    """Write the rows at the start (`first`) or at the end; return their number for each table."""
+    rows = dict[str, int]()
+    for table in template.tables:
+        once, copied = (
+            (one.first if first else one.last).get(table.name, [])
+            for one in (template.once, template.copied)
+        )
+        blocks, keys = template.steps.blocks[table.dataobj], template.steps.keys[table.dataobj]
+        made = TableCopies(table, copied, blocks, keys) if copied else None
+        batches = [row_arrays(table, once)] if once else []
+        more = (made.arrays(copy) for copy in range(copies)) if made else ()
+        rows[table.full_name] = write_batches(folder, table, chain(batches, more), scn)
+    return rows
+
+
+def _end(template: Template, copies: int) -> Snapshot:
+    """Return the dictionary after the last copy."""
+    end, more = template.end, copies - 1
+    structure = end.structure
+    assert structure is not None
+    sequences = tuple(
+        one.model_copy(update={"next": one.next + more * IDENTITY.stride})
+        for one in structure.sequences
+    )
+    scn = end.scn + more * template.steps.scn
+    return replace(end, scn=scn, structure=structure.model_copy(update={"sequences": sequences}))

@@ -27,8 +27,7 @@ from olr_pg.simulator.fields.row_fields import (
     stored_columns,
     stored_sizes,
 )
-from olr_pg.simulator.model.row_layout import lay_out
-from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
+from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX, lay_out
 from olr_pg.simulator.model.tables import NOWHERE, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.writer.piece_writer import ChangeRecord, PieceWriter
 from olr_pg.transactions.finished_columns import DmlKind
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.model.row_layout import PieceSpan
+    from olr_pg.simulator.model.storage import PieceSpan
     from olr_pg.simulator.model.transactions import Image
-    from olr_pg.simulator.writer.index_writer import IndexWriter
+    from olr_pg.simulator.writer.iot_writer import IndexWriter
     from olr_pg.simulator.writer.piece_writer import PieceWriter
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 

@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.simulator.fields.cells import Cell
 from olr_pg.simulator.fields.lob_layout import (
-    POINTERS_MAX,
-    basic_in_row,
-    basic_outside,
-    basic_pointers,
-    index_data,
-    index_key,
-    secure_extents,
-    secure_header,
-    secure_in_row,
-)
-from olr_pg.simulator.fields.lob_vectors import (
     COMMON_IMAGE,
     COMMON_REDO,
     COMMON_UNDO,
     LOB_BLOCK,
+    POINTERS_MAX,
     TYPE_DATA,
     TYPE_HEADER,
+    basic_in_row,
+    basic_outside,
+    basic_pointers,
     direct_load_item,
     fill_item,
     header_item,
+    index_data,
+    index_key,
     info_item,
     kdli_common,
     list_item,
@@ -40,6 +35,9 @@ from olr_pg.simulator.fields.lob_vectors import (
     logged_item,
     long_field,
     operation_fields,
+    secure_extents,
+    secure_header,
+    secure_in_row,
     zero_item,
 )
 from olr_pg.simulator.fields.vector_fields import (

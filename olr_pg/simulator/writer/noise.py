@@ -22,7 +22,7 @@ from olr_pg.simulator.fields.vector_fields import (
     kdilk,
 )
 from olr_pg.simulator.model.storage import CLASS_DATA, BlockState, TransactionalBlock
-from olr_pg.simulator.writer import space_vectors as space
+from olr_pg.simulator.writer import instance as space
 from olr_pg.simulator.writer.instance import Container
 from olr_pg.simulator.writer.transaction_writer import BlockChange, TransactionWriter, nothing
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from olr_pg.simulator.writer.instance import Instance, RecordWriter, RedoThread
-    from olr_pg.simulator.writer.space_vectors import SpaceKind
+    from olr_pg.simulator.writer.instance import Instance, RecordWriter, RedoThread, SpaceKind
 
 SPACE_FILE: Final = 22
 """The data file that grows."""

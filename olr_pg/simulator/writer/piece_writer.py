@@ -41,7 +41,7 @@ from olr_pg.simulator.fields.row_fields import (
     update_kdo,
 )
 from olr_pg.simulator.fields.vector_fields import OPC_ROW
-from olr_pg.simulator.model.source_modes import SourceMode
+from olr_pg.simulator.model.storage import SourceMode
 from olr_pg.simulator.model.tables import DataBlock, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
-    from olr_pg.simulator.model.row_layout import PieceSpan
+    from olr_pg.simulator.model.storage import PieceSpan
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
     from olr_pg.transactions.finished_columns import DmlKind
 

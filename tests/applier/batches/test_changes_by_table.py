@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.applier.batches.changes_by_table import by_table, count_by_table, rows_of
+from olr_pg.applier.batches.spool import by_table, count_by_table, rows_of
 from tests.applier.conftest import Replication
 
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 import structlog.testing
 
-from olr_pg.applier.batches import lock_patience, locked_tables, table_queue
-from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches import locked_tables, table_queue
+from olr_pg.applier.batches.batch_applier import TableProgress
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.errors import Code, OlrPgError
 from tests.applier.batches.locks import APPLIED, PATIENCE, UPDATES, applying, last, locked
@@ -26,9 +26,9 @@ STOPPED = "SELECT source_table FROM olr_pg.ledger WHERE stopped"
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_patience, "_PATIENT_MILLISECONDS", 300)
-    monkeypatch.setattr(lock_patience, "_SHORT_MILLISECONDS", 50)
-    monkeypatch.setattr(lock_patience, "HOLD_SECONDS", 0.5)
+    monkeypatch.setattr(locked_tables, "_PATIENT_MILLISECONDS", 300)
+    monkeypatch.setattr(locked_tables, "_SHORT_MILLISECONDS", 50)
+    monkeypatch.setattr(locked_tables, "HOLD_SECONDS", 0.5)
     monkeypatch.setattr(table_queue, "_BLOCKED_SECONDS", 0.2)
     monkeypatch.setattr(locked_tables, "_AGAIN_SECONDS", 0.3)
 

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.shared_state import SharedState
+from olr_pg.applier.batches.spool import STREAM
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.session.applier_session import Applier

@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 
-from olr_pg.applier.batches import lock_patience
+from olr_pg.applier.batches import locked_tables
 from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.worker import Worker, WorkerTime
@@ -143,8 +143,8 @@ def test_a_ledger_that_somebody_has_locked_is_no_failure(
     replication: Replication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `olr-pg repair` does, for as long as it takes. One commit still waits for the disk."""
-    monkeypatch.setattr(lock_patience, "_PATIENT_MILLISECONDS", 300)
-    monkeypatch.setattr(lock_patience, "_SHORT_MILLISECONDS", 50)
+    monkeypatch.setattr(locked_tables, "_PATIENT_MILLISECONDS", 300)
+    monkeypatch.setattr(locked_tables, "_SHORT_MILLISECONDS", 50)
     tries, settle = list[int](), TableApplier.settle
 
     def counted(applier: TableApplier, connection: psycopg.Connection[Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.applier.session.distribution import Distribution
+from olr_pg.applier.session.reception import Distribution
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob

@@ -1,4 +1,7 @@
-"""Elements are delivered by table once their Commit is here, however they are cut."""
+"""Elements are delivered by table once their Commit is here, however they are cut.
+
+What the server has to keep for a client, as the client counts it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from olr_pg.applier.session.reception import Reception
-from olr_pg.applier.session.unconfirmed import Unconfirmed
+from olr_pg.applier.session.reception import Reception, Unconfirmed
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.wire.client import Elements
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import LastCommitedScn
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.applier.conftest import Replication
 
 if TYPE_CHECKING:
@@ -117,3 +120,29 @@ def test_an_open_transaction_that_is_too_large_is_spooled(tmp_path: Path) -> Non
     assert client.got.spooled == []
     client.take(last)
     assert (client.got.spooled, client.got.given) == ([77], [])
+
+
+def test_what_has_ended_counts_until_it_is_durable() -> None:
+    unconfirmed = Unconfirmed(3 * TRANSACTION_BYTES)
+    unconfirmed.add(1_000_000)
+    assert not unconfirmed.is_too_much(1)  # open: its Commit has to come
+    unconfirmed.end(1, 10)
+    assert unconfirmed.is_too_much(10)
+    assert not unconfirmed.is_too_much(11)
+    unconfirmed.end(3, 20)
+    assert not unconfirmed.is_too_much(20)
+    unconfirmed.add(1)
+    unconfirmed.end(0, 20)
+    assert unconfirmed.is_too_much(20)
+    assert not unconfirmed.is_too_much(None)
+
+
+def test_what_comes_again_does_not_count() -> None:
+    unconfirmed = Unconfirmed(10)
+    unconfirmed.add(5)
+    unconfirmed.end(1, 10)
+    unconfirmed.add(5)
+    assert unconfirmed.is_too_much(10)
+    unconfirmed.forget()
+    unconfirmed.end(0, 20)
+    assert not unconfirmed.is_too_much(1)

@@ -1,10 +1,16 @@
-"""A table stops if the appliance ran without it: its changes since then are missing."""
+"""A table stops if the appliance ran without it: its changes since then are missing.
+
+Tables whose targets do not fit stop before anything is written; the others go on.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
+import structlog
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
@@ -12,9 +18,11 @@ from olr_pg.applier.session.handover import Created
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Severity
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -118,3 +126,179 @@ def test_without_a_list_nothing_is_known_to_be_missing(replication: Replication)
     r.serve()
     r.apply([_T])
     assert _ids(r, "t") == [1, 2, 3]
+
+
+_TABLES = [
+    Table("S", name, number, number, (_ID,), key_kind=KeyKind.PRIMARY, key=(1,))
+    for number, name in enumerate(("T", "R"), 1)
+]
+_PLAIN = "CREATE TABLE s.r (id int PRIMARY KEY);"
+_RULE = (
+    "CREATE TABLE s.h (id int); CREATE RULE x AS ON INSERT TO s.r DO INSTEAD INSERT INTO s.h"
+    " SELECT NEW.*; ALTER TABLE s.r ENABLE ALWAYS RULE x"
+)
+UNFIT = {
+    "an unlogged table": (
+        "CREATE UNLOGGED TABLE s.r (id int PRIMARY KEY)",
+        Code.TARGET_TABLE_UNLOGGED,
+        "ALTER TABLE s.r SET LOGGED",
+    ),
+    "a rule": (_PLAIN + _RULE, Code.TARGET_TABLE_UNFIT, "ALTER TABLE s.r DISABLE RULE x"),
+    "a child": (
+        _PLAIN + "CREATE TABLE s.child () INHERITS (s.r)",
+        Code.TARGET_TABLE_UNFIT,
+        "DROP TABLE s.child",
+    ),
+}
+
+
+def _codes(r: Replication) -> list[int]:
+    return [code for (code,) in r.rows("SELECT code FROM olr_pg.error WHERE resolution='stopped'")]
+
+
+@pytest.mark.parametrize(("sql", "code", "mend"), UNFIT.values(), ids=UNFIT)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_it_stops_and_goes_on(
+    replication: Replication, sql: str, code: Code, mend: str, rows: int
+) -> None:
+    """By COPY and INSERT alike."""
+    r = replication
+    r.execute(sql)
+    r.transaction(*(r.insert({"ID": n}, table) for n in range(rows) for table in "TR"))
+    with pytest.raises(OlrPgError) as stopped:
+        r.apply(_TABLES, copy_rows=3)
+    assert stopped.value.code == Code.TABLES_STOPPED
+    assert f"OLR-{code:05d}" in str(stopped.value)
+    assert r.rows("SELECT count(*) FROM s.t") == [(rows,)]
+    assert r.rows("SELECT count(*) FROM s.r") == [(0,)]
+    assert _codes(r) == [code]
+    with connect(r.target) as connection:
+        error = replay(connection, r.settings(), "S.R").error
+    assert error is not None
+    assert error.code == code
+    r.execute(mend)
+    r.apply(_TABLES, copy_rows=3)
+    assert r.rows("SELECT count(*) FROM s.r") == [(rows,)]
+    assert _codes(r) == []
+
+
+def test_a_key_that_the_target_computes(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int GENERATED ALWAYS AS (n + 1) STORED PRIMARY KEY, n int)")
+    assert [(one.severity, one.check) for one in check_target(r.settings(), _TABLES)] == [
+        (Severity.ERROR, "postgres.columns")
+    ]
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with pytest.raises(OlrPgError):
+        r.apply(_TABLES)
+    assert _codes(r) == [Code.TARGET_TABLE_UNFIT]
+
+
+def test_a_table_without_changes_is_named_too(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE UNLOGGED TABLE s.r (id int PRIMARY KEY)")
+    r.transaction(r.insert({"ID": 1}, "T"))
+    with pytest.raises(OlrPgError) as stopped:
+        r.apply(_TABLES)
+    assert "S.R, because of OLR-05040" in str(stopped.value)
+    r.execute("ALTER TABLE s.r SET LOGGED")
+    r.apply(_TABLES)
+    assert _codes(r) == []
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_rule_that_comes_while_changes_are_applied(replication: Replication, rows: int) -> None:
+    """The plan is older than the rule; the transaction that would have met it is rolled back."""
+    r = replication
+    r.execute(_PLAIN)
+    r.transaction(r.insert({"ID": 100}, "R"))
+    applier = r.applier(_TABLES, copy_rows=3, batch_milliseconds=0)
+    r.script.transaction(*(r.insert({"ID": n}, "R") for n in range(rows)))
+    seen = list[bool]()
+
+    def drained() -> bool:
+        # Once all that was there at the start is in.
+        if not seen and r.rows("SELECT EXISTS (SELECT FROM s.r WHERE id = 100)") == [(True,)]:
+            seen.append(True)
+            r.execute(_RULE)
+            r.script.put_rest()
+        return bool(seen)
+
+    r.script.transactions, rest = r.script.transactions[:1], r.script.transactions[1:]
+    original = r.script.put_rest
+
+    def put_rest() -> None:
+        r.script.transactions.extend(rest)
+        original()
+
+    r.script.put_rest = put_rest
+    with pytest.raises(OlrPgError):
+        applier.run(once=True, drained=drained)
+    assert r.rows("SELECT count(*) FROM s.r") == [(1,)]
+    assert r.rows("SELECT count(*) FROM s.h") == [(0,)]
+    assert _codes(r) == [Code.TARGET_TABLE_UNFIT]
+
+
+def test_row_level_security_hides_nothing(replication: Replication) -> None:
+    r = replication
+    database = conninfo_to_dict(r.target)["dbname"]
+    role = f"hidden_{database}"
+    r.execute(
+        f"{_PLAIN} CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT ALL ON SCHEMA s TO {role};"
+        f"GRANT ALL ON ALL TABLES IN SCHEMA s TO {role};"
+        f"GRANT CREATE ON DATABASE {database} TO {role};"
+        f"GRANT SET ON PARAMETER session_replication_role TO {role};"
+    )
+    string = make_conninfo(r.target, user=role, password="x")
+    try:
+        r.transaction(r.insert({"ID": 1}, "T"), r.insert({"ID": 1}, "R"))
+        r.apply(_TABLES, connect_string=string)
+        r.execute(
+            "ALTER TABLE s.r ENABLE ROW LEVEL SECURITY;"
+            "CREATE POLICY p ON s.r USING (false) WITH CHECK (true)"
+        )
+        with connect(string) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT FROM s.r")
+        r.transaction(r.insert({"ID": 2}, "T"), r.insert({"ID": 2}, "R"))
+        with pytest.raises(OlrPgError, match="because of OLR-05042"):
+            r.apply(_TABLES, connect_string=string)
+        assert r.rows("SELECT count(*) FROM s.t") == [(2,)]
+        assert r.rows("SELECT count(*) FROM s.r") == [(1,)]
+        r.execute(f"ALTER ROLE {role} BYPASSRLS")
+        r.apply(_TABLES, connect_string=string)
+        assert r.rows("SELECT count(*) FROM s.r") == [(2,)]
+    finally:
+        r.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_what_fires_always_is_logged_at_the_start(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        f"{_PLAIN} CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW;"
+        " END'; CREATE TRIGGER g BEFORE INSERT ON s.r FOR EACH ROW EXECUTE FUNCTION s.f();"
+        "ALTER TABLE s.r ENABLE ALWAYS TRIGGER g"
+    )
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with structlog.testing.capture_logs() as events:
+        r.apply(_TABLES)
+    told = [
+        one["what"]
+        for one in events
+        if one["event"] == "a trigger or rule of the target fires on replicated changes"
+    ]
+    assert told == ["the trigger g of s.r fires always; it can change rows or discard them"]
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_that_a_trigger_leaves_out_are_a_conflict(replication: Replication, rows: int) -> None:
+    """By COPY and INSERT alike."""
+    r = replication
+    r.execute(
+        f"{_PLAIN} CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL;"
+        " END'; CREATE TRIGGER g BEFORE INSERT ON s.r FOR EACH ROW EXECUTE FUNCTION s.f();"
+        "ALTER TABLE s.r ENABLE ALWAYS TRIGGER g"
+    )
+    r.transaction(*(r.insert({"ID": n}, "R") for n in range(rows)))
+    with pytest.raises(OlrPgError, match="OLR-05009"):
+        r.apply(_TABLES, copy_rows=3)
+    assert _codes(r) == [Code.CHANGE_CONFLICTS]

@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.target.connection import connect
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.bounded_connection import with_timeouts
 from olr_pg.postgres.sqlstates import plain_words, target_error
 from tests.simulation.proxy import Proxy, Trip
 

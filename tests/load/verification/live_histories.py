@@ -54,7 +54,7 @@ from olr_pg.load.verification.continuous import ContinuousVerification, Mending
 from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
 from tests.load.verification.damaged import damage_row
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 STATES: Final = (
     "replicated", "changed during the walk", "without a row",
-    # as the ledger has the table (`applier.stopped.table_states`)
+    # as the ledger has the table (`cli.tables`)
     "paused", "stopped", "resumed, with changes that are still held",
     # its LOB values (`olr_pg.incomplete`)
     "lacks LOB values of rows with a key", "lacks LOB values of rows without a key",

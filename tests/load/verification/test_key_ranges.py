@@ -26,10 +26,9 @@ from olr_pg.load.verification.differences import read_differences
 from olr_pg.load.verification.key_ranges import TableKey, is_byte_order
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
-from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import KeyCut, KeyValue, LargeRow, key_cuts
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

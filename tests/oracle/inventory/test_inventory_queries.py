@@ -10,9 +10,9 @@ import pytest
 
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.inventory import Inventory
-from olr_pg.dictionary.inventory_file import inventory_path, read_inventory_file, write_inventory
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.snapshot_file import inventory_path, read_inventory_file, write_inventory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.inventory.dictionary_views import NAMED_VIEWS
 from olr_pg.oracle.inventory.inventory_queries import read_inventory

@@ -15,7 +15,7 @@ from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.transport import bfile_transport
 from olr_pg.oracle.transport.bfile_transport import DirectoryLogs, DirectoryRanges, split_path
 from olr_pg.oracle.transport.online_ranges import SessionLost
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 from tests.oracle.transport.conftest import breaking, places_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import BfileTransport, CommandTransport, SftpTransport
 from olr_pg.errors import Code
-from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from tests.oracle.test_live_run import differences, failure_of, run_once
 from tests.oracle.transport.conftest import SshHost, breaking
@@ -122,7 +122,7 @@ def test_a_line_that_breaks_within_each_log_brings_them_all(
     live: LiveSource, tmp_path: Path, ssh_host: SshHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of the small logs of the tests more than one piece comes, too.
-    monkeypatch.setattr("olr_pg.oracle.transport.sftp_channel.REQUEST_BYTES", 4_096)
+    monkeypatch.setattr("olr_pg.oracle.transport.sftp_transport.REQUEST_BYTES", 4_096)
     for _ in range(3):
         live.archive()
     originals = sorted(live.mount.iterdir())

@@ -17,7 +17,7 @@ from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.transport import online_ranges
 from olr_pg.oracle.transport.online_ranges import OnlineRanges, SessionLost
 from tests.online_source import small_logs
-from tests.oracle.test_online_groups import log, member
+from tests.oracle.test_redo_source import log, member
 from tests.oracle.transport.conftest import SshHost
 from tests.oracle.transport.far_histories import SHORT, check_all_comes
 

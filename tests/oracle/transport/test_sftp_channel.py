@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import paramiko
 import pytest
 
-from olr_pg.oracle.transport.sftp_channel import REQUEST_BYTES, Refused, SftpChannel
+from olr_pg.oracle.transport.sftp_transport import REQUEST_BYTES, Refused, SftpChannel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -23,8 +23,7 @@ from olr_pg.redo.format.lob_fields import (
     LOB_ID_SIZE,
     LOB_IMAGE,
 )
-from olr_pg.simulator.fields.lob_layout import lob_id
-from olr_pg.simulator.fields.lob_vectors import (
+from olr_pg.simulator.fields.lob_layout import (
     direct_load_item,
     fill_item,
     header_item,
@@ -33,6 +32,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     list_item,
     list_part_item,
     load_data_item,
+    lob_id,
     logged_item,
     long_field,
     operation_fields,

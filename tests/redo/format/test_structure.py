@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.redo import format as written_down
-from olr_pg.redo.dump.members import write_members
+from olr_pg.redo.dump.vector_text import write_members
 from olr_pg.redo.format.structure import WIDTHS, Member, RedoStructure, structure
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from olr_pg.schema.functions.refused_functions import REFUSED_FUNCTIONS
-from olr_pg.schema.kept_nodes import REFUSED_WORDS
+from olr_pg.schema.oracle_parser import REFUSED_WORDS
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_query
 from tests.schema.shop_relations import relations

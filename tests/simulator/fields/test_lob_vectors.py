@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from olr_pg.simulator.fields import lob_vectors as lob
+from olr_pg.simulator.fields import lob_layout as lob
 from olr_pg.simulator.fields.lob_layout import PAGE
 from olr_pg.simulator.fields.redo_format import RedoFormat
 

@@ -17,7 +17,7 @@ from olr_pg.simulator.fields.block_layout import (
     checksum,
 )
 from olr_pg.simulator.fields.headers import HeaderBlock
-from olr_pg.simulator.online_redo.steps import LwnPosition
+from olr_pg.simulator.online_redo.online_files import LwnPosition
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:

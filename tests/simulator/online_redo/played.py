@@ -8,8 +8,7 @@ from pathlib import Path
 
 from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
-from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.steps import Step
+from olr_pg.simulator.online_redo.online_files import OnlineFiles, Step
 from olr_pg.simulator.online_redo.written_redo import Redo, WrittenLog, redo_of_logs
 from olr_pg.simulator.simulated_files import Summary
 from tests.simulator.reader import parse_log

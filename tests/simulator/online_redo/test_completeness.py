@@ -15,7 +15,7 @@ from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.fields.headers import OsHeader
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
-from olr_pg.simulator.online_redo.steps import LwnPosition, Write
+from olr_pg.simulator.online_redo.online_files import LwnPosition, Write
 from tests.simulator.online_redo.completeness import (
     OnlineContent,
     TruthPrefix,

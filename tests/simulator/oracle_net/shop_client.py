@@ -27,7 +27,7 @@ import psycopg
 
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
 
 DEFINITIONS: Final = (
     (

@@ -6,7 +6,7 @@ import pytest
 
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import Catalogue
-from olr_pg.simulator.oracle_net.logging_rows import (
+from olr_pg.simulator.oracle_net.dictionary_rows import (
     alter_logging,
     insert_logging,
     note_unrecoverable,

@@ -20,12 +20,12 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.simulator.database_shape import choose_shape, demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.model.source_modes import SourceMode
+from olr_pg.simulator.model.storage import SourceMode
 from olr_pg.simulator.oracle_net.serve import LiveServer, read_header, served
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.table_files import read_table

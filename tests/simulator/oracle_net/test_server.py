@@ -11,8 +11,8 @@ import pytest
 
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import OlrPgError
-from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import OracleState
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import AT_POSITION, verify
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.faults import Fault
-from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+from olr_pg.simulator.oracle_net.serve import SqlServer
+from olr_pg.simulator.oracle_net.session import Fault
 from tests.simulator.oracle_net.shop_client import TABLES, Journal, Shop, differing_rows
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.simulator.oracle_net.server_text import UNICODE
 from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
 from olr_pg.simulator.oracle_net.values import (
     NATIONAL,
     NUMBER_KIND,
+    UNICODE,
     BindType,
     LobValue,
     ResultType,

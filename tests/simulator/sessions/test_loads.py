@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.simulator.sessions.loads import ARRAY_ROWS, BULK_COMMIT
+from olr_pg.simulator.sessions.order_entry import ARRAY_ROWS, BULK_COMMIT
 from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import simulate
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.proving.decoded import LOST, decoded_events
-from olr_pg.proving.replay import check_replay
-from olr_pg.proving.rows_as_of import Moment, TableRows, row_key
+from olr_pg.proving.logminer import LOST, decoded_events
+from olr_pg.proving.replay import Moment, TableRows, check_replay, row_key
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.fields.cells import Cell
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.proving.rows_as_of import Rows
+    from olr_pg.proving.replay import Rows
     from olr_pg.proving.scenario import Scenario
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.sql.row_store import SqlTable

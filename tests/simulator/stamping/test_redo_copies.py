@@ -16,8 +16,7 @@ from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
 from olr_pg.simulator.named_simulation import NamedSimulation
 from olr_pg.simulator.simulated_files import first_rows, last_rows
-from olr_pg.simulator.stamping.redo_copies import later_times, write_logs
-from olr_pg.simulator.stamping.stamped_simulation import copy_template
+from olr_pg.simulator.stamping.redo_copies import copy_template, later_times, write_logs
 from olr_pg.simulator.stamping.template import make_template
 from olr_pg.simulator.table_files import read_table, row_arrays
 from olr_pg.simulator.truth import truth_lines

@@ -15,7 +15,7 @@ from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
 from olr_pg.simulator.named_simulation import NAMED
 from olr_pg.simulator.simulation import simulate
-from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, copy_template
+from olr_pg.simulator.stamping.redo_copies import COPIED_FROM, copy_template
 from olr_pg.simulator.stamping.template import make_template
 from tests.simulator.laws import broken_laws
 from tests.simulator.reader import ParsedLog, parse_log
@@ -104,7 +104,7 @@ def test_logs_hold_parts_of_several_copies_and_open_transactions(tmp_path: Path)
 
 
 def test_much_redo_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("olr_pg.simulator.stamping.stamped_simulation.TEMPLATE_BYTES", SIZE)
+    monkeypatch.setattr("olr_pg.simulator.stamping.redo_copies.TEMPLATE_BYTES", SIZE)
     monkeypatch.setattr("olr_pg.simulator.simulation.COPIED_FROM", 2 * SIZE)
     summary = simulate(3, tmp_path / "a", workload="orders", size=4 * SIZE)
     again = simulate(3, tmp_path / "b", workload="orders", size=4 * SIZE)

@@ -18,9 +18,8 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.column_types import lob_type, number_type
 from olr_pg.simulator.model.lobs import LobCell, LobStorage
 from olr_pg.simulator.model.tables import SimColumn
-from olr_pg.simulator.sessions.lob_workload import LobWorkload
 from olr_pg.simulator.sessions.placement import TableSpec
-from olr_pg.simulator.sessions.workload import LobUse
+from olr_pg.simulator.sessions.workload import LobUse, LobWorkload
 from olr_pg.simulator.simulated_files import prepare_directory
 from olr_pg.simulator.simulation import Simulation
 from tests.replicator.decoded_seeds import Source

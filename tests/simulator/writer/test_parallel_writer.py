@@ -16,7 +16,7 @@ from olr_pg.simulator.fields.vector_fields import (
     parent_commit_fields,
     state_fields,
 )
-from olr_pg.simulator.sessions.parallel_statements import ParallelGroup
+from olr_pg.simulator.sessions.order_entry import ParallelGroup
 from tests.transactions.row_forms import Shape, SmallDatabase
 
 if TYPE_CHECKING:

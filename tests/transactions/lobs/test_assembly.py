@@ -19,18 +19,19 @@ from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
+    LOB_BLOCK,
     PAGE,
     basic_in_row,
     basic_outside,
     basic_pointers,
     index_data,
     index_key,
+    load_data_item,
     locator_head,
     secure_extents,
     secure_header,
     secure_in_row,
 )
-from olr_pg.simulator.fields.lob_vectors import LOB_BLOCK, load_data_item
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import LobRedo, snapshot, table

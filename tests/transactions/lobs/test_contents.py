@@ -21,7 +21,7 @@ from olr_pg.datatypes.lob_locator import (
 from olr_pg.dictionary.lob_delivery import LobDelivery
 from olr_pg.redo.batch import columns_of
 from olr_pg.transactions.finished_columns import VALUE
-from olr_pg.transactions.lobs.contents import rewrite
+from olr_pg.transactions.lobs.assembly import rewrite
 from olr_pg.transactions.lobs.value_tables import Values, ValueStatus, value_room
 
 CONTENT: Final = b"all work and no play " * 500
