@@ -33,7 +33,7 @@ from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed
-from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import BLOCK, BLOCK_SIZES, BLOCK_TYPES, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 from olr_pg.redo.log_end import find_end, sound_blocks
 
@@ -75,6 +75,10 @@ def compression_of(start: bytes) -> Compression | None:
     """
     return next((one for one in _KNOWN if start.startswith(one.magic)), None)
 
+
+_MOVE_AWAY: Final = (
+    "If the file is not a log that you need, move it out of the directory of the logs"
+)
 
 HEADER_BYTES: Final = 8_192
 """Maximum bytes of the two header blocks; blocks have at most 4 KiB."""
@@ -205,9 +209,51 @@ def parse_start(start: bytes, path: str) -> LogHeader:
             f"the first {len(probe)} bytes are not the begin of a redo log",
             file=path,
         )
-    block_size, _ = probe_geometry(probe, path=path)
+    try:
+        block_size, _ = probe_geometry(probe, path=path)
+    except OlrPgError as error:
+        if error.code == Code.NOT_A_REDO_LOG:
+            _check_not_damaged(start, error)
+        raise
     end = FIRST_DATA_BLOCK * block_size
     return parse_log_header(start[:block_size], start[block_size:end], path=path)
+
+
+def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
+    """Check that a file without a valid block 0 is not a damaged redo log.
+
+    Other files in a directory of logs are skipped with a warning. A damaged log must not be skipped
+    like these: if it is the first or the last log, no gap shows that its changes are missing. The
+    name of a file decides nothing, because LOG_ARCHIVE_FORMAT allows any name.
+
+    Args:
+        start: the first bytes of the file.
+        error: why block 0 is not valid.
+
+    Raises:
+        OlrPgError: 2005, a later block is a block of a redo log; 2004, the file begins with zeros
+            only, as after a crash of the file system or during some copies.
+    """
+    for size in BLOCK_SIZES:
+        for number in range(1, len(start) // size):
+            block = start[number * size : number * size + BLOCK.size]
+            if block[:2] == bytes((1, BLOCK_TYPES[size])) and number in (
+                BLOCK.number(block, "number", big=big) for big in (False, True)
+            ):
+                raise OlrPgError(
+                    Code.BLOCK_CORRUPT,
+                    f"{error.detail}, but block {number} belongs to a redo log",
+                    action=f"{Code.BLOCK_CORRUPT.action}. {_MOVE_AWAY}",
+                    block=0,
+                    file=error.where["file"],
+                ) from error
+    if len(start) == HEADER_BYTES and not any(start):
+        raise OlrPgError(
+            Code.LOG_TRUNCATED,
+            f"its first {HEADER_BYTES} bytes are zero, so its beginning was never written",
+            action=f"{Code.LOG_TRUNCATED.action}. {_MOVE_AWAY}",
+            file=error.where["file"],
+        ) from error
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:

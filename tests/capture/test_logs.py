@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from hypothesis import given
@@ -95,6 +95,45 @@ def test_other_files_beside_the_logs_are_skipped_with_a_warning(
     assert [file.path for file in scan.skipped] == [other]
     assert scan.unusable == ()
     assert [(entry["log_level"], entry["file"]) for entry in entries] == [("warning", other)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "code"),
+    [
+        (bytes(BLOCK), 2005),
+        (b"\xff" * BLOCK, 2005),
+        (b"text " * 102 + b"..", 2005),
+        (b"\x5a" * 2 * BLOCK, 2005),
+        (b"\x5a" * 15 * BLOCK, 2005),
+        (bytes(8192), 2004),
+    ],
+    ids=["zeros", "ones", "text", "two blocks", "fifteen blocks", "all zeros"],
+)
+def test_a_log_without_a_beginning_is_not_skipped(logs: RealLogs, begin: bytes, code: int) -> None:
+    """It is the first log, so no gap shows that its changes are missing."""
+    logs.put("16", logs.second)
+    damaged = logs.put("15", begin + logs.first[len(begin) :])
+    scan = scan_logs([str(logs.folder)])
+
+    assert scan.skipped == ()
+    assert [log.header.sequence for log in scan.logs] == [16]
+    (error,) = scan.unusable
+    assert (error.code, error.where["file"]) == (code, damaged)
+    assert "move it out of the directory" in error.action
+    assert error_of(str(logs.folder)).code == code
+    assert error_of(damaged).code == code
+
+
+@pytest.mark.parametrize("size", [1024, 4096])
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_the_blocks_of_a_damaged_log_may_have_any_size(
+    logs: RealLogs, size: int, order: Literal["little", "big"]
+) -> None:
+    block = bytes((1, 0x22 if size < 4096 else 0x82, 0, 0)) + (1).to_bytes(4, order)
+    damaged = logs.put("16", b"\x5a" * size + block.ljust(size, b"\1"))
+    (error,) = scan_logs([str(logs.folder)]).unusable
+
+    assert (error.code, error.where["file"], error.where["block"]) == (2005, damaged, 0)
 
 
 def test_hidden_files_are_copies_in_progress_and_not_looked_at(logs: RealLogs) -> None:
