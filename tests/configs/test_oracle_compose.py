@@ -123,6 +123,43 @@ def test_each_script_of_sql_gets_its_arguments() -> None:
         assert len(arguments.split()) == len(wanted), name
 
 
+_FAKES: Final = {
+    "sqlplus": '#!/bin/bash\nprintf "%s\\n" "$*" >>"$RECORD/arguments"\ncat >>"$RECORD/input"\n',
+    "createAppUser": "#!/bin/bash\n",
+}
+
+
+def test_no_password_is_an_argument_of_sqlplus(tmp_path: Path) -> None:
+    for name, text in _FAKES.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    script = tmp_path / "20_accounts.sh"
+    text = (INITDB / script.name).read_text("utf-8")
+    script.write_text(text.replace("/opt/oracle/oradata", str(tmp_path)))
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "RECORD": str(tmp_path),
+        "ORACLE_PDB": "PDB",
+        **{f"{name}_PASSWORD": f"{name}@secret $x" for name in ("ORACLE", "OLR", "PROVE", "SHOP")},
+    }
+    subprocess.run(["bash", script], env=environment, check=True, capture_output=True)
+    assert set((tmp_path / "arguments").read_text().splitlines()) == {"-s /nolog"}
+    lines = (tmp_path / "input").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("WHENEVER")] == [
+        "CONNECT / as sysdba",
+        '@/opt/olr-pg/sql/user_pdb.sql "PDB" "OLR" "OLR@secret $x"',
+        'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',
+        '@/opt/olr-pg/sql/grants.sql "OLR"',
+        'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',
+        '@/opt/olr-pg/sql/prove.sql "OLR_PG_PROVE" "PROVE@secret $x" "OLR"',
+        'CONNECT SHOP/"SHOP@secret $x"@localhost:1521/PDB',
+        f"@{tmp_path}/shop.txt",
+        'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',
+        '@/opt/olr-pg/sql/load_grants.sql "OLR" "SHOP"',
+    ]
+    assert (tmp_path / "olr-pg-is-ready").exists()
+
+
 def test_prove_sql_gives_what_prove_gives_and_no_more() -> None:
     text = (SQL / "prove.sql").read_text("utf-8")
     granted = re.search(
