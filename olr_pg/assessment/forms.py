@@ -404,8 +404,17 @@ def json_pieces(report: Report) -> Iterator[bytes]:
     yield b"}\n"
 
 
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The first characters of a formula. The last four are the full-width forms of the first four."""
+
+
 def csv_lines(report: Report) -> Iterator[str]:
-    """Yield a line of CSV for each object (RFC 4180), after a header line."""
+    """Yield a line of CSV for each object (RFC 4180), after a header line.
+
+    A spreadsheet runs a cell as a formula if it begins with one of `_FORMULA`. The names of objects
+    come from the source, so such a cell gets an apostrophe before it, which makes it text (OWASP,
+    “CSV Injection”).
+    """
     names = ("kind", "name", "status", "carried over", "effort", "minutes", "cost units", "reasons")
     yield ",".join(names)
     for item in report.items:
@@ -413,7 +422,12 @@ def csv_lines(report: Report) -> Iterator[str]:
             *(item.kind, item.name, item.status, item.carrier.title, item.effort.name.lower()),
             *(str(item.minutes), f"{item.minutes / 5:g}", "; ".join(item.reasons)),
         )
-        yield ",".join('"' + value.replace('"', '""') + '"' for value in values)
+        yield ",".join(map(_csv_cell, values))
+
+
+def _csv_cell(value: str) -> str:
+    text = "'" + value if value.startswith(_FORMULA) else value
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _item_json(item: Item) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Constructs that PostgreSQL lacks are found in code, and only there.
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -172,6 +173,17 @@ def test_the_report_as_csv_has_every_thing(report: Report) -> None:
     rows = list(csv.DictReader("\r\n".join(csv_lines(report)).splitlines()))
     assert [(row["kind"], row["name"]) for row in rows] == [(i.kind, i.name) for i in report.items]
     assert sum(int(row["minutes"]) for row in rows) == report.minutes
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff20"])
+def test_no_cell_of_the_csv_is_a_formula(report: Report, first: str) -> None:
+    text = first + 'HYPERLINK("http://x.example/","y")'
+    found = report._replace(items=(_by_hand(text, text), _by_hand("A=B", "C-D", text)))
+    rows = list(csv.DictReader(io.StringIO("\r\n".join(csv_lines(found)), newline="")))
+    assert [(row["kind"], row["name"], row["reasons"]) for row in rows] == [
+        ("VIEW", "'" + text, "'" + text),
+        ("'" + text, "A=B", "C-D"),
+    ]
 
 
 def _by_hand(name: str, reason: str, kind: str = "VIEW", minutes: int = 60) -> Item:
