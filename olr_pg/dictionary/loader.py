@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.containers import join_containers
 from olr_pg.dictionary.schema_checkpoint import is_schema_checkpoint, parse_schema_checkpoint
-from olr_pg.dictionary.snapshot_file import FORMAT, parse_object, parse_snapshot, read_bytes
+from olr_pg.dictionary.snapshot_file import (
+    FORMAT,
+    parse_object,
+    parse_snapshot,
+    read_bytes,
+    too_large,
+)
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -36,6 +42,13 @@ def load_snapshot(path: str) -> Snapshot:
         OlrPgError: 3001 unreadable, 3002 not JSON, 3003 an unknown format, 3004 a key is missing or
             wrong, 3005 contradictions, 3006 a checkpoint without its schema.
     """
+    try:
+        return _load(path)
+    except MemoryError as error:
+        raise too_large(path) from error
+
+
+def _load(path: str) -> Snapshot:
     document = parse_object(read_bytes(path), path)
     if "format" in document:
         return parse_snapshot(document, path)

@@ -130,19 +130,41 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _ERRORS_SHOWN: Final = 3
 _VALUE_CHARS: Final = 60
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
+_BEGIN_BYTES: Final = 1 << 16
+_BYTES_MAX: Final = 1 << 32
+"""About 100 bytes describe a column, so this is enough for tens of millions of columns."""
 
 
 def read_bytes(path: str) -> bytes:
-    """Read the bytes of a dictionary file.
+    """Read the bytes of a dictionary file. If its begin is not the begin of a JSON object, return
+    only the begin: a device, or a huge file of another kind, must not fill the memory.
 
     Raises:
-        OlrPgError: 3001, the file cannot be read.
+        OlrPgError: 3001, the file cannot be read, or is too large.
     """
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            data = file.read(_BEGIN_BYTES)
+            if data.removeprefix(_UTF8_BOM).lstrip()[:1] in (b"{", b""):
+                data += file.read(_BYTES_MAX + 1 - len(data))
+    except MemoryError as error:
+        raise too_large(path) from error
     except (OSError, ValueError) as error:
         # A ValueError means that the path contains a NUL character.
         raise OlrPgError(Code.DICTIONARY_UNREADABLE, system_reason(error), file=path) from error
+    if len(data) > _BYTES_MAX:
+        raise too_large(path)
+    return data
+
+
+def too_large(path: str) -> OlrPgError:
+    """Return the error that a dictionary file is too large."""
+    return OlrPgError(
+        Code.DICTIONARY_UNREADABLE,
+        f"the file has more than {_BYTES_MAX >> 20} MiB, or does not fit in memory",
+        action="check that the path names a dictionary. If it does, give the process more memory",
+        file=path,
+    )
 
 
 def parse_object(data: bytes, path: str) -> dict[str, Any]:

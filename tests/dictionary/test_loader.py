@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from olr_pg.dictionary import snapshot_file
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.snapshot_file import dump_snapshot
@@ -34,6 +38,60 @@ def test_a_byte_order_mark_is_tolerated(shop: Snapshot, tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + dump_snapshot(shop))
 
     assert load_snapshot(str(path)) == shop
+
+
+_LIMITED = """
+import resource, sys
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
+try:
+    load_snapshot(sys.argv[1])
+except OlrPgError as error:
+    print(int(error.code), error.where["file"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "code"),
+    [
+        (b"{", 800 << 20, 3001),
+        (b" ", 800 << 20, 3002),
+        (b"{", 2 << 30, 3001),
+        (b"x", 2 << 30, 3002),
+    ],
+)
+def test_a_huge_file_is_no_traceback(tmp_path: Path, begin: bytes, size: int, code: int) -> None:
+    path = tmp_path / "huge"
+    path.write_bytes(begin)
+    os.truncate(path, size)
+    assert _code_under_a_limit(path) == code
+
+
+def test_a_file_of_more_bytes_than_a_dictionary_can_have(
+    shop: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.json"
+    path.write_bytes(dump_snapshot(shop))
+    monkeypatch.setattr(snapshot_file, "_BYTES_MAX", path.stat().st_size)
+    assert load_snapshot(str(path)) == shop
+    path.write_bytes(path.read_bytes() + b" ")
+    assert error_of(path).code == 3001
+
+
+def test_an_endless_device_is_not_read_to_its_end() -> None:
+    assert _code_under_a_limit(Path("/dev/zero")) == 3002
+
+
+def _code_under_a_limit(path: Path) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    code, file = done.stdout.split()
+    assert file == str(path)
+    return int(code)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
