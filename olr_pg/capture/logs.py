@@ -49,6 +49,9 @@ _PASSING: Final = frozenset({EIO, ESTALE, ETIMEDOUT, ENOTCONN, EHOSTDOWN, EHOSTU
 """Numbers of system errors of a device or of a network mount that can pass."""
 
 
+_EMPTY: Final = "the file is empty"
+
+
 class SkippedFile(NamedTuple):
     """A file in a directory or glob that is not a redo log, and the reason.
 
@@ -183,6 +186,28 @@ def _skipped(path: str, error: OlrPgError) -> SkippedFile:
     return SkippedFile(path, error.detail, "" if error.action == usual else error.action)
 
 
+def _empty_logs(skipped: list[SkippedFile], logs: Collection[ArchivedLog]) -> Iterator[OlrPgError]:
+    """Remove empty files from `skipped` that are probably logs, and yield their errors.
+
+    A copy to a full disk leaves such a file. Its name is the only sign: it has a digit and the same
+    suffix as one of the logs, and no log has the same name in another directory.
+    """
+    names = {Path(log.path).name for log in logs}
+    suffixes = {Path(name).suffix.lower() for name in names}
+    for file in skipped.copy():
+        path = Path(file.path)
+        is_like = path.suffix.lower() in suffixes and any(map(str.isdigit, path.name))
+        if file.reason == _EMPTY and is_like and path.name not in names:
+            skipped.remove(file)
+            yield OlrPgError(
+                Code.LOG_TRUNCATED,
+                f"{_EMPTY}, and its name is like those of the logs",
+                action=f"{Code.LOG_TRUNCATED.action}. If the file is not a log that you need, move"
+                " it out of the directory of the logs",
+                file=file.path,
+            )
+
+
 def report_skipped(files: Iterable[SkippedFile]) -> None:
     """Log a warning about files that are not redo logs."""
     for file in files:
@@ -292,6 +317,7 @@ class LogPlaces:
             return LogScan((), (), tuple(unusable))
         failed = {str(error.where.get("file")) for error in unusable}
         unusable += self._lost_mounts(places | failed)
+        unusable += _empty_logs(skipped, found.values())
         parts, self._parts = self._parts, set()
         lasting = [e for e in unusable if not self._is_whole_elsewhere(e, found, parts)]
         return LogScan(
@@ -385,7 +411,7 @@ class LogPlaces:
             self._opened[before[1].path] = before
             return before[1]
         if stamp is not None and stamp.size == 0 and not file.named:
-            raise OlrPgError(Code.NOT_A_REDO_LOG, "the file is empty", file=path)
+            raise OlrPgError(Code.NOT_A_REDO_LOG, _EMPTY, file=path)
         self._twins = {pair for pair in self._twins if path not in pair}
         log = self._open_log(path)
         if stamp is not None:
@@ -398,7 +424,8 @@ class LogPlaces:
         except OlrPgError as error:
             if not self._online or is_url(path):
                 raise
-            if error.code == Code.BLOCK_CORRUPT and is_unused(path):
+            is_begun = error.code == Code.BLOCK_CORRUPT and error.where.get("block") == 1
+            if is_begun and is_unused(path):
                 raise OlrPgError(Code.NOT_A_REDO_LOG, "it is still empty", file=path) from error
             if error.code != Code.LOG_COPIED_TOO_EARLY:
                 raise

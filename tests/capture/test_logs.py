@@ -122,6 +122,22 @@ def test_a_log_without_a_beginning_is_not_skipped(logs: RealLogs, begin: bytes, 
     assert "move it out of the directory" in error.action
     assert error_of(str(logs.folder)).code == code
     assert error_of(damaged).code == code
+    with pytest.raises(OlrPgError) as caught:  # as `decode` looks for logs
+        discover_logs([str(logs.folder)], online=True)
+    assert caught.value.code == code
+
+
+def test_an_empty_file_that_is_named_like_the_logs_is_not_skipped(logs: RealLogs) -> None:
+    """A copy to a full disk leaves such a file."""
+    logs.put("one/1_15.arc", logs.first)
+    empty = logs.put("one/1_16.ARC", b"")
+    others = {logs.put(name, b"") for name in ("one/done.arc", "one/16", "two/1_15.arc")}
+    scan = scan_logs([str(logs.folder)])
+
+    assert {file.path for file in scan.skipped} == others
+    (error,) = scan.unusable
+    assert (error.code, error.where["file"]) == (2004, empty)
+    assert error_of(str(logs.folder)).code == 2004
 
 
 @pytest.mark.parametrize("size", [1024, 4096])
