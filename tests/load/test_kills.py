@@ -33,7 +33,7 @@ DONE, KILLED = 0, -9
 ON_SPARK = """
 from olr_pg.cli.entry import run
 from olr_pg.load import copy_task
-part_tasks.HERE_BYTES = 0
+copy_task.HERE_BYTES = 0
 run()
 """
 """The command, which would do so few rows by itself: more can be lost with Spark's processes."""

@@ -25,7 +25,6 @@ from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Distribution, Reception, Unconfirmed
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.ledger import (
-    ALL,
     Reach,
     note_complete,
     note_saved,
@@ -693,7 +692,7 @@ class NotedPositions:
                 self.handover = Handover()
                 # The commit of the handover has flushed the loads to disk. From now on, a target
                 # that lacks a load was restored, even if the table has had no change since.
-                self._applied.add({name: Reach(scn, ALL) for name, scn in loaded.items()})
+                self._applied.add({name: Reach(scn) for name, scn in loaded.items()})
         if confirmed > self._noted_scn:
             self.target.use(lambda c: note_complete(c, name, confirmed))
             if self._noted_scn == 0:
