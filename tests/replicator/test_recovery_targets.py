@@ -235,6 +235,9 @@ def test_one_left_behind_goes_on_from_an_image_and_so_do_both_together(
         live.start("b", QUERY, bounds=QueueBounds(transactions_max=2))
         # It takes what there is and is decoded for together with the other, then nothing more.
         live.take_until(lambda: live.runs == 1, "a", "b")
+        # The common run is the third that reads the last of these logs.
+        (last,) = sequences(logs[5:6])
+        live.take_until(lambda: restarts.read.count(last) == 3, "a", "b")
         seen = len(restarts.read)
         for log in logs[6:-1]:
             restarts.archive([log])
