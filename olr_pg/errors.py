@@ -1274,6 +1274,13 @@ class Code(IntEnum):
         "check whether `apply.connect-string` names the right database. If it does, the first"
         " `olr-pg initial-load` or `olr-pg run` creates the ledger",
     )
+    APPLIED_BY_ANOTHER = _Entry(
+        5032,
+        "another subscription has applied the changes of this table to the same target table",
+        "if you have only changed the name, set `apply.subscription` to the old name again. If this"
+        " is another source database that writes to the same table, ignore this warning. Otherwise"
+        " load the table: `olr-pg initial-load --anew --table OWNER.NAME`",
+    )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
         "a target table is UNLOGGED",

@@ -32,7 +32,7 @@ from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
-from olr_pg.applier.target.ledger import of_another_table, other_subscription
+from olr_pg.applier.target.ledger import of_another_table, other_subscriptions
 from olr_pg.applier.target.modifiers import (
     integer_digits,
     may_change,
@@ -447,22 +447,15 @@ def _check_subscription(
     """Warn if a run would apply changes to the table that another subscription has applied: a new
     name begins at the oldest log. Rows of a table without a key would be inserted twice.
     """
-    own = settings.subscription
+    target_of = {table.full_name: target.full_name}
     try:
-        other = other_subscription(connection, own, table.full_name, target.full_name)
-    except psycopg.Error as problem:
-        if is_transient(problem):
+        found = other_subscriptions(connection, settings.subscription, target_of)
+    except psycopg.Error as refused:
+        if is_transient(refused):
             raise
         return  # another check reports this error
-    if other is not None:
-        yield warning(
-            "postgres.tables",
-            f"{table.full_name}: the subscription {other} has applied changes to"
-            f" {target.full_name}, and {own} has not: a run would apply them again",
-            f'if you have only changed the name, set `apply.subscription` to "{other}" again. If'
-            " this is another source database that writes to the same table, ignore this warning."
-            f" Otherwise load the table: `olr-pg initial-load --anew --table {table.full_name}`",
-        )
+    for problem in found:
+        yield warning("postgres.tables", f"{table.full_name}: {problem.detail}", problem.action)
 
 
 def _recorded(query: Callable[[], OlrPgError | None]) -> OlrPgError | None:

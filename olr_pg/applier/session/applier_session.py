@@ -43,6 +43,7 @@ from olr_pg.applier.target.ledger import (
     ensure_ledger,
     ledger_version,
     noted_complete,
+    other_subscriptions,
 )
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.applier.target.set_aside import set_aside
@@ -388,6 +389,8 @@ class Applier:
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
+        for error in other_subscriptions(connection, subscription, targets):
+            _log.warning("another subscription has filled a table", error=str(error))
         check_not_ahead(
             connection, subscription, self._server.logs.current_scn, targets, self._shared.stop
         )

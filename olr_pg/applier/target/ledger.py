@@ -83,12 +83,14 @@ SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
 """
 _OF_OTHERS = """
-SELECT other.subscription FROM olr_pg.ledger AS other
-WHERE other.source_table = %(source)s AND other.target_table = %(target)s AND other.commit_scn > 0
-AND NOT EXISTS (
+SELECT DISTINCT ON (source_table) source_table, other.subscription
+FROM olr_pg.ledger AS other
+    JOIN unnest(%(sources)s::text[], %(targets)s::text[]) AS asked (source_table, target_table)
+    USING (source_table, target_table)
+WHERE other.commit_scn > 0 AND NOT EXISTS (
     SELECT FROM olr_pg.ledger AS own
     WHERE own.subscription = %(subscription)s AND own.source_table = other.source_table)
-ORDER BY other.subscription LIMIT 1
+ORDER BY source_table, other.subscription
 """
 _RENAME = """
 UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
@@ -320,17 +322,35 @@ def of_another_table(
     return found[0][1] if found else None
 
 
-def other_subscription(
-    connection: Connection[Any], subscription: str, source: str, target: str
-) -> str | None:
-    """Return a subscription that has applied this source table to this target table, if
-    `subscription` itself has not. Return None if there is no such subscription, or no ledger.
+def other_subscriptions(
+    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
+) -> list[OlrPgError]:
+    """Return an error 5032 for each source table that another subscription has applied to the same
+    target table, and `subscription` has not. If there is no ledger, there are none.
+
+    A new subscription begins at the oldest log, so the rows of a table without a key would be
+    inserted twice. But the other subscription can also be that of another source database.
+
+    Args:
+        targets: as for `check_targets`.
     """
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() == (None,):
-        return None
-    names = {"subscription": subscription, "source": source, "target": target}
-    row = connection.execute(_OF_OTHERS, names).fetchone()
-    return None if row is None else str(row[0])
+        return []
+    asked = {"sources": list(targets), "targets": list(targets.values())}
+    rows = connection.execute(_OF_OTHERS, {"subscription": subscription, **asked}).fetchall()
+    return [
+        OlrPgError(
+            Code.APPLIED_BY_ANOTHER,
+            f"the subscription {other} has applied changes to {targets[source]}, and"
+            f" {subscription} has not: a run would apply them again",
+            action="if you have only changed the name, set `apply.subscription` to"
+            f' "{other}" again. If this is another source database that writes to the same'
+            " table, ignore this warning."
+            f" Otherwise load the table: `olr-pg initial-load --anew --table {source}`",
+            table=source,
+        )
+        for source, other in rows
+    ]
 
 
 def _elsewhere(

@@ -49,6 +49,24 @@ def test_a_second_run_applies_nothing(replication: Replication) -> None:
     assert _table(r) == [(1, 1, "x")]
 
 
+def test_changes_that_another_subscription_has_applied_are_announced(
+    replication: Replication,
+) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.keyless (id int)")
+    r.transaction(r.insert({"ID": 1}, "KEYLESS"))
+    tables = [Table("S", "KEYLESS", 1, 1, ())]
+    r.apply(tables, subscription="before")
+    for subscription, warnings in (("before", []), ("now", [5032]), ("now", [])):
+        r.serve()
+        with capture_logs() as lines:
+            r.apply(tables, subscription=subscription)
+        found = [one for one in lines if "another subscription" in one["event"]]
+        assert [str(one["error"])[:9] for one in found] == [f"OLR-{one:05}" for one in warnings]
+    # Shards of several sources may fill one table, so it is not refused.
+    assert _table(r, "s.keyless") == [(1,), (1,)]
+
+
 def test_triggers_and_foreign_keys_do_not_fire(replication: Replication) -> None:
     r = replication
     r.execute(
