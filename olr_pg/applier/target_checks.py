@@ -448,13 +448,10 @@ def _check_subscription(
     name begins at the oldest log. Rows of a table without a key would be inserted twice.
     """
     target_of = {table.full_name: target.full_name}
-    try:
-        found = other_subscriptions(connection, settings.subscription, target_of)
-    except psycopg.Error as refused:
-        if is_transient(refused):
-            raise
-        return  # another check reports this error
-    for problem in found:
+    problem = _recorded(
+        lambda: next(iter(other_subscriptions(connection, settings.subscription, target_of)), None)
+    )
+    if problem is not None:
         yield warning("postgres.tables", f"{table.full_name}: {problem.detail}", problem.action)
 
 

@@ -21,6 +21,7 @@ import structlog
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.object_storage import is_url, list_files
 from olr_pg.capture.readers import (
+    MOVE_AWAY,
     first_hole,
     is_overwritten,
     is_unused,
@@ -202,8 +203,7 @@ def _empty_logs(skipped: list[SkippedFile], logs: Collection[ArchivedLog]) -> It
             yield OlrPgError(
                 Code.LOG_TRUNCATED,
                 f"{_EMPTY}, and its name is like those of the logs",
-                action=f"{Code.LOG_TRUNCATED.action}. If the file is not a log that you need, move"
-                " it out of the directory of the logs",
+                action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
                 file=file.path,
             )
 

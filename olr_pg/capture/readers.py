@@ -76,7 +76,7 @@ def compression_of(start: bytes) -> Compression | None:
     return next((one for one in _KNOWN if start.startswith(one.magic)), None)
 
 
-_MOVE_AWAY: Final = (
+MOVE_AWAY: Final = (
     "If the file is not a log that you need, move it out of the directory of the logs"
 )
 
@@ -243,7 +243,7 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
                 raise OlrPgError(
                     Code.BLOCK_CORRUPT,
                     f"{error.detail}, but block {number} belongs to a redo log",
-                    action=f"{Code.BLOCK_CORRUPT.action}. {_MOVE_AWAY}",
+                    action=f"{Code.BLOCK_CORRUPT.action}. {MOVE_AWAY}",
                     block=0,
                     file=error.where["file"],
                 ) from error
@@ -251,7 +251,7 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
             f"its first {HEADER_BYTES} bytes are zero, so its beginning was never written",
-            action=f"{Code.LOG_TRUNCATED.action}. {_MOVE_AWAY}",
+            action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
             file=error.where["file"],
         ) from error
 

@@ -326,7 +326,7 @@ def other_subscriptions(
     connection: Connection[Any], subscription: str, targets: Mapping[str, str]
 ) -> list[OlrPgError]:
     """Return an error 5032 for each source table that another subscription has applied to the same
-    target table, and `subscription` has not. If there is no ledger, there are none.
+    target table, and `subscription` has not.
 
     A new subscription begins at the oldest log, so the rows of a table without a key would be
     inserted twice. But the other subscription can also be that of another source database.
@@ -334,8 +334,6 @@ def other_subscriptions(
     Args:
         targets: as for `check_targets`.
     """
-    if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() == (None,):
-        return []
     asked = {"sources": list(targets), "targets": list(targets.values())}
     rows = connection.execute(_OF_OTHERS, {"subscription": subscription, **asked}).fetchall()
     return [

@@ -134,7 +134,7 @@ from olr_pg.redo.record_view import scn_text, u16_list, undo_of
 from olr_pg.scalars import pack_xid, unpack_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from olr_pg.redo.format.layout import RedoLayout
     from olr_pg.redo.format.structure import Member
@@ -387,17 +387,8 @@ def _piece_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
     if count != 1 and fields.size(first) == stored > 0:
         yield from plain_lines(fields, first, "compressed row, field")
         return first + 1
-    for column in range(count):
-        at = KDO_PIECE_NULLS + (column >> 3)
-        if at < len(data) and data[at] >> (column & 7) & 1:
-            yield from column_lines(f"col {column:2}", None)
-            continue
-        number = _skip_empty(fields, number)
-        if number > fields.count:
-            break
-        yield from column_lines(f"col {column:2}", fields.bytes(number))
-        number += 1
-    return number
+    nulls = [_has_bit(data, KDO_PIECE_NULLS, column) for column in range(count)]
+    return (yield from _columns(fields, number, enumerate(nulls)))
 
 
 def _updated_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
@@ -409,9 +400,26 @@ def _updated_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
         yield f"first column: {numbers[:1]}"
         yield from plain_lines(fields, number, "column vector, field")
         return number + 1
-    for index, column in enumerate(numbers):
-        at = KDO_UPDATE_NULLS + (index >> 3)
-        if index >= given or (at < len(data) and data[at] >> (index & 7) & 1):
+    nulls = [
+        index >= given or _has_bit(data, KDO_UPDATE_NULLS, index) for index in range(len(numbers))
+    ]
+    return (yield from _columns(fields, number, zip(numbers, nulls, strict=True)))
+
+
+def _has_bit(data: bytes, first: int, number: int) -> bool:
+    """Return whether a bit is set in the bits that begin at byte `first`; False after the end."""
+    at = first + (number >> 3)
+    return at < len(data) and bool(data[at] >> (number & 7) & 1)
+
+
+def _columns(
+    fields: Fields, number: int, columns: Iterable[tuple[int, bool]]
+) -> Generator[str, None, int]:
+    """Print columns, each with its number and whether it is NULL. The values of the others are the
+    fields from `number` on. Return the field after them.
+    """
+    for column, is_null in columns:
+        if is_null:
             yield from column_lines(f"col {column:2}", None)
             continue
         number = _skip_empty(fields, number)
