@@ -148,7 +148,8 @@ class Code(IntEnum):
     STDOUT_UNWRITABLE = _Entry(
         1107,
         "the standard output cannot be written",
-        "free disk space where the output goes, and run the command again",
+        "free disk space where the output goes, or redirect the standard output to a file, and run"
+        " the command again",
     )
     NO_CONFIG_FILE = _Entry(
         1120,

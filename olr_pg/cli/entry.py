@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 
 def run() -> None:
@@ -12,6 +14,7 @@ def run() -> None:
     clean up. After that, `group` handles Ctrl-C. If the parent process ignores Ctrl-C, this process
     does too.
     """
+    _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from olr_pg.appliance.process_setup import tune_process
@@ -20,3 +23,17 @@ def run() -> None:
     from olr_pg.cli.main import run as run_command_line
 
     run_command_line()
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null in place of each standard stream that the parent process has closed.
+
+    Otherwise the next opened file would get the number of the stream. A library or a child process
+    that writes to this number would then write into that file.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The system assigns the lowest free number: the number of the stream.
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - for good
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)

@@ -42,7 +42,6 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
@@ -330,7 +329,6 @@ class ReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and convert its result or error to an exit code."""
         take_signals()
-        _ensure_stdout()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
             result = super().invoke(ctx)
             # Flush stdout now, so that an error of stdout is handled here.
@@ -399,12 +397,6 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     else:
         text = visible(known_redactor().text(calls + format_failure(failure)))
     sys.stderr.write(text + "\n")
-
-
-def _ensure_stdout() -> None:
-    """If the parent process has closed stdout, replace it by /dev/null."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
 
 def _discard_unwritten() -> None:

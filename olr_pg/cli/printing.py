@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -57,9 +59,19 @@ def print_json(value: Any, *, at_once: bool = False) -> None:
 
 
 def write_bytes(data: Buffer) -> None:
-    """Write bytes to stdout, after flushing the text printed before; see `print_line` for the
-    errors.
+    """Write bytes to stdout, after flushing the text printed before.
+
+    Bytes are what a command was called for. So if the parent process has closed stdout, this is an
+    error, although `print_line` discards its lines then.
+
+    Raises:
+        BrokenPipeError: the reader has closed the pipe.
+        OlrPgError: 1107, the bytes cannot be written.
     """
+    if (
+        getattr(sys.stdout, "name", None) == os.devnull
+    ):  # `entry` has opened it in place of a closed stream
+        raise unwritten(OSError(errno.EBADF, os.strerror(errno.EBADF)))
     flush()
     whole = memoryview(data).cast("B")
     try:

@@ -6,6 +6,7 @@ import ast
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -219,6 +220,40 @@ def test_a_closed_standard_output_is_nobody_s_harm(start_cli: Start) -> None:
     )
     _, stderr = process.communicate()
     assert (process.returncode, stderr) == (0, "")
+
+
+WITHOUT_STREAM = (
+    "import os, sys; os.close({number}); os.execv(sys.executable, [sys.executable, '-c',"
+    " 'import olr_pg.cli.entry as e; e.run()', *sys.argv[1:]])"
+)
+
+
+def test_changes_that_no_stream_can_take_are_an_error(tmp_path: Path, start_cli: Start) -> None:
+    folder = simulated(tmp_path, 3, "orders", 30_000).folder
+    decode = ("decode", "--dictionary", folder / "dictionary.json", folder / "logs")
+    process = start_cli(*decode, entry=WITHOUT_STREAM.format(number=1))
+    _, stderr = process.communicate()
+    assert process.returncode == 2
+    assert stderr.startswith("OLR-01107: the standard output cannot be written: Bad file")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_command_works_without_standard_input_or_error(start_cli: Start, number: int) -> None:
+    process = start_cli("version", entry=WITHOUT_STREAM.format(number=number))
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, "")
+    assert stdout.startswith("olr-pg ")
+
+
+def test_no_opened_file_takes_the_number_of_a_closed_stream() -> None:
+    # A library that writes to number 2 would write into the file.
+    script = (
+        "import os, sys, types; sys.modules['olr_pg.cli.main'] = m = types.ModuleType('m');"
+        "m.run = lambda: os._exit(os.open(os.devnull, os.O_RDONLY));"
+        "from olr_pg.cli.entry import run; run()"
+    )
+    closed = f"exec {sys.executable} -c {shlex.quote(script)} <&- >&- 2>&-"
+    assert subprocess.run(closed, shell=True, check=False).returncode > 2
 
 
 def test_ctrl_c_while_modules_are_imported_is_quiet(start_cli: Start) -> None:
