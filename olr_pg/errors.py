@@ -804,7 +804,7 @@ class Code(IntEnum):
     )
     TABLE_GONE = _Entry(
         3071,
-        "a replicated table was dropped or renamed, or cannot be replicated any more",
+        "a replicated table was dropped, renamed or created again",
         "remove the table from the replication: `olr-pg tables remove OWNER.NAME`. To replicate"
         " it under a new name, run `olr-pg tables add` with this name, which loads the table."
         " (With an offline source, this needs a newer dictionary snapshot)",
@@ -843,6 +843,15 @@ class Code(IntEnum):
         "start the appliance again: it has recorded the DDL, and now follows it in the order of the"
         " commits. The cause: an earlier run has read one redo thread while the logs of another"
         " thread were missing",
+    )
+    TABLE_NOT_REPLICABLE_NOW = _Entry(
+        3077,
+        "a replicated table cannot be replicated any more after a DDL",
+        "no later change of the table is delivered, so the error cannot be skipped. Undo what the"
+        " message names in the source, stop the appliance, and load the table again: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`. Or remove the table from the replication:"
+        " `olr-pg tables remove OWNER.NAME`. If the table was renamed, `olr-pg tables add` with"
+        " the new name loads and replicates it",
     )
     TABLE_NEWER_THAN_SNAPSHOT = _Entry(
         3080,

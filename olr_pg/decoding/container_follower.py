@@ -26,6 +26,7 @@ from olr_pg.dictionary.evolution import (
     is_dropped,
     judge,
     judge_again,
+    refused_now,
     renamed,
     swapped,
     unknown_ddl,
@@ -115,8 +116,7 @@ class ContainerFollower:
         record: called with every transaction that changes a table, before it takes effect, to store
             it durably; or None.
         filters: the filters for columns and operations.
-        tell: called with a table, the event for its change, and whether replication of the table
-            ends because the effect of the change is unknown.
+        tell: called with a table and the event for its change.
         take: see `decoding.new_tables.Take`.
 
     Attributes:
@@ -135,7 +135,7 @@ class ContainerFollower:
         *,
         record: Callable[[DictionaryTransaction], None] | None,
         filters: Filters,
-        tell: Callable[[Table, SchemaEvent, bool], None],
+        tell: Callable[[Table, SchemaEvent], None],
         take: Take | None = None,
     ) -> None:
         self._filters = filters
@@ -298,7 +298,7 @@ class ContainerFollower:
                 return named
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
-            alive = after is not None and not is_dropped(after)
+            alive = after is not None and not is_dropped(after) and after.refusal is None
             return Version(transaction.commit_scn, after) if alive else None
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
         was = {part: parts[part] for part in before.partitions if part in parts}
@@ -440,6 +440,8 @@ class ContainerFollower:
         old = self._current.get(obj)
         table = after if old is None else carry_over(old, before, after)
         leaving, coming = renamed(before, after)
+        if table.refusal is not None:
+            coming = refused_now(table, statements)
         version = Version(scn, None if table.refusal is not None else table)
         if obj in self._swapped:
             self._new_tables.see_leaving(obj)
@@ -549,7 +551,7 @@ class ContainerFollower:
         ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
         if not ending:
             return None
-        self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None, ends=True)
+        self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None)
         return Version(transaction.commit_scn, None)
 
     def _tell(
@@ -558,8 +560,6 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         evolution: Evolution,
         definition: Table | None,
-        *,
-        ends: bool = False,
     ) -> None:
         root = self._roots.get(obj, obj)
         if root not in self._first:
@@ -576,7 +576,7 @@ class ContainerFollower:
             definition,
             statement="; ".join(s.text for s in transaction.statements if s.text),
         )
-        self._tell_all(first, event, ends)
+        self._tell_all(first, event)
 
     def _join(self, obj: int) -> Table | None:
         """Return the current definition of a table, with the true character sets of its columns. If

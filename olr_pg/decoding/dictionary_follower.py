@@ -42,8 +42,8 @@ The other tables continue.
 `dictionary.evolution` determines what a change means for the target. The bundled applier receives
 this as an event from the ready queue (`server.queued_events`). External clients receive no events,
 because row changes contain the names of the columns. If replication of a table ends and there is no
-bundled applier that can report it, the delivery of all tables ends (OLR-02013). Otherwise nobody
-would notice that changes of this table are missing.
+bundled applier that can report it, the delivery of all tables ends (OLR-02013, OLR-03077).
+Otherwise nobody would notice that changes of this table are missing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from olr_pg.decoding.container_follower import ContainerFollower
 from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView
 from olr_pg.decoding.split import subscribe
 from olr_pg.dictionary.decoding_plan import Span
-from olr_pg.dictionary.evolution import UNKNOWN_DDL, DdlKind
+from olr_pg.dictionary.evolution import ENDING, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
 from olr_pg.errors import Code, OlrPgError
@@ -351,7 +351,7 @@ class DictionaryFollower:
             for event in self.events
             if event.table in names
             and event.evolution.error is not None
-            and event.evolution.error.code == UNKNOWN_DDL
+            and event.evolution.error.code in ENDING
         ]
 
     def apply(self, transactions: Sequence[DictionaryTransaction]) -> int | None:
@@ -398,16 +398,14 @@ class DictionaryFollower:
     def _is_subscribed(self, key: int) -> bool:
         return self._subscribed is not None and key in self._subscribed.names
 
-    def _told(self, table: Table, event: SchemaEvent, ends: bool) -> None:
-        """Record an event of a table.
-
-        Args:
-            ends: True if replication of the table ends, because its new definition is unknown.
-        """
+    def _told(self, table: Table, event: SchemaEvent) -> None:
+        """Record an event of a table."""
         self.events.append(event)
         if not self._is_subscribed(table.object_key):
             return
         _report(event)
+        error = event.evolution.error
+        ends = error is not None and error.code in ENDING
         if ends and self.ends_delivery and self.end is None:
             self.end = event
 
@@ -423,5 +421,5 @@ def _report(event: SchemaEvent) -> None:
         note = _log.warning if is_gone else _log.info
         note("the table was changed by DDL", what=str(evolution), **facts)
     else:
-        say = _log.error if error.code == UNKNOWN_DDL else _log.warning
+        say = _log.error if error.code in ENDING else _log.warning
         say("the table was changed by DDL", code=error.label, reason=error.detail, **facts)

@@ -56,7 +56,7 @@ CREATE TABLE with the name of a dropped table          the column steps between 
 CREATE TABLE with the former name of a renamed table   CREATE_AGAIN; stop if it was created with
                                                        rows
 FLASHBACK TABLE … TO BEFORE DROP                       stop: the rows are restored without redo
-a change that makes the table unsupported              stop
+a change that makes the table unsupported              stop; no later change is decoded
 =====================================================  ==========================================
 """
 
@@ -99,6 +99,10 @@ SWAPPED: Final = "swapped"
 
 UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
 """The error for a DDL whose effect on the definition is unknown."""
+ENDING: Final = frozenset((UNKNOWN_DDL, Code.TABLE_NOT_REPLICABLE_NOW))
+"""The errors after which no change of the table is decoded. An operator cannot skip them, because
+the table would look as if it were replicated.
+"""
 
 _PART = r"(?:SUB)?PARTITION"
 _EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
@@ -346,7 +350,7 @@ def judge(
         return Evolution((Step(DdlKind.DROP_TABLE),))
     assert new is not None
     if new.refusal is not None:
-        return _stop(Code.TABLE_GONE, new.refusal, old, statements)
+        return refused_now(new, statements, old)
     if (new.owner, new.name) != (old.owner, old.name):
         return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
     columns = _Columns.of(old, new)
@@ -402,7 +406,8 @@ def judge_again(
             the new one.
     """
     if new.obstacle is not None:
-        return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", new, statements)
+        reason = f"it was created again: {new.obstacle}"
+        return _stop(Code.TABLE_NOT_REPLICABLE_NOW, reason, new, statements)
     if not empty:
         reason = (
             "it was created again with rows that the redo does not contain; load the table again"
@@ -581,7 +586,7 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         )
     if step.kind is DdlKind.RENAME_TABLE:
         return OlrPgError(
-            Code.TABLE_GONE,
+            Code.TABLE_NOT_REPLICABLE_NOW,
             f"{step}, which is not replicated{words}",
             action=f"remove {table} from `apply.tables`. To continue replicating it, run `olr-pg"
             f" tables add {step.table}`, which loads it under its new name",
@@ -629,6 +634,19 @@ def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
     """
     reason = "it was restored from the recycle bin with its rows; load the table again"
     return _stop(Code.TABLE_GONE, reason, table, statements, load_again(table.full_name))
+
+
+def refused_now(
+    table: Table, statements: Sequence[Statement], before: Table | None = None
+) -> Evolution:
+    """Return the evolution for a statement after which the table cannot be replicated.
+
+    Args:
+        table: the new definition, which has a refusal.
+        before: the earlier definition, if the statement may have changed the name.
+    """
+    reason = str(table.refusal)
+    return _stop(Code.TABLE_NOT_REPLICABLE_NOW, reason, before or table, statements)
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
@@ -705,7 +723,10 @@ def _column_fault(
     for column in columns.gone:
         if column.name in unreadable:
             reason = unreadable[column.name]
-            return f"column {column.name} cannot be replicated any more: {reason}"
+            return (
+                f"column {column.name} cannot be replicated any more: {reason}. Later changes of"
+                " the other columns are delivered, those of this column are not"
+            )
     for before, after in columns.both:
         if not _is_same_type(before, after) and not _is_widened_date(before, after):
             return f"the type of column {before.name} changed"

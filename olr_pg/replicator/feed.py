@@ -12,7 +12,7 @@ import structlog
 
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.filters import TargetView
-from olr_pg.dictionary.evolution import OF_TWO, UNKNOWN_DDL, DdlKind
+from olr_pg.dictionary.evolution import ENDING, OF_TWO, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import checked_halves
 from olr_pg.redo.commit_position import CommitPosition
@@ -229,7 +229,7 @@ class Feed:
         error = event.evolution.error
         if error is None or not self.delivery.ends_with_table:
             return None
-        return error if event.is_fault or error.code == UNKNOWN_DDL else None
+        return error if event.is_fault or error.code in ENDING else None
 
     def _shaped(self, event: SchemaEvent) -> SchemaEvent | None:
         """Return the event in the target's form; None if it does not concern the target.

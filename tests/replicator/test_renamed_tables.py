@@ -189,7 +189,7 @@ def test_a_table_that_leaves_the_list_stops_and_so_does_the_name_that_a_stranger
     source.insert("B", 2, "x")
     source.finish()
     left_out = {"tables": {"exclude": ["*.OUT", "*.X"]}}
-    with pytest.raises(OlrPgError, match="3071"):
+    with pytest.raises(OlrPgError, match="3077"):
         run_once(source, postgres_database, ["*"], left_out)
     with psycopg.connect(postgres_database) as connection:
         assert tables_of(connection) == ["a", "c"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg.rows import class_row
 
 from olr_pg.applier.stopped.left_out import forget_left_out
+from olr_pg.dictionary.evolution import ENDING
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             server delivers no changes of the table after this one.
     """
     line = read_error(connection, subscription, number)
-    if line.code == Code.DDL_NOT_FOLLOWED and line.resolution == "stopped":
+    if line.code in ENDING and line.resolution == "stopped":
         # A table that is not stopped would look as if it were replicated.
         raise OlrPgError(
             Code.ERROR_NOT_SKIPPABLE,

@@ -110,7 +110,7 @@ class Source:
             snapshot,
             record=None,
             filters=NO_FILTERS,
-            tell=lambda _table, event, _ends: self.events.append(event),
+            tell=lambda _table, event: self.events.append(event),
             take=(lambda _table, _begin: True) if later else None,
         )
         self.definition = tables[0]
@@ -122,6 +122,11 @@ class Source:
         """Carry a statement out; what it means for a copy of T, if anything."""
         own = [event for event in self.all(text, changes) if event.table == "SHOP.T"]
         return own[0] if own else None
+
+    def is_decoded(self, obj: int) -> bool:
+        """Return whether the changes of a table are decoded after the last statement."""
+        versions = self._follower.versions.get(obj)
+        return versions is None or versions[-1].table is not None
 
     def all(
         self, text: str, changes: Sequence[tuple[SysRowOperation, tuple[str, dict[str, Any]]]]
