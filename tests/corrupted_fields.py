@@ -60,7 +60,7 @@ from olr_pg.redo.walk import Tally
 from olr_pg.redo.window import Log, Window, read_windows
 from olr_pg.scalars import MAX_SCN
 from olr_pg.simulator.database_shape import choose_shape
-from olr_pg.simulator.model.storage import SourceMode
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Finished

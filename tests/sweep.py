@@ -29,7 +29,7 @@ from pathlib import Path
 import structlog
 
 from olr_pg.cli.bench import parse_size
-from olr_pg.simulator.model.storage import SourceMode
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from tests.datasource.source_rows import source_difference
 from tests.replicator.decoded_seeds import SPLIT_BYTES, SimulatedSeed, difference, lost_by_more

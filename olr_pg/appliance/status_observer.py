@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.appliance.target import target_path
-from olr_pg.applier.batches.spool import STREAM
+from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.config.address import LOOPBACK
 from olr_pg.config.port_sections import server_context

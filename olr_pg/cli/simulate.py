@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.fields.redo_format import SourceMode
     from olr_pg.simulator.live import LiveOptions
-    from olr_pg.simulator.model.storage import SourceMode
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulated_files import Summary
@@ -616,7 +616,7 @@ def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str
 
 
 def _parse_modes(names: list[str]) -> list[SourceMode]:
-    from olr_pg.simulator.model.storage import SourceMode
+    from olr_pg.simulator.fields.redo_format import SourceMode
 
     known = ", ".join(SourceMode)
     for name in names:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from psycopg.types.json import Jsonb
 
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect, storable
 from olr_pg.applier.target.way_back_lives import is_open
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.printed_definitions import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,14 +3,11 @@
 The text of a statement cannot be compared with the definition that PostgreSQL prints for an
 existing object, because PostgreSQL adds casts and parentheses. So PostgreSQL executes the statement
 on an empty copy of the table and prints the new definition; then the transaction is rolled back.
-
-It also encodes texts of the appliance for a database whose encoding is not UTF8 and may lack some
-of their characters.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
@@ -85,31 +82,3 @@ def printed_on_copy(connection: Connection[Any], table: str, statements: Iterabl
                 if not is_of_statement(error, connection):
                     raise
         return printed(connection, _PLACE)
-
-
-T = TypeVar("T")
-
-
-def storable(connection: Connection[Any], value: T) -> T:
-    r"""Return texts in a form that the server can store: non-ASCII characters as ``\uxxxx``.
-
-    If the server's encoding is UTF8, they are unchanged. Use this for messages and statements,
-    never for values of rows.
-
-    Args:
-        value: a text, or dicts and lists of texts as in JSON; other values are unchanged.
-    """
-    if connection.info.parameter_status("server_encoding") == "UTF8":
-        return value
-    escaped: T = _escaped(value)
-    return escaped
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("ascii", "backslashreplace").decode("ascii")
-    if isinstance(value, dict):
-        return {key: _escaped(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escaped(part) for part in value]
-    return value

@@ -83,7 +83,7 @@ from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from olr_pg.ordering.ready_transactions import U64, ReadyBatch, ReadyRun
+    from olr_pg.ordering.ready_transactions import U64, ReadyBatch
     from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.schema_event import SchemaEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,10 +13,6 @@ import pytest
 from olr_pg.appliance.appliance import full_disk_told, run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
-
-if TYPE_CHECKING:
-    pass
-
 
 COMMIT_SCN = 2267708
 DICTIONARY = "TEST-chkpt-2266634.json"

@@ -18,7 +18,7 @@ from olr_pg.datasource.survey import survey
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.simulator.model.storage import UNDECODED_MODES, SourceMode
+from olr_pg.simulator.fields.redo_format import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.datasource.source_rows import source_difference
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource

@@ -18,10 +18,12 @@ from olr_pg.postgres.sqlstates import (
     CLASSES,
     CODES,
     Meaning,
+    full_text,
     is_answer,
     meant,
     meant_by,
     state_of,
+    text_without_values,
 )
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.trial import CREATED, FAILED, run_statements, tried
@@ -342,3 +344,50 @@ def test_words_of_servers_that_refuse(words: str, state: str) -> None:
 def test_words_of_libpq_are_no_answer(words: str) -> None:
     error = psycopg.OperationalError(f'connection failed: connection to "x" failed: {words}')
     assert not is_answer(error)
+
+
+SECRET = "4711secret"
+
+
+@pytest.fixture
+def with_secret(postgres: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres, autocommit=True) as with_secret:
+        with_secret.execute(
+            "CREATE TEMP TABLE t (id text PRIMARY KEY, n numeric(3), d date NOT NULL,"
+            " v varchar(3) CHECK (v <> 'no'), EXCLUDE (n WITH =));"
+            f"INSERT INTO t VALUES ('{SECRET}', 1, now(), 'v')"
+        )
+        yield with_secret
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("INSERT INTO t VALUES ('{}', 2, now(), 'v')", "t_pkey"),
+        ("INSERT INTO t VALUES ('{} ', 1, now(), 'v')", "t_n_excl"),
+        ("INSERT INTO t VALUES ('{} ', 3, now(), 'no')", "t_v_check"),
+        ("INSERT INTO t VALUES ('{} ', 3, NULL, 'v')", '"d"'),
+        ("INSERT INTO t VALUES ('x', 3, now(), '{}')", "too long"),
+        ("SELECT '{}'::int", "invalid input syntax for type integer"),
+        ("SELECT '{}'::timestamp", "invalid input syntax for type timestamp"),
+        ("SELECT '9999999999999{}'::int", "integer"),
+        ("SELECT '{{\"a\": {}}}'::json", "json"),
+        ("SELECT chr(0) || '{}'", "null character"),
+        ("DO $$ BEGIN RAISE EXCEPTION 'what about {}?'; END $$", "a function of the target"),
+    ],
+)
+def test_no_value_is_in_the_text(
+    with_secret: psycopg.Connection, statement: str, words: str
+) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        with_secret.execute(statement.format(SECRET).encode())
+    text = text_without_values(caught.value)
+    assert SECRET not in text
+    assert "4711" not in text
+    assert words in text
+
+
+def test_the_full_text_has_the_detail(with_secret: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        with_secret.execute(f"INSERT INTO t VALUES ('{SECRET}', 2, now(), 'v')".encode())
+    assert SECRET in full_text(caught.value)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.model.storage import SourceMode
+    from olr_pg.simulator.fields.redo_format import SourceMode
     from olr_pg.simulator.sessions.workload import DdlUse
     from olr_pg.transactions.waiting_storage import Storage
 

@@ -19,7 +19,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits
 from olr_pg.replicator.decode_once import decode_splits
-from olr_pg.simulator.model.storage import UNDECODED_MODES, SourceMode
+from olr_pg.simulator.fields.redo_format import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from tests.replicator.decoded_seeds import SimulatedSeed, Source, difference
 

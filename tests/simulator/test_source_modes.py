@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.simulator.database_shape import DRAWN_MODES, choose_shape
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, UNDECODED_MODES, RedoFormat, SourceMode
 from olr_pg.simulator.fields.row_fields import FB_ROW
-from olr_pg.simulator.model.storage import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log, parse_vectors

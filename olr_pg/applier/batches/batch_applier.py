@@ -117,7 +117,7 @@ class BatchApplier(Protocol):
     """Applies batches and events in order, in one thread; `prepare` can run in another thread.
 
     Attributes:
-        name: ``OWNER.NAME``, or `spool.STREAM`.
+        name: ``OWNER.NAME``, or `table_changes.STREAM`.
     """
 
     name: str

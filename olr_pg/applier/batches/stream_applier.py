@@ -23,9 +23,9 @@ from olr_pg.applier.batches.slices import (
     renumbered,
     whole_or_slices,
 )
-from olr_pg.applier.batches.spool import STREAM, by_table, count_by_table
 from olr_pg.applier.batches.table_applier import advanced, check_not_set_back, missing
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
+from olr_pg.applier.statements.table_changes import STREAM, by_table, count_by_table
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused

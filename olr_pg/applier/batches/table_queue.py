@@ -115,7 +115,7 @@ class TableQueue:
     returns it again after a pause. The worker's other tables continue.
 
     Attributes:
-        name: ``OWNER.NAME``, or `spool.STREAM`.
+        name: ``OWNER.NAME``, or `table_changes.STREAM`.
         waiting: entries that are not part of a batch yet: changes in memory or in the spool, and
             events.
         waiting_changes: number of waiting changes.

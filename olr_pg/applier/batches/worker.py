@@ -41,12 +41,12 @@ from olr_pg.applier.batches.locked_tables import (
     wait_briefly,
 )
 from olr_pg.applier.batches.replay import Step
-from olr_pg.applier.batches.spool import STREAM
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.applier.stopped.refused_changes import refusal
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError

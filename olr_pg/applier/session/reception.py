@@ -22,11 +22,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import structlog
 
-from olr_pg.applier.batches.spool import STREAM, Spool, SpoolFiles, rows_of
+from olr_pg.applier.batches.spool import Spool, SpoolFiles
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.lost_value_marks import LostValueMarks
-from olr_pg.applier.statements.table_changes import Selection, by_name, join, row_changes
+from olr_pg.applier.statements.table_changes import (
+    STREAM,
+    Selection,
+    by_name,
+    join,
+    row_changes,
+    rows_of,
+)
 from olr_pg.applier.statements.table_changes import select as select_changes
 from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.wire.elements import ElementCode

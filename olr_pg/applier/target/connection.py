@@ -1,4 +1,7 @@
-"""Opens connections to the target for the applier."""
+"""Opens connections to the target for the applier.
+
+The encoding of the target may lack characters of our own texts (`storable`).
+"""
 
 from __future__ import annotations
 
@@ -276,3 +279,28 @@ class KeptConnection:
             self._connection.close()
             self._connection = None
         self._lost()
+
+
+def storable(connection: Connection[Any], value: T) -> T:
+    r"""Return texts in a form that the server can store: non-ASCII characters as ``\uxxxx``.
+
+    If the server's encoding is UTF8, they are unchanged. Use this for messages and statements,
+    never for values of rows.
+
+    Args:
+        value: a text, or dicts and lists of texts as in JSON; other values are unchanged.
+    """
+    if connection.info.parameter_status("server_encoding") == "UTF8":
+        return value
+    escaped: T = _escaped(value)
+    return escaped
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("ascii", "backslashreplace").decode("ascii")
+    if isinstance(value, dict):
+        return {key: _escaped(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(part) for part in value]
+    return value

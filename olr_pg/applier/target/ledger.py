@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
+from olr_pg.applier.target.connection import storable
 from olr_pg.applier.target.pooler import OWN_MARK, check_session
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import steady_time
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.printed_definitions import storable
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.scalars import format_xid
 

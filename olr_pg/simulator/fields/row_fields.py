@@ -1,6 +1,7 @@
-"""Row pieces and the KDO fields of row changes.
+"""Row pieces, also of rows that are too large for one piece, and the KDO fields of row changes.
 
-Facts: redo-format §4.3 (supplemental header), §5.2–§5.10 (KDO and its exact sizes).
+Facts: redo-format §4.3 (supplemental header), §5.2–§5.10 (KDO and its exact sizes),
+values-and-lobs §0.2 (rows of several pieces).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.fields.cells import Cell
+
 
 Value = bytes | None
 """The stored bytes of a column; None is NULL."""
@@ -305,3 +307,52 @@ class Supplemental:
             redo.pack(f"{count}H", *lengths),
             *column_fields([value for _, value in self.columns]),
         ]
+
+
+PIECE_COLUMNS_MAX: Final = 255
+
+PIECE_OVERHEAD: Final = 24
+"""Maximum bytes of the flags, the links and the row SCN of a piece."""
+
+CUT_MIN: Final = 120
+"""Values with fewer bytes are not divided between two pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSpan:
+    """The columns of one piece, from 0-based column `first` on; `cut` has P and N of its flags."""
+
+    first: int
+    columns: tuple[Value, ...]
+    cut: int
+
+
+def lay_out(values: Sequence[Value], room: int) -> list[PieceSpan]:
+    """Cut a row into pieces of at most `room` bytes each, from its end; return them head first."""
+    if len(values) <= PIECE_COLUMNS_MAX and stored_sizes(values) <= room - PIECE_OVERHEAD:
+        return [PieceSpan(0, tuple(values), 0)]
+    rest = list(values)
+    parts = list[PieceSpan]()
+    goes_on = 0
+    while rest or not parts:
+        current = list[Value]()
+        left = room - PIECE_OVERHEAD
+        cut = goes_on
+        while rest and len(current) < PIECE_COLUMNS_MAX:
+            value = rest[-1]
+            if stored_size(value) <= left:
+                current.insert(0, value)
+                left -= stored_size(value)
+                rest.pop()
+                continue
+            spare = left - 3
+            if value is not None and len(value) >= CUT_MIN and spare >= CUT_MIN // 3:
+                keep = len(value) - spare
+                current.insert(0, value[keep:])
+                rest[-1] = value[:keep]
+                cut |= FB_FROM_PREVIOUS
+            break
+        continues = bool(cut & FB_FROM_PREVIOUS)
+        parts.insert(0, PieceSpan(len(rest) - continues, tuple(current), cut))
+        goes_on = FB_TO_NEXT if continues else 0
+    return parts

@@ -1,25 +1,13 @@
 """Blocks, interested-transaction lists and undo segments of the model.
 
 Facts: redo-format §3.1 (SCN and sequence of a block), §4.1–§4.2 (undo blocks), §5.1 (ITL).
-
-It also contains unusual ways in which a database may write its redo.
-
-It also cuts a row that is too large for one piece (redo-format §5.3, values-and-lobs §0.2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.simulator.fields.row_fields import (
-    FB_FROM_PREVIOUS,
-    FB_TO_NEXT,
-    Value,
-    stored_size,
-    stored_sizes,
-)
 from olr_pg.simulator.fields.vector_fields import (
     NO_OBJECT,
     TYP_NEW,
@@ -32,8 +20,6 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from olr_pg.simulator.fields.redo_format import RedoFormat
 
 DATABASE_BLOCK_SIZE: Final = 8192
@@ -49,7 +35,6 @@ always.
 UPDATE_RESERVE: Final = 120
 """Additional bytes of a block that only updates may fill."""
 
-PIECE_COLUMNS_MAX: Final = 255
 
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 """Blocks from the header of an undo segment to the header of the next one in the file."""
@@ -376,76 +361,3 @@ class UndoSegment:
 def undo_vector_block(block: BlockState, scn: int, *, cls: int, new: bool = False) -> VectorBlock:
     """Note a change of an undo block or header; return the block part of the vector header."""
     return block.change(scn, cls=cls, obj=NO_OBJECT, typ=TYP_NEW if new else TYP_NORMAL)
-
-
-class SourceMode(StrEnum):
-    """A way of writing redo (docs/simulator.md, "Modes").
-
-    SHARED_UNDO: the undo of all PDBs is in the root, and undo vectors contain the root's container
-    id. ENCRYPTED: some tables are in encrypted tablespaces, so that the redo of their blocks is
-    cipher text. DEPENDENT_LOADS: direct loads also load tables with row dependencies. LEAF_LOADS:
-    index-organised tables are created from a query, which writes their leaf blocks. PARALLEL_DML:
-    several transactions, which commit together, carry out one statement. ONE_RECORD: the commit of
-    some transactions is in the record of their last changes, before these changes. FLAGLESS: the
-    supplemental header of some changes of one piece is marked neither first nor last. STUB_IMAGES:
-    the undo of a head without columns contains the head in the form that it has in its block.
-    """
-
-    SHARED_UNDO = "shared-undo"
-    ENCRYPTED = "encrypted"
-    DEPENDENT_LOADS = "dependent-loads"
-    LEAF_LOADS = "leaf-loads"
-    PARALLEL_DML = "parallel-dml"
-    ONE_RECORD = "one-record"
-    FLAGLESS = "flagless"
-    STUB_IMAGES = "stub-images"
-
-
-UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED, SourceMode.LEAF_LOADS})
-"""Modes in which some changes cannot be decoded; ``undecoded.jsonl`` lists these changes."""
-
-PIECE_OVERHEAD: Final = 24
-"""Maximum bytes of the flags, the links and the row SCN of a piece."""
-
-CUT_MIN: Final = 120
-"""Values with fewer bytes are not divided between two pieces."""
-
-
-@dataclass(frozen=True, slots=True)
-class PieceSpan:
-    """The columns of one piece, from 0-based column `first` on; `cut` has P and N of its flags."""
-
-    first: int
-    columns: tuple[Value, ...]
-    cut: int
-
-
-def lay_out(values: Sequence[Value], room: int) -> list[PieceSpan]:
-    """Cut a row into pieces of at most `room` bytes each, from its end; return them head first."""
-    if len(values) <= PIECE_COLUMNS_MAX and stored_sizes(values) <= room - PIECE_OVERHEAD:
-        return [PieceSpan(0, tuple(values), 0)]
-    rest = list(values)
-    parts = list[PieceSpan]()
-    goes_on = 0
-    while rest or not parts:
-        current = list[Value]()
-        left = room - PIECE_OVERHEAD
-        cut = goes_on
-        while rest and len(current) < PIECE_COLUMNS_MAX:
-            value = rest[-1]
-            if stored_size(value) <= left:
-                current.insert(0, value)
-                left -= stored_size(value)
-                rest.pop()
-                continue
-            spare = left - 3
-            if value is not None and len(value) >= CUT_MIN and spare >= CUT_MIN // 3:
-                keep = len(value) - spare
-                current.insert(0, value[keep:])
-                rest[-1] = value[:keep]
-                cut |= FB_FROM_PREVIOUS
-            break
-        continues = bool(cut & FB_FROM_PREVIOUS)
-        parts.insert(0, PieceSpan(len(rest) - continues, tuple(current), cut))
-        goes_on = FB_TO_NEXT if continues else 0
-    return parts

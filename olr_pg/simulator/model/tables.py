@@ -18,6 +18,7 @@ from olr_pg.simulator.fields.row_fields import (
     SLOT_SIZE,
     RowAddress,
     RowPiece,
+    lay_out,
     stored_columns,
 )
 from olr_pg.simulator.model.storage import (
@@ -26,7 +27,6 @@ from olr_pg.simulator.model.storage import (
     UPDATE_RESERVE,
     WIDE_BLOCK_SIZE,
     TransactionalBlock,
-    lay_out,
 )
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from random import Random
 
     from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.fields.row_fields import PieceSpan
     from olr_pg.simulator.model.lobs import LobStorage, SimLob
-    from olr_pg.simulator.model.storage import Holder, PieceSpan
+    from olr_pg.simulator.model.storage import Holder
 
     CellMaker = Callable[[Random], Cell]
 

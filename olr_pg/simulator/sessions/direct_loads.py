@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     SLOT_SIZE,
@@ -25,7 +26,7 @@ from olr_pg.simulator.fields.row_fields import (
     stored_columns,
 )
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
-from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry, SourceMode
+from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
 from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.instance import UnloggedRange

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import Cell, number
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.row_fields import stored_sizes
 from olr_pg.simulator.model.column_types import (
     DECLARATIONS,
@@ -26,7 +27,7 @@ from olr_pg.simulator.model.column_types import (
     varchar,
 )
 from olr_pg.simulator.model.lobs import LobCell, LobDraft, LobStorage
-from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE, SourceMode
+from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
 from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn, SimVirtual
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.order_entry import ParallelGroup

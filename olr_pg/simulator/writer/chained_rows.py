@@ -17,6 +17,7 @@ from olr_pg.simulator.fields.row_fields import (
     FB_LAST,
     FB_ROW,
     FB_TO_NEXT,
+    PIECE_COLUMNS_MAX,
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
@@ -24,10 +25,10 @@ from olr_pg.simulator.fields.row_fields import (
     RowAddress,
     RowPiece,
     Value,
+    lay_out,
     stored_columns,
     stored_sizes,
 )
-from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX, lay_out
 from olr_pg.simulator.model.tables import NOWHERE, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.writer.piece_writer import ChangeRecord, PieceWriter
 from olr_pg.transactions.finished_columns import DmlKind
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.model.storage import PieceSpan
+    from olr_pg.simulator.fields.row_fields import PieceSpan
     from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.iot_writer import IndexWriter
     from olr_pg.simulator.writer.piece_writer import PieceWriter

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.vector_fields import (
     MARKER,
     TYP_ENCRYPTED,
@@ -25,7 +26,7 @@ from olr_pg.simulator.fields.vector_fields import (
     VectorBlock,
     change_vector,
 )
-from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS, SourceMode
+from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:

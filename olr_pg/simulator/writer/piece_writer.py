@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.row_fields import (
     DEPENDENCIES,
     FB_HEAD,
@@ -41,7 +42,6 @@ from olr_pg.simulator.fields.row_fields import (
     update_kdo,
 )
 from olr_pg.simulator.fields.vector_fields import OPC_ROW
-from olr_pg.simulator.model.storage import SourceMode
 from olr_pg.simulator.model.tables import DataBlock, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.fields.row_fields import FieldPair
-    from olr_pg.simulator.model.storage import PieceSpan
+    from olr_pg.simulator.fields.row_fields import FieldPair, PieceSpan
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
     from olr_pg.transactions.finished_columns import DmlKind
 

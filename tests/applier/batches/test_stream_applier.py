@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from olr_pg.applier.batches.shared_state import SharedState
-from olr_pg.applier.batches.spool import STREAM
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect

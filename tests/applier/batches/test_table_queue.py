@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -13,9 +13,6 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    pass
 
 Replication = Any  # tests/applier/conftest.py
 

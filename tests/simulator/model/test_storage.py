@@ -1,19 +1,13 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.row_fields import FB_FROM_PREVIOUS, FB_TO_NEXT, stored_size
 from olr_pg.simulator.model.storage import (
-    PIECE_OVERHEAD,
     UNDO_BLOCKS_PER_SEGMENT,
     UNDO_RECORDS_MAX,
     UNDO_SPACE,
     BlockState,
     TransactionalBlock,
     UndoSegment,
-    lay_out,
 )
 from olr_pg.simulator.model.transactions import Transaction
 
@@ -107,34 +101,3 @@ def test_a_segment_that_outgrows_its_blocks_takes_none_of_another() -> None:
     taken = {start + n for start in others for n in range(UNDO_BLOCKS_PER_SEGMENT)}
     assert not places & taken
     assert {dba >> 22 for dba in places} == {5}
-
-
-VALUES = st.lists(
-    st.one_of(st.none(), st.integers(0, 900).map(lambda size: b"v" * size)), max_size=300
-)
-
-
-@given(values=VALUES, room=st.integers(1_000, 3_000))
-def test_the_pieces_give_the_row_and_none_is_too_large(
-    values: list[bytes | None], room: int
-) -> None:
-    parts = lay_out(values, room)
-    joined: list[bytes | None] = []
-    for part in parts:
-        assert sum(map(stored_size, part.columns)) <= room - PIECE_OVERHEAD
-        assert len(part.columns) <= 255
-        columns = list(part.columns)
-        assert part.first == len(joined) - bool(part.cut & FB_FROM_PREVIOUS)
-        if part.cut & FB_FROM_PREVIOUS:
-            first, before = columns.pop(0), joined.pop()
-            assert first is not None
-            assert before is not None
-            columns.insert(0, before + first)
-        joined += columns
-    assert joined == values
-
-
-def test_a_value_that_is_cut_goes_on_in_the_next_piece() -> None:
-    head, tail = lay_out([b"x" * 1500], 1000)
-    assert (head.cut, tail.cut) == (FB_TO_NEXT, FB_FROM_PREVIOUS)
-    assert len(lay_out([b"x" * 900], 1000)) == 1

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.vector_fields import DatabaseSession
-from olr_pg.simulator.model.storage import SourceMode
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.session import SimSession
 from tests.transactions.row_forms import Shape, SmallDatabase

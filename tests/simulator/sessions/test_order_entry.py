@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from olr_pg.simulator.sessions.order_entry import ARRAY_ROWS, BULK_COMMIT
+from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
@@ -73,3 +75,25 @@ def test_bills_add_up(shop: Path) -> None:
     warehouses = pq.read_table(shop / "final" / "SHOP.WAREHOUSES.parquet").to_pylist()
     paid, taken = (sum(row["PAID"] for row in rows) for rows in (customers, warehouses))
     assert 0 < paid <= taken < paid + 4 * 5_000
+
+
+def truth_of(folder: Path, workload: str, size: int, *, prefilled: bool = False) -> list[Any]:
+    simulate(2, folder, workload=workload, size=size, prefilled=prefilled)
+    return [json.loads(line) for line in (folder / "truth.jsonl").read_bytes().splitlines()]
+
+
+def test_a_bulk_load_commits_after_some_arrays(tmp_path: Path) -> None:
+    found = Counter[str]()
+    for line in truth_of(tmp_path, "bulk", 1_500_000):
+        found[line["xid"]] += line["op"] == "insert"
+    assert ARRAY_ROWS * BULK_COMMIT in found.values()
+    assert all(count % ARRAY_ROWS == 0 for count in found.values())
+
+
+def test_wide_rows_are_changed_in_few_columns(tmp_path: Path) -> None:
+    lines = truth_of(tmp_path, "wide", 1_000_000, prefilled=True)
+    updates = [line for line in lines if line["op"] == "update"]
+    assert len(updates) > 50
+    assert all(1 <= len(line["after"]) <= RowShape().set_max for line in updates)
+    assert all(len(line["before"]) == 200 for line in updates)
+    assert any(line["op"] == "insert" for line in lines)

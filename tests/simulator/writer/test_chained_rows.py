@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.model.storage import SourceMode
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat, SourceMode
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
