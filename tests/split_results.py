@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from olr_pg.decoding.split import Split, decode_split
-from olr_pg.decoding.split_results import WrittenMessages, read_result, write_result
+from olr_pg.decoding.split_results import WrittenMessages, read_result
 
 if TYPE_CHECKING:
     from olr_pg.decoding.split import SplitResult, Subscription
@@ -23,7 +23,7 @@ def packed_split(subscription: Subscription, log: Log, first: int, end: int) -> 
     written = io.BytesIO()
     messages = WrittenMessages(written.write)
     result = decode_split(subscription, log, blocks_of(first, end), messages)
-    write_result(result, written.write, messages.written)
+    messages.finish(result)
     return written.getbuffer()
 
 
@@ -34,5 +34,7 @@ def through_bytes(result: SplitResult) -> SplitResult:
     for one in result.encoded:
         written.write(one.messages.blob.data)
         encoded.append(one._replace(messages=one.messages._replace(blob=one.messages.blob[:0])))
-    write_result(result._replace(encoded=tuple(encoded)), written.write, written.tell())
+    messages = WrittenMessages(written.write)
+    messages.written = written.tell()
+    messages.finish(result._replace(encoded=tuple(encoded)))
     return read_result(written.getbuffer())

@@ -37,7 +37,6 @@ from olr_pg.monitor.proofs import Proof, ProofFile
 from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 from olr_pg.monitor.status_values import (
     Identity,
-    LoadStatus,
     PortStatus,
     ProcessStatus,
     Rates,
@@ -195,7 +194,7 @@ class Observer:
             target=parts.target.name,
             targets=parts.names,
             identity=parts.identity,
-            loads=() if applier is None else tuple(LoadStatus(*one) for one in applier.loads),
+            loads=() if applier is None else tuple(applier.loads),
         )
         listener = parts.target.listener
         session = listener.replicating

@@ -57,6 +57,29 @@ class WrittenMessages(Scratch):
         """Return an empty array: `take` has already written the messages to the stream."""
         return self._room[:0]
 
+    def finish(self, result: SplitResult) -> None:
+        """Write the rest of a result, whose messages were already written."""
+        large: list[memoryview] = []
+
+        def goes_into_pickle(buffer: pickle.PickleBuffer) -> bool:
+            data = buffer.raw()
+            if data.nbytes >= _LARGE:
+                large.append(data)
+            return data.nbytes < _LARGE
+
+        plain = result._replace(remainder=_as_plain(result.remainder))
+        packed = pickle.dumps(plain, protocol=5, buffer_callback=goes_into_pickle)
+        places = []
+        at = self.written
+        for data in large:
+            self._write(memoryview(bytes(-at % _ALIGNED)))
+            at += -at % _ALIGNED
+            self._write(data)
+            places.append((at, data.nbytes))
+            at += data.nbytes
+        index = pickle.dumps((places, packed))
+        self._write(memoryview(index + _END.pack(len(index))))
+
 
 def write_split(
     subscription: Subscription, split: Split, write: Write, *, mapped: bool = True
@@ -68,38 +91,7 @@ def write_split(
         mapped: as for `decode_whole`.
     """
     messages = WrittenMessages(write)
-    result = decode_whole(subscription, split, messages, mapped=mapped)
-    write_result(result, write, messages.written)
-
-
-def write_result(result: SplitResult, write: Write, written: int) -> None:
-    """Write a result whose messages were already written.
-
-    Args:
-        result: the result, without the bytes of the messages.
-        write: receives the bytes, piece by piece.
-        written: number of bytes of the messages.
-    """
-    large: list[memoryview] = []
-
-    def goes_into_pickle(buffer: pickle.PickleBuffer) -> bool:
-        data = buffer.raw()
-        if data.nbytes >= _LARGE:
-            large.append(data)
-        return data.nbytes < _LARGE
-
-    plain = result._replace(remainder=_as_plain(result.remainder))
-    packed = pickle.dumps(plain, protocol=5, buffer_callback=goes_into_pickle)
-    places = []
-    at = written
-    for data in large:
-        write(memoryview(bytes(-at % _ALIGNED)))
-        at += -at % _ALIGNED
-        write(data)
-        places.append((at, data.nbytes))
-        at += data.nbytes
-    index = pickle.dumps((places, packed))
-    write(memoryview(index + _END.pack(len(index))))
+    messages.finish(decode_whole(subscription, split, messages, mapped=mapped))
 
 
 def read_result(data: bytes | memoryview) -> SplitResult:

@@ -155,8 +155,7 @@ class _Loading:
         except (psycopg.Error, OlrPgError):
             return
         loads = tuple(
-            self._with_amount(LoadStatus(*one), amounts.get(one.table, Amount()))
-            for one in looks.loads
+            self._with_amount(one, amounts.get(one.table, Amount())) for one in looks.loads
         )
         memory_max = self._status.process.memory_max_bytes
         self._status = replace(self._status, loads=loads, process=process_status(memory_max))

@@ -90,7 +90,7 @@ class LoadStatus:
 
     Attributes:
         scn: the SCN of the loaded rows.
-        parts, parts_done: number of partitions, and number of loaded partitions.
+        parts, parts_done: into how many parts the load is divided, and how many of them are loaded.
         rows, bytes: number of rows and bytes loaded so far.
         began: the start of the load, in seconds of Unix time.
         rows_expected: total number of rows, if the source knows it.

@@ -306,7 +306,6 @@ class ReadyQueue:
         """
         with self._changed:
             self._failure = error
-            self._changed.notify_all()
             self._told()
 
     # the client's side

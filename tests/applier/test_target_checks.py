@@ -38,15 +38,15 @@ Replication = Any  # tests/applier/conftest.py
 _ID = Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False)
 
 
-def _table(*columns: Column, owner: str = "S") -> Table:
+def table_r(*columns: Column, owner: str = "S") -> Table:
     return Table(owner, "R", 1, 1, (_ID, *columns), key_kind=KeyKind.PRIMARY, key=(1,))
 
 
-def _found(replication: Replication, table: Table) -> list[Finding]:
+def found_in_target(replication: Replication, table: Table) -> list[Finding]:
     return check_target(replication.settings(), [table])
 
 
-def _mend(replication: Replication, findings: list[Finding]) -> None:
+def mend_target(replication: Replication, findings: list[Finding]) -> None:
     for finding in findings:
         for line in finding.mend:
             replication.execute(line)
@@ -64,13 +64,13 @@ def test_a_mapping_that_has_changed(replication: Replication, *, exists: bool) -
     if exists:
         r.execute("CREATE TABLE moved.r (id int PRIMARY KEY)")
     settings = r.settings(schema_names={"S": "moved"})
-    (found,) = check_target(settings, [_table()])
+    (found,) = check_target(settings, [table_r()])
     assert (found.check, found.severity) == ("postgres.tables", Severity.ERROR)
     assert "OLR-05025" in found.what
     assert "target table s.r, but the configuration maps it to moved.r" in found.what
     r.execute("DROP TABLE IF EXISTS moved.r")
     r.execute("ALTER TABLE s.r SET SCHEMA moved")
-    assert check_target(settings, [_table()]) == []
+    assert check_target(settings, [table_r()]) == []
 
 
 def test_a_subscription_whose_name_has_changed(replication: Replication) -> None:
@@ -80,20 +80,20 @@ def test_a_subscription_whose_name_has_changed(replication: Replication) -> None
         ensure_ledger(connection)
     ledger = "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
     r.execute(f"{ledger} VALUES ('before', 'S.R', 's.r', 7)")
-    (found,) = check_target(r.settings(subscription="now"), [_table()])
+    (found,) = check_target(r.settings(subscription="now"), [table_r()])
     assert (found.check, found.severity) == ("postgres.tables", Severity.WARNING)
     assert "before has applied changes to s.r, and now has not" in found.what
-    assert check_target(r.settings(subscription="before"), [_table()]) == []
+    assert check_target(r.settings(subscription="before"), [table_r()]) == []
     r.execute(f"{ledger} VALUES ('now', 'S.R', 's.r', 0)")
-    assert check_target(r.settings(subscription="now"), [_table()]) == []
+    assert check_target(r.settings(subscription="now"), [table_r()]) == []
 
 
 def test_missing_tables_in_a_missing_schema(replication: Replication) -> None:
     settings = replication.settings(create_tables=False, schema_names={"S": "new one"})
-    tables = [_table(), replace(_table(), name="R2")]
+    tables = [table_r(), replace(table_r(), name="R2")]
     found = check_target(settings, tables)
     assert [one.check for one in found] == ["postgres.tables"] * 2
-    _mend(replication, found)
+    mend_target(replication, found)
     assert check_target(settings, tables) == []
 
 
@@ -101,7 +101,7 @@ def test_a_character_set_without_a_decoder_is_mended_by_no_type(replication: Rep
     column = Column("X", 2, 2, 2, OracleType.VARCHAR2, 10, charset_id=18, charset_form=1)
     replication.execute("CREATE TABLE s.r (id int PRIMARY KEY, x varchar(10))")
     settings = replication.settings(facts=replace(DEFAULT_FACTS, charset="NL7DEC"))
-    (found,) = check_target(settings, [_table(column)])
+    (found,) = check_target(settings, [table_r(column)])
     assert "no decoder for Oracle character set" in found.what
     assert [line for line in found.mend if not line.startswith("--")] == []
     assert "filter.columns" in found.mend[0]
@@ -110,10 +110,10 @@ def test_a_character_set_without_a_decoder_is_mended_by_no_type(replication: Rep
 def test_an_identity_that_lets_nobody_update_it(replication: Replication) -> None:
     r = replication
     r.execute("CREATE TABLE s.r (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
-    found = _found(r, _table())
+    found = found_in_target(r, table_r())
     assert [(one.severity, one.check) for one in found] == [(Severity.ERROR, "postgres.identity")]
-    _mend(r, found)
-    assert _found(r, _table()) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r()) == []
     identity = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 's.r'::regclass"
     assert r.rows(f"{identity} AND attname = 'id'") == [("d",)]
 
@@ -124,14 +124,14 @@ def test_a_key_that_is_deferrable(replication: Replication) -> None:
         'CREATE TABLE s.r (id int CONSTRAINT "The Key" PRIMARY KEY DEFERRABLE INITIALLY DEFERRED,'
         " x int UNIQUE DEFERRABLE, y int UNIQUE)"
     )
-    found = _found(r, _table())
+    found = found_in_target(r, table_r())
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")] * 2
-    _mend(r, found)
-    assert _found(r, _table()) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r()) == []
     r.execute("INSERT INTO s.r VALUES (1)")
     r.transaction(r.insert({"ID": 1}, "R"))
     with pytest.raises(OlrPgError):
-        r.apply([_table()])
+        r.apply([table_r()])
 
 
 def test_a_unique_key_that_the_source_has_may_be_deferrable(replication: Replication) -> None:
@@ -148,7 +148,7 @@ def test_a_unique_key_that_the_source_has_may_be_deferrable(replication: Replica
     key = UniqueKey(owner="S", table="R", name="RU", columns=("B", "A"))
     elsewhere = UniqueKey(owner="S", table="Q", name="QU", columns=("A", "B"))
     structure = Structure(unique_keys=(key, elsewhere))
-    (found,) = check_target(r.settings(), [_table(*columns)], structure)
+    (found,) = check_target(r.settings(), [table_r(*columns)], structure)
     assert (found.severity, found.check) == (Severity.WARNING, "postgres.keys")
     assert "r_a_b_key" in found.what
 
@@ -156,11 +156,11 @@ def test_a_unique_key_that_the_source_has_may_be_deferrable(replication: Replica
 def test_a_table_without_a_key(replication: Replication) -> None:
     r = replication
     r.execute("CREATE TABLE s.r (id int)")
-    found = _found(r, _table())
+    found = found_in_target(r, table_r())
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")]
     assert "without an error" in found[0].what
-    _mend(r, found)
-    assert _found(r, _table()) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r()) == []
 
 
 @pytest.mark.parametrize("schema", ["a b", "Abc", 'q"'])
@@ -168,10 +168,10 @@ def test_schemas_that_have_to_be_quoted(replication: Replication, schema: str) -
     r = replication
     r.execute("CREATE SCHEMA abc")
     settings = r.settings(create_tables=True, schema_names={"S": schema})
-    assert check_target(settings, [_table()]) == []
-    r.apply([_table()], create_tables=True, schema_names={"S": schema})
+    assert check_target(settings, [table_r()]) == []
+    r.apply([table_r()], create_tables=True, schema_names={"S": schema})
     assert r.rows("SELECT nspname FROM pg_namespace WHERE nspname ~ '[A-Z \"]'") == [(schema,)]
-    assert check_target(settings, [_table()]) == []
+    assert check_target(settings, [table_r()]) == []
 
 
 def test_a_domain_over_a_domain(replication: Replication) -> None:
@@ -181,10 +181,10 @@ def test_a_domain_over_a_domain(replication: Replication) -> None:
         "CREATE TABLE s.r (id int PRIMARY KEY, x s.d2)"
     )
     text = Column("X", 2, 2, 2, OracleType.VARCHAR2, 20, charset_id=873, charset_form=1)
-    assert _found(r, _table(text)) == []
+    assert found_in_target(r, table_r(text)) == []
     value = ColumnValue("X", OracleType.VARCHAR2, charset_id=873, charset_form=1, value=b"x")
     r.transaction(r.insert({"ID": 1, "X": value}, "R"), r.update({"ID": 1}, {"X": value}, "R"))
-    r.apply([_table(text)])
+    r.apply([table_r(text)])
     assert r.rows("SELECT * FROM s.r") == [(1, "x")]
 
 
@@ -199,7 +199,7 @@ def test_flags_for_their_type_alone_are_named(replication: Replication) -> None:
         for name, values in (("GRADE", "'A', 'Y'"), ("DONE", "'Y', 'N'"))
     ]  # fmt: skip
     settings = replication.settings(choices=Choices(flags=("CHAR(1)",)), create_tables=True)
-    table = _table(grade, done)
+    table = table_r(grade, done)
     (found,) = check_target(settings, [table], Structure(left_out=tuple(left_out)))
     assert found.severity is Severity.WARNING
     assert "S.R.GRADE becomes boolean" in found.what
@@ -217,18 +217,18 @@ def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Re
     day = Column("DAY", 2, 2, 2, OracleType.DATE, 7)
     chosen = {"S.R.DAY": ColumnChoice("bigint", "id")}
     settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
-    found = check_target(settings, [_table(day)])
+    found = check_target(settings, [table_r(day)])
     assert [one.check for one in found] == ["postgres.names", "postgres.types"]
     assert "DAY" in found[0].what
     assert "DATE to bigint" in found[1].what
     total = Column("TOTAL", 3, 3, 3, OracleType.NUMBER, 22, 10, 4)
     chosen = {"S.R.TOTAL": ColumnChoice("numeric(12,2)")}
     settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
-    (told,) = check_target(settings, [_table(total)])
+    (told,) = check_target(settings, [table_r(total)])
     assert "the target keeps only 2 digits after the decimal point of 4" in told.what
     fits = {"S.R.DAY": ColumnChoice("date", "on_day")}
     settings = replication.settings(choices=Choices(columns=fits), create_tables=True)
-    assert check_target(settings, [_table(day)]) == []
+    assert check_target(settings, [table_r(day)]) == []
 
 
 def test_a_key_of_more_digits_than_postgresql_keeps_is_warned_of(replication: Replication) -> None:
@@ -237,7 +237,7 @@ def test_a_key_of_more_digits_than_postgresql_keeps_is_warned_of(replication: Re
         Column(name, number, number, number, OracleType.TIMESTAMP, 11, scale=scale)
         for number, name, scale in ((2, "P", 9), (3, "U", 9), (4, "X", 7), (5, "M", 6), (6, "N", 9))
     ]
-    table = replace(_table(*columns), key=(1, 2))
+    table = replace(table_r(*columns), key=(1, 2))
     structure = Structure(
         unique_keys=(UniqueKey(owner="S", table="R", name="U", columns=("U", "M")),),
         indexes=(Index(owner="S", table="R", name="X", columns=("X",), unique=True),),
@@ -259,18 +259,18 @@ def test_a_target_with_another_key_than_the_source(replication: Replication) -> 
     r = replication
 
     def keys(table: Table) -> list[Finding]:
-        return [one for one in _found(r, table) if one.check == "postgres.keys"]
+        return [one for one in found_in_target(r, table) if one.check == "postgres.keys"]
 
     number = Column("N", 2, 2, 2, OracleType.NUMBER, 22, 9, 0)
     r.execute("CREATE TABLE s.r (id int, n int PRIMARY KEY)")
-    (found,) = keys(_table(number))
+    (found,) = keys(table_r(number))
     assert found.severity is Severity.WARNING
     assert "s.r has the primary key (n), but S.R has (id)" in found.what
-    (found,) = keys(replace(_table(number), key=(), key_kind=KeyKind.NONE))
+    (found,) = keys(replace(table_r(number), key=(), key_kind=KeyKind.NONE))
     assert "S.R has no key, but s.r has the primary key (n)" in found.what
     assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY_1" ("N") ALWAYS' in found.mend[0]
     r.execute("ALTER TABLE s.r DROP CONSTRAINT r_pkey, ADD PRIMARY KEY (id, n)")
-    assert keys(_table(number)) == []
+    assert keys(table_r(number)) == []
 
 
 _TEXT = Column(

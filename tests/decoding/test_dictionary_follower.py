@@ -23,7 +23,7 @@ from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_l
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
-from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,15 +163,7 @@ def test_partitions_of_index_organised_tables_are_followed_by_those_of_the_index
 def test_without_the_rows_of_sys_tables_only_the_table_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
-    source = DdlSource(tmp_path / "s", followed=False)
-    source.create("A", {"ID": NUMBER})
-    source.create("B", {"ID": NUMBER})
-    source.take_snapshot()
-    source.insert("A", 1)
-    source.add_column("A", "EXTRA", NUMBER)
-    source.insert("A", 2, 22)
-    source.insert("B", 1)
-    source.finish()
+    source = source_without_sys_rows(tmp_path / "s")
     lines, error = decoded(source, monkeypatch, split_bytes)
     assert summary(lines) == [("insert", "SHOP.A", {"ID": 1}), ("insert", "SHOP.B", {"ID": 1})]
     assert error is not None

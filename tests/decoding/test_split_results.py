@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
-from olr_pg.decoding.split_results import WrittenMessages, read_result, write_result
+from olr_pg.decoding.split_results import WrittenMessages, read_result
 from olr_pg.wire.output import Collected
 from tests.lobs.lob_redo import LobRedo, table
 from tests.split_results import blocks_of, packed_split
@@ -50,7 +50,9 @@ def test_a_large_array_is_written_by_itself_and_aligned(tmp_path: Path) -> None:
     large = np.arange(1 << 20, dtype=np.uint8)
     result = result._replace(remainder=result.remainder._replace(data=large))
     pieces: list[bytes] = []
-    write_result(result, lambda piece: pieces.append(bytes(piece)), 13)
+    messages = WrittenMessages(lambda piece: pieces.append(bytes(piece)))
+    messages.written = 13
+    messages.finish(result)
     at = 13 + sum(len(piece) for piece in pieces[: pieces.index(large.tobytes())])
     assert at % 64 == 0
     result = read_result(bytes(13) + b"".join(pieces))

@@ -21,6 +21,7 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.writer.instance import Pace
 from tests.load.conftest import Loads, Project
 from tests.load.table_data import simulated
+from tests.waiting import kill_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,20 +58,11 @@ def start(project: Loads, *arguments: str) -> subprocess.Popen[bytes]:
 
 def killed_at(project: Loads, query: str, *arguments: str) -> int:
     """The exit code of a command that is killed once the query gives true."""
-    # One connection for all looks: to open one costs both sides more than what is asked.
     with (
         psycopg.connect(project.database, autocommit=True) as connection,
         start(project, *arguments) as process,
     ):
-        while process.poll() is None:
-            try:
-                if connection.execute(query.encode()).fetchone() == (True,):
-                    process.kill()
-                    break
-            except psycopg.errors.UndefinedTable:
-                pass
-            time.sleep(0.002)
-        process.communicate()
+        kill_when(process, connection, query)
         # The backends of a killed process hold its locks until they see that it is gone.
         while connection.execute(LOCKED).fetchone() == (True,):
             time.sleep(0.002)

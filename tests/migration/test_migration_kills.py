@@ -27,6 +27,7 @@ from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
+from tests.waiting import kill_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,20 +83,11 @@ class Migration:
 
     def killed_when(self, query: str) -> int:
         """Kill it once the query is true; its exit code."""
-        # One connection for all looks: to open one costs both sides more than what is asked.
         with (
             psycopg.connect(self.database, autocommit=True) as connection,
             self.start("--once") as process,
         ):
-            while process.poll() is None:
-                try:
-                    if connection.execute(query.encode()).fetchone() == (True,):
-                        process.kill()
-                        break
-                except psycopg.errors.UndefinedTable:
-                    pass
-                time.sleep(0.005)
-            process.communicate()
+            kill_when(process, connection, query)
         return process.returncode
 
     def killed_after(self, seconds: float) -> int:

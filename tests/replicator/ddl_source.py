@@ -297,3 +297,17 @@ class DdlSource:
     def finish(self) -> None:
         """Archive what there is."""
         self.instance.shut_down()
+
+
+def source_without_sys_rows(folder: Path) -> DdlSource:
+    """Return a source with an added column in A and without rows of SYS tables; B is unchanged."""
+    source = DdlSource(folder, followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.insert("B", 1)
+    source.finish()
+    return source

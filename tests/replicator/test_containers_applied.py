@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_containers import dictionaries, twins
 from tests.simulator.table_rows import read_rows
 from tests.target_rows import differing_rows
+from tests.waiting import kill_when
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CHANGES: Final = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_pg.ledger"
@@ -67,15 +67,8 @@ def kill_at(config: Path, database: str, query: str) -> int:
     with (config.parent / "stderr.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
     with psycopg.connect(database, autocommit=True) as connection:
-        while process.poll() is None:
-            try:
-                if connection.execute(query.encode()).fetchone() == (True,):
-                    process.kill()
-                    break
-            except psycopg.errors.UndefinedTable:
-                pass
-            time.sleep(0.002)
-    return process.wait()
+        kill_when(process, connection, query)
+    return process.returncode
 
 
 @pytest.mark.usefixtures("one_session")

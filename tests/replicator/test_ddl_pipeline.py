@@ -20,7 +20,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.schema.followed_steps import step_sql
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.tables import SimVirtual
-from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -284,15 +284,7 @@ def test_truncation_can_be_left_to_people(tmp_path: Path, postgres_database: str
 def test_without_sys_rows_only_the_changed_table_stops(
     tmp_path: Path, postgres_database: str
 ) -> None:
-    source = DdlSource(tmp_path / "s", followed=False)
-    source.create("A", {"ID": NUMBER})
-    source.create("B", {"ID": NUMBER})
-    source.take_snapshot()
-    source.insert("A", 1)
-    source.add_column("A", "EXTRA", NUMBER)
-    source.insert("A", 2, 22)
-    source.insert("B", 1)
-    source.finish()
+    source = source_without_sys_rows(tmp_path / "s")
     with pytest.raises(OlrPgError) as caught:
         run_once(source, postgres_database, ["A", "B"])
     assert caught.value.code == 5010

@@ -62,10 +62,10 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.stopped.pausing import Pause
-    from olr_pg.applier.target.ledger import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.applier.target_health import HealthProblem
     from olr_pg.dictionary.model import Table
+    from olr_pg.monitor.status_values import LoadStatus
 
 _log = structlog.get_logger(__name__)
 
@@ -160,7 +160,7 @@ class Applier:
         return max(self._before.get(table, 0), self._shared.applied.scn_of(table))
 
     @property
-    def loads(self) -> Sequence[TableLoad]:
+    def loads(self) -> Sequence[LoadStatus]:
         """The initial loads that were in progress when the target was last queried; thread-safe."""
         return self._loads.loads
 

@@ -16,6 +16,7 @@ import psycopg
 from olr_pg.applier.target.connection import storable
 from olr_pg.applier.target.pooler import OWN_MARK, check_session
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.status_values import LoadStatus
 from olr_pg.observability.periodic import steady_time
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.sqlstates import is_transient, plain_words
@@ -662,37 +663,18 @@ WHERE l.subscription = %s AND l.finished_at IS NULL ORDER BY l.source_table
 """
 
 
-class TableLoad(NamedTuple):
-    """The progress of one table's load.
-
-    Attributes:
-        scn: the SCN as of which the table's rows are read.
-        parts, parts_done: into how many parts the load is divided, and how many of them are loaded.
-        rows, bytes: the numbers of rows and bytes that were loaded so far.
-        began: when the load began, as Unix time in seconds.
-    """
-
-    table: str
-    scn: int
-    parts: int
-    parts_done: int
-    rows: int
-    bytes: int
-    began: float
-
-
 class LoadsUnderWay:
     """The loads of a subscription that were in progress at the last `look`; thread-safe."""
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription
-        self.loads: Sequence[TableLoad] = ()
+        self.loads: Sequence[LoadStatus] = ()
 
     def look(self, connection: Connection[Any]) -> None:
         """Read the loads from the target."""
         found = connection.execute(_READ, (self._subscription,)).fetchall()
         now = steady_time()
         self.loads = tuple(
-            TableLoad(name, scn, parts, done, rows, size, now - max(age, 0.0))
+            LoadStatus(name, scn, parts, done, rows, size, now - max(age, 0.0))
             for name, scn, parts, done, rows, size, age in found
         )

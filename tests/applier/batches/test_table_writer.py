@@ -66,14 +66,14 @@ def test_overwriting_that_is_refused(replication: Replication) -> None:
 ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
 
 
-def _two(r: Replication) -> tuple[Any, Any]:
+def two_rows(r: Replication) -> tuple[Any, Any]:
     return (
         r.insert({"ID": 1, "N": 1, "V": "one"}, rowid=ROW_1),
         r.insert({"ID": 2, "N": 2, "V": "two"}, rowid=ROW_2),
     )
 
 
-def _swap(r: Replication) -> tuple[Any, Any]:
+def swapped_keys(r: Replication) -> tuple[Any, Any]:
     """Two rows that change their keys: one by one each meets the other."""
     return (
         r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
@@ -99,7 +99,7 @@ def test_more_cells_than_are_made_at_once_go_in_in_parts(
     replication: Replication, few_cells: list[int]
 ) -> None:
     r = replication
-    r.transaction(*_two(r))
+    r.transaction(*two_rows(r))
     r.transaction(r.update({"ID": 1}, {"V": "won"}))
     r.transaction(r.update({"ID": 2}, {"V": "too"}), r.update({"ID": 1}, {"N": 7}))
     r.transaction(r.insert({"ID": 3, "N": 3}), r.update({"ID": 3}, {"V": "x"}), r.delete({"ID": 2}))
@@ -110,8 +110,8 @@ def test_more_cells_than_are_made_at_once_go_in_in_parts(
 
 def test_the_conflict_of_a_part_is_named(replication: Replication, few_cells: list[int]) -> None:
     r = replication
-    r.transaction(*_two(r))
-    bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
+    r.transaction(*two_rows(r))
+    bad = r.transaction(*swapped_keys(r), r.delete({"ID": 99}))
     assert fails(r).code == 5010
     assert errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
     assert max(few_cells[:2]) == 2
@@ -119,8 +119,8 @@ def test_the_conflict_of_a_part_is_named(replication: Replication, few_cells: li
 
 def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Replication) -> None:
     r = replication
-    r.transaction(*_two(r))
-    bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
+    r.transaction(*two_rows(r))
+    bad = r.transaction(*swapped_keys(r), r.delete({"ID": 99}))
     assert fails(r).code == 5010
     assert errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
     assert [(row[0], row[2]) for row in rows(r)] == [(1, "one"), (2, "two")]

@@ -9,6 +9,7 @@ import pytest
 from olr_pg.applier.settings import ConflictPolicy, Consistency
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
+from tests.applier.batches.test_table_writer import swapped_keys, two_rows
 from tests.applier.seen import errors, fails, rows
 
 Replication = Any  # tests/applier/conftest.py
@@ -76,24 +77,6 @@ def test_unique_values_that_change_places_do_not_hide_a_conflict(replication: Re
     assert [(row[0], row[2]) for row in rows(r)] == [(0, "a"), (1, "b"), (50, "c")]
 
 
-ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
-
-
-def _two(r: Replication) -> tuple[Any, Any]:
-    return (
-        r.insert({"ID": 1, "N": 1, "V": "one"}, rowid=ROW_1),
-        r.insert({"ID": 2, "N": 2, "V": "two"}, rowid=ROW_2),
-    )
-
-
-def _swap(r: Replication) -> tuple[Any, Any]:
-    """Two rows that change their keys: one by one each meets the other."""
-    return (
-        r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
-        r.update({"ID": 2, "N": 2, "V": "two"}, {"ID": 1, "N": 2, "V": "two"}, rowid=ROW_2),
-    )
-
-
 @pytest.mark.parametrize("policy", [ConflictPolicy.SKIP, ConflictPolicy.OVERWRITE])
 @pytest.mark.parametrize("consistency", list(Consistency))
 def test_a_conflict_beside_keys_that_change_places(
@@ -101,8 +84,8 @@ def test_a_conflict_beside_keys_that_change_places(
 ) -> None:
     """Only what conflicts is skipped."""
     r = replication
-    r.transaction(*_two(r))
-    bad = r.transaction(r.delete({"ID": 98}), *_swap(r), r.delete({"ID": 99}))
+    r.transaction(*two_rows(r))
+    bad = r.transaction(r.delete({"ID": 98}), *swapped_keys(r), r.delete({"ID": 99}))
     r.apply(conflict=policy, consistency=consistency)
     assert [(row[0], row[2]) for row in rows(r)] == [(1, "two"), (2, "one")]
     assert errors(r) == [
@@ -113,8 +96,8 @@ def test_a_conflict_beside_keys_that_change_places(
 def test_keys_change_places_beside_a_skipped_change(replication: Replication) -> None:
     r = replication
     r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3)")
-    r.transaction(*_two(r))
-    r.transaction(r.insert({"ID": 5, "N": 10**9}), *_swap(r))
+    r.transaction(*two_rows(r))
+    r.transaction(r.insert({"ID": 5, "N": 10**9}), *swapped_keys(r))
     assert fails(r).code == 5010
     with connect(r.target) as connection:
         skip_error(connection, "olr_pg", read_errors(connection, "olr_pg", resolved=False)[0].id)

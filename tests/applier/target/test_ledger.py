@@ -6,6 +6,7 @@ What the target tells of loads that have not ended.
 from __future__ import annotations
 
 import time
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -148,13 +149,13 @@ def test_a_load_is_seen_from_its_begin_to_its_end(postgres_database: str) -> Non
         other.begin(connection, LoadState(1, 1, "files", 1))
         looks.look(connection)
         (load,) = looks.loads
-        assert load[:6] == ("S.T", 500, 2, 0, 0, 0)
+        assert astuple(load)[:6] == ("S.T", 500, 2, 0, 0, 0)
         assert abs(load.began - time.time()) < 60
         with connection.transaction():
             assert progress.claim(connection, 0, 500)
             progress.note(connection, 0, 10, 1000)
         looks.look(connection)
-        assert looks.loads[0][1:6] == (500, 2, 1, 10, 1000)
+        assert astuple(looks.loads[0])[1:6] == (500, 2, 1, 10, 1000)
         with connection.transaction():
             progress.claim(connection, 1, 500)
             progress.note(connection, 1, 5, 500)

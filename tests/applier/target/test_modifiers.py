@@ -9,17 +9,17 @@ import psycopg
 import pytest
 
 from olr_pg.applier.target.modifiers import modifier_of
-from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType, PgType, pg_kind
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_timestamp
-from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.wire.elements import ColumnValue
+from tests.applier.test_target_checks import found_in_target, mend_target, table_r
 
 if TYPE_CHECKING:
-    from olr_pg.observability.findings import Finding
+    pass
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -32,20 +32,6 @@ def _number(precision: int | None, scale: int | None) -> Column:
 
 def _of(kind: OracleType, scale: int | None = None, precision: int | None = None) -> Column:
     return Column("X", 2, 2, 2, kind, 13, precision, scale)
-
-
-def _table(*columns: Column, owner: str = "S") -> Table:
-    return Table(owner, "R", 1, 1, (_ID, *columns), key_kind=KeyKind.PRIMARY, key=(1,))
-
-
-def _found(replication: Replication, table: Table) -> list[Finding]:
-    return check_target(replication.settings(), [table])
-
-
-def _mend(replication: Replication, findings: list[Finding]) -> None:
-    for finding in findings:
-        for line in finding.mend:
-            replication.execute(line)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +54,11 @@ def test_a_type_that_would_round(replication: Replication, column: Column, kind:
         "CREATE DOMAIN s.money AS numeric(10,2); CREATE DOMAIN s.amount AS s.money;"
         f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})"
     )
-    found = _found(r, _table(column))
+    found = found_in_target(r, table_r(column))
     assert [(one.severity, one.check) for one in found] == [(Severity.ERROR, "postgres.types")]
     assert "keeps" in found[0].what
-    _mend(r, found)
-    assert _found(r, _table(column)) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r(column)) == []
 
 
 @pytest.mark.parametrize(
@@ -94,17 +80,17 @@ def test_a_type_that_would_round(replication: Replication, column: Column, kind:
 )
 def test_a_type_that_rounds_nothing(replication: Replication, column: Column, kind: str) -> None:
     replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
-    assert _found(replication, _table(column)) == []
+    assert found_in_target(replication, table_r(column)) == []
 
 
 @pytest.mark.parametrize("column", [_number(None, None), _number(126, None)])
 def test_digits_that_nobody_knows_are_a_warning(replication: Replication, column: Column) -> None:
     r = replication
     r.execute("CREATE TABLE s.r (id int PRIMARY KEY, x numeric(10,2))")
-    found = _found(r, _table(column))
+    found = found_in_target(r, table_r(column))
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.types")]
-    _mend(r, found)
-    assert _found(r, _table(column)) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r(column)) == []
 
 
 @pytest.mark.parametrize(
@@ -123,24 +109,24 @@ def test_types_that_change_values_are_a_warning(
     r.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
     if column.type_code == OracleType.VARCHAR2:
         column = replace(column, length=20, charset_id=873, charset_form=1)
-    found = _found(r, _table(column))
+    found = found_in_target(r, table_r(column))
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.types")]
     assert words in found[0].what
-    _mend(r, found)
-    assert _found(r, _table(column)) == []
+    mend_target(r, found)
+    assert found_in_target(r, table_r(column)) == []
 
 
 @pytest.mark.parametrize(("column", "kind"), [(_number(15, 2), "float8"), (_number(6, 1), "real")])
 def test_digits_that_a_float_keeps(replication: Replication, column: Column, kind: str) -> None:
     replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
-    assert _found(replication, _table(column)) == []
+    assert found_in_target(replication, table_r(column)) == []
 
 
 def test_nothing_is_rounded_without_a_word(replication: Replication) -> None:
     r = replication
     r.execute("CREATE TABLE s.r (id int PRIMARY KEY, x numeric(10,2), d timestamp(0))")
     time = Column("D", 3, 3, 3, OracleType.TIMESTAMP, 11, None, 6)
-    table = _table(_number(12, 4), time)
+    table = table_r(_number(12, 4), time)
     at = DateTime(2026, 12, 31, 23, 59, 59, 600_000_000)
     row = {
         "ID": 1,

@@ -22,7 +22,7 @@ from olr_pg.applier.target.set_aside import (
 )
 from olr_pg.errors import Code, OlrPgError
 from tests.applier.seen import fails, rows
-from tests.applier.test_target_checks import _table
+from tests.applier.test_target_checks import table_r
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Replication = Any  # tests/applier/conftest.py
 
-TABLE = replace(_table(), name="T")
+TABLE = replace(table_r(), name="T")
 DISABLE = TriggerHandling.DISABLE
 FIRING = """
 CREATE FUNCTION s.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''fired''; END';
