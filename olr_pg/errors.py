@@ -416,6 +416,11 @@ class Code(IntEnum):
         "put the original log back at this path, and make sure that nothing reuses the name of a"
         " log before `olr-pg logs --purgeable` lists it. Then start olr_pg again",
     )
+    LOG_COMPRESSED = _Entry(
+        2023,
+        "an archived log is compressed",
+        "decompress it; olr_pg reads logs only as Oracle wrote them",
+    )
     VALUE_MALFORMED = _Entry(
         2050,
         "a value is not valid for its Oracle type",

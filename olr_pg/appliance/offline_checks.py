@@ -24,7 +24,7 @@ from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import lost_table, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.capture.finished_logs import DecodedLogs
-from olr_pg.capture.logs import LogPlaces, no_logs
+from olr_pg.capture.logs import LogPlaces, no_logs, summed_up
 from olr_pg.capture.wanted_logs import (
     check_beginning,
     follow_resetlogs,
@@ -92,7 +92,10 @@ def _findings(config: Config, scan: LogScan, dictionary: Snapshot) -> Iterator[F
     Raises:
         OlrPgError: the last problem, which the caller converts to a finding.
     """
-    for problem in scan.unusable:
+    database = dictionary.database
+    scn, reached = _begin(config, database)
+    scan = scan.without_passed(scn)
+    for problem in summed_up(scan.unusable):
         yield coded(_CHECK, problem, severe=problem.code not in _COMING)
     yield from _of_skipped(scan)
     if not scan.logs and not scan.unusable:
@@ -101,8 +104,6 @@ def _findings(config: Config, scan: LogScan, dictionary: Snapshot) -> Iterator[F
             OlrPgError(Code.NO_LOGS, "`olr-pg run` would wait for the first log"),
             severe=False,
         )
-    database = dictionary.database
-    scn, reached = _begin(config, database)
     kept = follow_resetlogs(scan, incarnations_of(scan.logs), scn)
     stream = wanted_stream(kept, database, scn, reached, DecodedLogs())
     for gap in stream.gaps:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import EHOSTDOWN, EHOSTUNREACH, EIO, ENOTCONN, ESTALE, ETIMEDOUT
 from itertools import takewhile
 from pathlib import Path
@@ -50,14 +51,19 @@ _PASSING: Final = frozenset({EIO, ESTALE, ETIMEDOUT, ENOTCONN, EHOSTDOWN, EHOSTU
 """Numbers of system errors of a device or of a network mount that can pass."""
 
 
+_FOREIGN: Final = frozenset({Code.NOT_A_REDO_LOG, Code.LOG_COMPRESSED})
+"""Error codes of a file that is not opened again until it changes."""
+
 _EMPTY: Final = "the file is empty"
+_UNUSED: Final = "it is still empty"
+"""The reason to skip an online log that was never used."""
 
 
 class SkippedFile(NamedTuple):
     """A file in a directory or glob that is not a redo log, and the reason.
 
     Attributes:
-        action: what the user can do if the file is a compressed log; otherwise empty.
+        action: what the user can do if the file may be a compressed log; otherwise empty.
     """
 
     path: str
@@ -86,6 +92,18 @@ class LogScan:
     open_threads: frozenset[int] | None = None
     source_answers: bool = True
     absent: tuple[AbsentLog, ...] = ()
+
+    def without_passed(self, scn: int) -> LogScan:
+        """Return the scan without the compressed logs that end at an SCN or before it, because
+        nobody needs to read them any more.
+        """
+        kept = tuple(one for one in self.unusable if not _ends_by(one, scn))
+        return self if len(kept) == len(self.unusable) else replace(self, unusable=kept)
+
+
+def _ends_by(error: OlrPgError, scn: int) -> bool:
+    end = error.where.get("next_scn") if error.code == Code.LOG_COMPRESSED else None
+    return isinstance(end, int) and end <= scn
 
 
 def open_log(path: str) -> ArchivedLog:
@@ -147,24 +165,43 @@ def open_log(path: str) -> ArchivedLog:
     return log
 
 
-def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[ArchivedLog]:
+def discover_logs(
+    specs: Sequence[str], *, online: bool = False, newest: bool = False
+) -> list[ArchivedLog]:
     """Return the archived logs in the given places, in stream order; all of them must be usable.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
             (``**`` crosses directories); or URLs of files, directories or globs.
         online: whether copies of online logs may be among the files, see `capture.readers`.
+        newest: whether only the newest logs matter, so that older ones may be compressed.
 
     Raises:
         OlrPgError: 2001 there is no log; the first of `LogScan.unusable`; any error of `scan_logs`.
     """
     scan = LogPlaces(specs, online=online).scan()
     report_skipped(scan.skipped)
-    if scan.unusable:
-        raise scan.unusable[0]
+    if newest:
+        scan = scan.without_passed(max((log.next_scn for log in scan.logs), default=0))
+    for problem in summed_up(scan.unusable):
+        raise problem
     if not scan.logs:
         raise no_logs(specs, scan.skipped)
     return up_to_current(scan.logs)
+
+
+def summed_up(problems: Iterable[OlrPgError]) -> list[OlrPgError]:
+    """Return the problems of a scan, with one problem for all compressed logs. There can be
+    thousands of them.
+    """
+    found = list(problems)
+    compressed = [one for one in found if one.code == Code.LOG_COMPRESSED]
+    if len(compressed) < 2:
+        return found
+    first = compressed[0]
+    detail = f"{first.detail}, and so are {len(compressed) - 1} more files"
+    shown = OlrPgError(first.code, detail, action=first.action, **first.where)
+    return [shown, *(one for one in found if one.code != Code.LOG_COMPRESSED)]
 
 
 def no_logs(specs: Sequence[str], skipped: Sequence[SkippedFile]) -> OlrPgError:
@@ -187,25 +224,40 @@ def _skipped(path: str, error: OlrPgError) -> SkippedFile:
     return SkippedFile(path, error.detail, "" if error.action == usual else error.action)
 
 
-def _empty_logs(skipped: list[SkippedFile], logs: Collection[ArchivedLog]) -> Iterator[OlrPgError]:
-    """Remove empty files from `skipped` that are probably logs, and yield their errors.
+def _named_like_logs(
+    skipped: list[SkippedFile], logs: Collection[ArchivedLog]
+) -> Iterator[OlrPgError]:
+    """Remove files from `skipped` whose names show that they are probably logs, and yield their
+    errors.
 
-    A copy to a full disk leaves such a file. Its name is the only sign: it has a digit and the same
-    suffix as one of the logs, and no log has the same name in another directory.
+    A copy to a full disk leaves an empty file, a wrong key or a damaged disk leaves garbage, and
+    this process cannot see into some compressed files. The name is the only sign: it has the
+    digits of a log's name in the same places, or a digit and the same suffix. If a log has the same
+    name in another directory, the file is skipped.
     """
     names = {Path(log.path).name for log in logs}
-    suffixes = {Path(name).suffix.lower() for name in names}
+    suffixes = {Path(name).suffix.lower() for name in names} - {""}
+    forms = {_form(name) for name in names} - {""}
     for file in skipped.copy():
         path = Path(file.path)
-        is_like = path.suffix.lower() in suffixes and any(map(str.isdigit, path.name))
-        if file.reason == _EMPTY and is_like and path.name not in names:
-            skipped.remove(file)
-            yield OlrPgError(
-                Code.LOG_TRUNCATED,
-                f"{_EMPTY}, and its name is like those of the logs",
-                action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
-                file=file.path,
-            )
+        name = path.name.removesuffix(path.suffix) if file.action else path.name
+        is_like = Path(name).suffix.lower() in suffixes and any(map(str.isdigit, name))
+        if not (is_like or _form(name) in forms) or name in names or file.reason == _UNUSED:
+            continue
+        skipped.remove(file)
+        code = Code.LOG_TRUNCATED if file.reason == _EMPTY else Code.BLOCK_CORRUPT
+        code = Code.LOG_COMPRESSED if file.action else code
+        yield OlrPgError(
+            code,
+            f"{file.reason}, and its name is like those of the logs",
+            action=file.action or f"{code.action}. {MOVE_AWAY}",
+            file=file.path,
+        )
+
+
+def _form(name: str) -> str:
+    """Return a name with one letter in the place of each number, if it has any."""
+    return re.sub(r"\d+", "9", name.lower()) if any(map(str.isdigit, name)) else ""
 
 
 def report_skipped(files: Iterable[SkippedFile]) -> None:
@@ -274,6 +326,7 @@ class LogPlaces:
         self._specs = tuple(specs)
         self._online = online
         self._opened: dict[str, tuple[FileStamp, ArchivedLog]] = {}
+        self._refused: dict[str, tuple[FileStamp, OlrPgError]] = {}
         self._twins: set[tuple[str, str]] = set()
         self._parts: set[tuple[str, str]] = set()
         self._devices: dict[str, int] = {}
@@ -317,7 +370,7 @@ class LogPlaces:
             return LogScan((), (), tuple(unusable))
         failed = {str(error.where.get("file")) for error in unusable}
         unusable += self._lost_mounts(places | failed)
-        unusable += _empty_logs(skipped, found.values())
+        unusable += _named_like_logs(skipped, found.values())
         parts, self._parts = self._parts, set()
         lasting = [e for e in unusable if not self._is_whole_elsewhere(e, found, parts)]
         return LogScan(
@@ -377,27 +430,32 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Return whether a file that contains only a part of a log can be ignored, because another
-        file contains the whole log.
+        """Return whether a file that contains only a part of a log, or a compressed log, can be
+        ignored, because another file contains the whole log.
 
         Args:
             known: pairs of paths (whole log, part) that the last scan logged; they are not logged
                 again.
         """
-        if error.code not in _PARTS:
-            return False
         path = str(error.where["file"])
-        try:
-            header, _ = read_header(path)
-        except OlrPgError:
+        if error.code == Code.LOG_COMPRESSED:
+            place = tuple(error.where.get(key) for key in ("resetlogs", "thread", "sequence"))
+            whole = next((log for at, log in found.items() if at[:3] == place), None)
+        elif error.code in _PARTS:
+            try:
+                header, _ = read_header(path)
+            except OlrPgError:
+                return False
+            whole = found.get(ArchivedLog(path, 0, header).position)
+        else:
             return False
-        whole = found.get(ArchivedLog(path, 0, header).position)
         if whole is None:
             return False
         self._parts.add((whole.path, path))
         if (whole.path, path) not in known:
+            copy = "a compressed" if error.code == Code.LOG_COMPRESSED else "an incomplete"
             _log.warning(
-                "ignoring an incomplete copy of a log: another file contains the complete log",
+                f"ignoring {copy} copy of a log: another file contains the complete log",
                 file=path,
                 whole=whole.path,
                 reason=error.detail,
@@ -412,8 +470,16 @@ class LogPlaces:
             return before[1]
         if stamp is not None and stamp.size == 0 and not file.named:
             raise OlrPgError(Code.NOT_A_REDO_LOG, _EMPTY, file=path)
+        known = self._refused.get(path)
+        if known is not None and known[0] == stamp:
+            raise known[1].with_traceback(None)
         self._twins = {pair for pair in self._twins if path not in pair}
-        log = self._open_log(path)
+        try:
+            log = self._open_log(path)
+        except OlrPgError as error:
+            if error.code in _FOREIGN and stamp is not None:
+                self._refused[path] = stamp, error
+            raise
         if stamp is not None:
             self._opened[path] = stamp, log
         return log
@@ -426,7 +492,7 @@ class LogPlaces:
                 raise
             is_begun = error.code == Code.BLOCK_CORRUPT and error.where.get("block") == 1
             if is_begun and is_unused(path):
-                raise OlrPgError(Code.NOT_A_REDO_LOG, "it is still empty", file=path) from error
+                raise OlrPgError(Code.NOT_A_REDO_LOG, _UNUSED, file=path) from error
             if error.code != Code.LOG_COPIED_TOO_EARLY:
                 raise
             return open_current(path)

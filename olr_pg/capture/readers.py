@@ -5,9 +5,6 @@ error of a read is an exception. But if a mapped file is truncated, or deleted o
 network mount, an access to it ends the process with a signal, without a message. So the appliance's
 own process does not map logs that other programs can change, but reads them in ranges.
 
-Logs that somebody has compressed with a tool are recognised by their first bytes. Oracle itself
-does not write such files.
-
 It also handles copies of online logs that are among the files of one call of ``olr-pg decode``.
 
 The copy of a log that Oracle was writing (a current log) is decoded up to its last complete LWN
@@ -23,13 +20,19 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import structlog
 
 from olr_pg.capture.archived_log import ArchivedLog
+from olr_pg.capture.compressed_logs import (
+    PEEK_BYTES,
+    Compression,
+    compression_of,
+    content_start,
+)
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed
@@ -41,47 +44,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-class Compression(NamedTuple):
-    """A compression format.
-
-    Attributes:
-        magic: the first bytes of each file in this format.
-        command: the command that decompresses a file in this format.
-    """
-
-    name: str
-    magic: bytes
-    command: str
-
-
-_KNOWN: Final = (
-    Compression("gzip", b"\x1f\x8b", "gunzip"),
-    Compression("compress", b"\x1f\x9d", "uncompress"),
-    Compression("zstd", b"\x28\xb5\x2f\xfd", "unzstd"),
-    Compression("bzip2", b"BZh", "bunzip2"),
-    Compression("xz", b"\xfd7zXZ\0", "unxz"),
-    Compression("lz4", b"\x04\x22\x4d\x18", "unlz4"),
-    Compression("lzip", b"LZIP", "lzip -d"),
-    Compression("lzop", b"\x89LZO", "lzop -d"),
-    Compression("zip", b"PK\x03\x04", "unzip"),
-    Compression("7-Zip", b"7z\xbc\xaf\x27\x1c", "7z x"),
-)
-
-
-def compression_of(start: bytes) -> Compression | None:
-    """Return the compression format of a file with these first bytes; None if it is not compressed.
-
-    A redo log begins with a zero byte; no compressed file does.
-    """
-    return next((one for one in _KNOWN if start.startswith(one.magic)), None)
-
-
 MOVE_AWAY: Final = (
     "If the file is not a log that you need, move it out of the directory of the logs"
 )
 
 HEADER_BYTES: Final = 8_192
 """Maximum bytes of the two header blocks; blocks have at most 4 KiB."""
+
+_PROBED: Final = 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8
+"""Where a file without a valid beginning is searched for blocks of a log, as parts of its size."""
 
 _COMPARED_BYTES: Final = 16 << 20
 _READ_BYTES: Final = 4 << 20
@@ -185,7 +156,61 @@ def read_header(path: str) -> tuple[LogHeader, int]:
         OlrPgError: 2002 unreadable, 2003–2008 as `parse_log_header`.
     """
     reader = range_reader(path)
-    return parse_start(reader.read(0, HEADER_BYTES), path), reader.size
+    start = reader.read(0, HEADER_BYTES)
+    compression = compression_of(start)
+    if compression is not None:
+        raise _compressed(compression, reader.read(0, PEEK_BYTES), path)
+    try:
+        return parse_start(start, path), reader.size
+    except OlrPgError as error:
+        if error.code == Code.NOT_A_REDO_LOG:
+            _check_later_blocks(reader, error)
+        raise
+
+
+def _compressed(compression: Compression, data: bytes, path: str) -> OlrPgError:
+    """Return the error of a compressed file: 2023 if it is a log, 2003 if it is not, or if its
+    content is unknown. An action other than the usual one shows that the content is unknown.
+
+    Args:
+        data: the first bytes of the file.
+    """
+    what = f"it is compressed with {compression.name}"
+    action = (
+        f"decompress it ({compression.command} FILE); olr_pg reads logs only as Oracle wrote them."
+        f" {MOVE_AWAY}"
+    )
+    content = content_start(compression, data, HEADER_BYTES)
+    if not content:
+        return OlrPgError(Code.NOT_A_REDO_LOG, what, action=action, file=path)
+    try:
+        header = parse_start(content, path)
+    except OlrPgError as error:
+        if error.code == Code.NOT_A_REDO_LOG:
+            return OlrPgError(error.code, f"{what}, and {error.detail}", file=path)
+        return OlrPgError(Code.LOG_COMPRESSED, what, action=action, file=path)
+    place = {
+        "thread": header.thread,
+        "sequence": header.sequence,
+        "resetlogs": header.resetlogs_id,
+        "first_scn": header.first_scn,
+    }
+    if header.next_scn is not None:
+        place["next_scn"] = header.next_scn
+    return OlrPgError(Code.LOG_COMPRESSED, what, action=action, file=path, **place)
+
+
+def _check_later_blocks(reader: LogReader, error: OlrPgError) -> None:
+    """Check that a file without a valid beginning has no blocks of a redo log in other places.
+
+    Raises:
+        OlrPgError: 2005, it has one.
+    """
+    step = max(BLOCK_SIZES)
+    for part in _PROBED:
+        at = int(reader.size * part) // step * step
+        if at >= HEADER_BYTES:
+            _check_no_block(reader.read(at, step), at, error)
 
 
 def parse_start(start: bytes, path: str) -> LogHeader:
@@ -196,13 +221,7 @@ def parse_start(start: bytes, path: str) -> LogHeader:
     """
     probe = start[:PROBE_BYTES]
     if compressed := compression_of(probe):
-        raise OlrPgError(
-            Code.NOT_A_REDO_LOG,
-            f"it is compressed with {compressed.name}",
-            action=f"decompress it ({compressed.command} FILE); olr_pg reads logs only as Oracle"
-            " wrote them",
-            file=path,
-        )
+        raise _compressed(compressed, b"", path)
     if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
@@ -234,9 +253,29 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
         OlrPgError: 2005, a later block is a block of a redo log; 2004, the file begins with zeros
             only, as after a crash of the file system or during some copies.
     """
+    _check_no_block(start, 0, error)
+    if len(start) == HEADER_BYTES and not any(start):
+        raise OlrPgError(
+            Code.LOG_TRUNCATED,
+            f"its first {HEADER_BYTES} bytes are zero, so its beginning was never written",
+            action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
+            file=error.where["file"],
+        ) from error
+
+
+def _check_no_block(data: bytes, at: int, error: OlrPgError) -> None:
+    """Check that bytes of a file without a valid block 0 are not blocks of a redo log.
+
+    Args:
+        data: the bytes from offset `at` on.
+        error: why block 0 is not valid.
+
+    Raises:
+        OlrPgError: 2005, a block belongs to a redo log.
+    """
     for size in BLOCK_SIZES:
-        for number in range(1, len(start) // size):
-            block = start[number * size : number * size + BLOCK.size]
+        for number in range(max(1, at // size), (at + len(data)) // size):
+            block = data[number * size - at : number * size - at + BLOCK.size]
             if block[:2] == bytes((1, BLOCK_TYPES[size])) and number in (
                 BLOCK.number(block, "number", big=big) for big in (False, True)
             ):
@@ -247,13 +286,6 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
                     block=0,
                     file=error.where["file"],
                 ) from error
-    if len(start) == HEADER_BYTES and not any(start):
-        raise OlrPgError(
-            Code.LOG_TRUNCATED,
-            f"its first {HEADER_BYTES} bytes are zero, so its beginning was never written",
-            action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
-            file=error.where["file"],
-        ) from error
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:

@@ -189,7 +189,7 @@ class OfflineDatabase:
                 transactions that were already delivered.
         """
         self.delivering(delivered_scn)
-        found = self._look()
+        found = self._look().without_passed(scn)
         if self._online is not None:
             found = self._online.add_to(found, scn)
         if self._lineage is None:

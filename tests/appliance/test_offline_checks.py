@@ -196,9 +196,9 @@ def test_compressed_copies_are_named_with_what_to_do(copies: Copies) -> None:
     for path in copies.paths:
         path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    compressed, none = (what for _, what in copies.findings())
-    assert compressed.startswith("skipped, because it is compressed with gzip: ")
-    assert "OLR-02001" in none
+    what = only(copies, Severity.ERROR)
+    assert what.startswith("OLR-02023 ")
+    assert "it is compressed with gzip, and so are" in what
 
 
 def test_a_run_that_ends_by_itself_needs_a_log(copies: Copies) -> None:

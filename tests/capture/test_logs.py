@@ -106,8 +106,13 @@ def test_other_files_beside_the_logs_are_skipped_with_a_warning(
         (b"\x5a" * 2 * BLOCK, 2005),
         (b"\x5a" * 15 * BLOCK, 2005),
         (bytes(8192), 2004),
+        (b"\x5a" * 8192, 2005),
+        (b"\x5a" * 200_000, 2005),
     ],
-    ids=["zeros", "ones", "text", "two blocks", "fifteen blocks", "all zeros"],
+    ids=[
+        *("zeros", "ones", "text", "two blocks", "fifteen blocks", "all zeros", "sixteen blocks"),
+        "two thirds",
+    ],
 )
 def test_a_log_without_a_beginning_is_not_skipped(logs: RealLogs, begin: bytes, code: int) -> None:
     """It is the first log, so no gap shows that its changes are missing."""
@@ -125,6 +130,39 @@ def test_a_log_without_a_beginning_is_not_skipped(logs: RealLogs, begin: bytes, 
     with pytest.raises(OlrPgError) as caught:  # as `decode` looks for logs
         discover_logs([str(logs.folder)], online=True)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("name", "is_like"),
+    [
+        ("arch1_15_1224959854.dbf", True),
+        ("ARCH1_15_1224959854.DBF", True),
+        ("redo_15.dbf", True),
+        ("README", False),
+        ("15.lock", False),
+        ("notes.dbf", False),
+        ("copied/arch1_16_1224959854.dbf", False),
+    ],
+)
+def test_a_file_that_is_garbage_is_a_log_if_its_name_says_so(
+    logs: RealLogs, name: str, is_like: bool
+) -> None:
+    """A wrong key, a damaged disk or a tool of somebody leaves nothing of a log but its name."""
+    logs.put("arch1_16_1224959854.dbf", logs.second)
+    garbage = logs.put(name, b"\x5a" * len(logs.first))
+    scan = scan_logs([str(logs.folder)])
+    assert [file.path for file in scan.skipped] == ([] if is_like else [garbage])
+    assert [(e.code, e.where["file"]) for e in scan.unusable] == [(2005, garbage)] * is_like
+    assert all("move it out of the directory" in error.action for error in scan.unusable)
+
+
+def test_logs_without_a_suffix_have_names_with_numbers_in_the_same_places(logs: RealLogs) -> None:
+    logs.put("arch_1_16", logs.second)
+    garbage = logs.put("arch_1_15", b"\x5a" * 5000)
+    other = logs.put("notes_2", b"\x5a" * 5000)
+    scan = scan_logs([str(logs.folder)])
+    assert [file.path for file in scan.skipped] == [other]
+    assert [error.where["file"] for error in scan.unusable] == [garbage]
 
 
 def test_an_empty_file_that_is_named_like_the_logs_is_not_skipped(logs: RealLogs) -> None:

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from olr_pg.capture.compressed_logs import compression_of
 from olr_pg.capture.logs import discover_logs, open_log, scan_logs
 from olr_pg.capture.readers import (
-    compression_of,
     is_overwritten,
     map_log,
     open_current,
@@ -126,9 +126,6 @@ def test_copies_are_compared_up_to_the_last_block_in_use(logs: RealLogs) -> None
     assert not same_content(log, open_log(logs.put("d", logs.first)))
 
 
-DATA = bytes(1000) + b"redo"
-
-
 def _zip(data: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -157,24 +154,59 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", COMPRESSED)
-def test_a_compressed_copy_is_named_with_what_decompresses_it(tmp_path: Path, name: str) -> None:
-    file = tmp_path / "a.arc"
-    file.write_bytes(COMPRESSED[name](DATA))
-    found = compression_of(file.read_bytes())
+def test_a_compressed_log_is_an_error_that_says_what_decompresses_it(
+    logs: RealLogs, name: str
+) -> None:
+    """It is the first log, so no gap shows that its changes are missing."""
+    logs.put("16", logs.second)
+    file = logs.put("old", COMPRESSED[name](logs.first))
+    found = compression_of(Path(file).read_bytes())
     assert found is not None
     assert found.name == name
-    with pytest.raises(OlrPgError) as named:
-        open_log(str(file))
-    assert named.value.code == Code.NOT_A_REDO_LOG
-    assert named.value.detail == f"it is compressed with {name}"
-    assert f"decompress it ({found.command} FILE)" in named.value.action
-    (skipped,) = scan_logs([str(tmp_path)]).skipped
-    assert skipped.reason == named.value.detail
-    with pytest.raises(OlrPgError) as none:
-        discover_logs([str(tmp_path)])
-    assert none.value.code == Code.NO_LOGS
-    assert f"1 file there cannot be read, {file} because it is compressed" in none.value.detail
-    assert none.value.action == named.value.action
+    for place in (file, str(logs.folder)):
+        with pytest.raises(OlrPgError) as named:
+            discover_logs([place])
+        assert named.value.code == Code.LOG_COMPRESSED
+        assert named.value.detail == f"it is compressed with {name}"
+        assert f"decompress it ({found.command} FILE)" in named.value.action
+        assert (named.value.where["file"], named.value.where["sequence"]) == (file, 15)
+    scan = scan_logs([str(logs.folder)])
+    assert scan.without_passed(2267716).unusable == scan.unusable
+    assert scan.without_passed(2267717).unusable == ()  # next_scn of log 15
+    assert len(discover_logs([str(logs.folder)], newest=True)) == 1
+    logs.put("15", logs.first)
+    assert len(discover_logs([str(logs.folder)])) == 2  # it is there
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
+def test_another_compressed_file_is_only_mentioned(logs: RealLogs, name: str) -> None:
+    logs.put("1_16.arc", logs.second)
+    other = logs.put(
+        "alert_PROD1.log.gz", COMPRESSED[name](b"Completed checkpoint up to RBA\n" * 1000)
+    )
+    (skipped,) = scan_logs([str(logs.folder)]).skipped
+    assert skipped.path == other
+    assert skipped.action == ""
+    assert len(discover_logs([str(logs.folder)])) == 1
+
+
+# The formats into which this process cannot see are known by the name of the file.
+UNKNOWN = (b"\x1f\x9d\x90", b"LZIP\1", b"\x89LZO\0", b"7z\xbc\xaf\x27\x1c")
+
+
+@pytest.mark.parametrize("magic", UNKNOWN)
+def test_an_unknown_content_is_a_log_if_its_name_says_so(logs: RealLogs, magic: bytes) -> None:
+    logs.put("arch1_16_1224959854.dbf", logs.second)
+    other = logs.put("scripts.Z", magic + b"\xa5" * 5000)
+    assert len(discover_logs([str(logs.folder)])) == 1
+    log = logs.put("arch1_15_1224959854.dbf.Z", magic + b"\xa5" * 5000)
+    with pytest.raises(OlrPgError) as caught:
+        discover_logs([str(logs.folder)])
+    assert (caught.value.code, caught.value.where["file"]) == (Code.LOG_COMPRESSED, log)
+    assert "decompress it" in caught.value.action
+    assert [file.path for file in scan_logs([str(logs.folder)]).skipped] == [other]
+    logs.put("1/arch1_15_1224959854.dbf", logs.first)
+    assert len(discover_logs([str(logs.folder)])) == 2  # it is there
 
 
 def test_what_is_not_compressed_is_not_called_so() -> None:

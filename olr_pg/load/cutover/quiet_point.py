@@ -111,7 +111,7 @@ class _Offline:
 
     def archived(self) -> dict[int, int]:
         ends = dict[int, int]()
-        logs = discover_logs([str(place) for place in self._source.logs])
+        logs = discover_logs([str(place) for place in self._source.logs], newest=True)
         for log in without_orphans(logs, ends_of(incarnations_of(logs))):
             thread = log.header.thread
             ends[thread] = max(ends.get(thread, 0), (log.end_scn or log.next_scn) - 1)
