@@ -57,7 +57,7 @@ def status(
     from olr_pg.config.reading import load_config, one_target
     from olr_pg.monitor.status_client import ask_status
 
-    loaded = load_config(config)
+    loaded = load_config(config, secrets=False)  # the status page needs none
     page = "healthz" if check else "status.json"
     if target_name is not None:
         page += f"?target={one_target(loaded, target_name).name}"

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from zlib import crc32
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
@@ -140,10 +141,13 @@ class LoadContext:
     Attributes:
         folder: the folder of the file, at which relative paths start.
         environ: the environment variables for ``${ENV_NAME}``.
+        needs_secrets: whether a secret that cannot be resolved is an error. If not, another text
+            stands for it (`_stand_in`).
     """
 
     folder: Path = field(default_factory=Path.cwd)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    needs_secrets: bool = True
 
 
 def problem(
@@ -157,6 +161,19 @@ def problem(
 
 def _context(info: ValidationInfo) -> LoadContext:
     return info.context if isinstance(info.context, LoadContext) else LoadContext()
+
+
+def _stand_in(value: object) -> str:
+    """Return a text that stands for a secret that cannot be resolved and is not needed.
+
+    It is valid in each place where a secret can be, also as a connect string of PostgreSQL, and
+    differs for different values.
+    """
+    if isinstance(value, str) and not value.startswith("file:"):
+        text = _REFERENCE.sub(lambda match: match[1] or match[2], value)
+        if text != value and not _REFERENCE.fullmatch(value):
+            return text
+    return f"user=u{crc32(str(value).encode()):08x}"
 
 
 def _secret(value: object, info: ValidationInfo) -> object:
@@ -175,6 +192,8 @@ def _secret(value: object, info: ValidationInfo) -> object:
                     show="kind",
                 )
     except UnresolvedSecretError as error:
+        if not context.needs_secrets:
+            return _stand_in(value)
         raise PydanticCustomError(SECRET_PROBLEM, "{reason}", {"reason": str(error)}) from error
 
 
@@ -226,6 +245,8 @@ def _setting(value: object, info: ValidationInfo) -> object:
             try:
                 return expand_environment(value, _context(info).environ)
             except UnresolvedSecretError as error:
+                if not _context(info).needs_secrets:
+                    return _stand_in(value)
                 raise PydanticCustomError(
                     SECRET_PROBLEM, "{reason}", {"reason": str(error)}
                 ) from error

@@ -19,17 +19,16 @@ import copy
 import json
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import json5
 from pydantic import ValidationError
 
 from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
 from olr_pg.config.model import DATA, Config
+from olr_pg.config.syntax import SyntaxProblem, parse, read_text
 from olr_pg.config.validation_problems import Problem, describe_problems
-from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,16 +42,11 @@ recognised.
 """
 
 
-_TOKEN: Final = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""", re.DOTALL
+_OF_FILE: Final = (
+    "correct the file there, then check it with `olr-pg config check --config FILE`. `olr-pg init`"
+    " writes a new one, and configs/ holds a commented example of each kind"
 )
-_ESCAPE: Final = re.compile(
-    r"""\\(?:(?P<known>["'\\/bfnrtv\n\r\u2028\u2029]|0(?![0-9])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|.)""",
-    re.DOTALL,
-)
-"""A backslash and what follows it; `known` are the escapes of JSON5 (its section 5.1) that
-do not only drop the backslash.
-"""
+"""The action to report if the text of the file is wrong, and not the value of a key."""
 
 
 class ConfigError(OlrPgError):
@@ -63,19 +57,24 @@ class ConfigError(OlrPgError):
         lines = [str(problem) for problem in problems]
         count = f"{len(lines)} problems" if len(lines) > 1 else lines[0]
         detail = "\n  ".join([count, *(lines if len(lines) > 1 else [])])
-        super().__init__(code, detail, file=file)
+        is_of_file = code == Code.CONFIG_INVALID and not any(one.key for one in problems)
+        super().__init__(code, detail, action=_OF_FILE if is_of_file else None, file=file)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (ConfigError, (self.code, self.problems, self.where.get("file")))
 
 
-def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> Config:
+def load_config(
+    path: Path | str, environ: Mapping[str, str] | None = None, *, secrets: bool = True
+) -> Config:
     """Read the configuration file at `path`, resolve its secrets, and make its paths absolute.
 
     Args:
         path: the path of the file; relative paths in it start at its folder.
         environ: the environment for ``${ENV_NAME}`` and for overrides of keys; default: this
             process's environment.
+        secrets: whether the command uses secrets. If False, a secret that cannot be resolved is
+            replaced by another text: it opens nothing.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is invalid, 1003 a secret cannot be
@@ -87,7 +86,8 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
     variables = os.environ if environ is None else environ
     data = read_values(path, variables)
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
-    config = parse_config(data, folder, variables, file=str(path))
+    context = LoadContext(folder, variables, needs_secrets=secrets)
+    config = _validated(data, context, str(path))
     _check_state(config, folder, str(path))
     return config.with_table_changes().of_file(str(folder / path.name))
 
@@ -99,19 +99,7 @@ def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is neither JSON nor TOML.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise OlrPgError(Code.CONFIG_UNREADABLE, system_reason(error), file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise OlrPgError(
-            Code.CONFIG_UNREADABLE,
-            "it is not UTF-8 text",
-            file=str(path),
-            offset=error.start,
-            action="save the file as UTF-8",
-        ) from error
-    return _overridden(_parse(text, str(path)), environ, str(path))
+    return _overridden(_parse(read_text(path), str(path)), environ, str(path))
 
 
 def parse_text(
@@ -140,8 +128,17 @@ def parse_config(
         ConfigError: 1002 it is invalid, 1003 a secret cannot be resolved, 1121 a newer version of
             olr_pg is needed for it.
     """
-    _check_version(data, file)
     context = LoadContext(folder, os.environ if environ is None else environ)
+    return _validated(data, context, file)
+
+
+def _validated(data: Any, context: LoadContext, file: str | None) -> Config:
+    """Validate a configuration.
+
+    Raises:
+        ConfigError: as `parse_config`.
+    """
+    _check_version(data, file)
     try:
         return Config.model_validate(data, context=context)
     except ValidationError as error:
@@ -222,63 +219,11 @@ def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
 
 
 def _parse(text: str, file: str) -> Any:
-    if file.endswith(".toml"):
-        return _parse_toml(text, file)
-    # Try plain JSON first: the JSON5 parser is written in Python and a hundred times slower.
     try:
-        return json.loads(text, object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        return _parse_json5(text, file)
-
-
-def _parse_toml(text: str, file: str) -> Any:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        expected = f"expected TOML: {str(error) or 'the tables are nested too deeply'}"
-    raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from its members. Raise an error for a duplicate key: then the JSON5 parser
-    reads the text again, and reports the key's position.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
-def _parse_json5(text: str, file: str) -> Any:
-    if not text.strip():
-        raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, "the file is empty"),), file)
-    _check_escapes(text, file)
-    try:
-        return json5.loads(text, allow_duplicate_keys=False)
-    except ValueError as error:
-        reason = str(error).removeprefix("<string>:")
-        place = f"line {reason}" if reason != str(error) else reason
-    except RecursionError:
-        place = "the objects are nested too deeply"
-    expected = f"expected JSON (comments and trailing commas allowed): {place}"
-    raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
-
-
-def _check_escapes(text: str, file: str) -> None:
-    """Reject a backslash that begins no escape. JSON5 ignores it, so a password or a path would
-    silently lose it.
-    """
-    for token in _TOKEN.finditer(text):
-        for escape in _ESCAPE.finditer(token["string"] or ""):
-            if escape["known"] is not None:
-                continue
-            begin = token.start("string") + escape.start()
-            line, column = text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
-            expected = (
-                f"expected JSON: line {line} column {column}: a backslash in a text that begins no"
-                " escape; write it twice if the text contains a backslash"
-            )
-            raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
+        return parse(text, file)
+    except SyntaxProblem as error:
+        problem = Problem("", None, str(error))
+    raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
 
 
 def json_schema() -> dict[str, Any]:

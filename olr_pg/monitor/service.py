@@ -29,11 +29,12 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
 from olr_pg.monitor.control import ANSWER_SECONDS, RequestRefusedError
 from olr_pg.monitor.history import LEVELS, SERIES, level_of, series_document
 from olr_pg.monitor.status_values import overall_health
+from olr_pg.observability.periodic import Periodic
 
 if TYPE_CHECKING:
     import ssl
@@ -64,6 +65,9 @@ REQUEST_SECONDS: Final = 10.0
 """Time limit for a client to send a request; also the time after which an idle connection is
 closed.
 """
+
+ANNOUNCE_SECONDS: Final = 5.0
+"""Interval at which the file with the address is written again if somebody has deleted it."""
 
 CONNECTIONS_MAX: Final = 64
 STREAMS_MAX: Final = 32
@@ -144,6 +148,8 @@ class StatusService:
         self._refused_at = -_REFUSAL_SECONDS
         self._wanted, self._tls = settings.address, settings.tls
         self._announcement = settings.announcement
+        self._announcing: Periodic | None = None
+        self._is_unannounced = False
         self._instance = secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
@@ -206,16 +212,20 @@ class StatusService:
         self._thread = threading.Thread(target=self._run, name="olr-status", daemon=True)
         self._thread.start()
         if self._announcement is not None:
-            document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
             try:
-                replace_file(self._announcement, json.dumps(document).encode() + b"\n")
+                self._announce(self._announcement)
             except OSError:
                 self.stop()
                 raise
+            announcing = Periodic("olr-announcement", ANNOUNCE_SECONDS, self._announce_again)
+            announcing.start()
+            self._announcing = announcing
         _log.info("status page", url=self.url)
 
     def stop(self) -> None:
-        """Close every connection, and wait for the thread."""
+        """Close every connection, and wait for the threads."""
+        if self._announcing is not None:
+            self._announcing.stop()
         if self._announcement is not None and self._is_announced(self._announcement):
             self._announcement.unlink(missing_ok=True)
         if self._server is not None and self._thread is not None:
@@ -223,6 +233,33 @@ class StatusService:
             self._thread.join()
         if self._socket is not None:
             self._socket.close()
+
+    def _announce(self, file: Path) -> None:
+        """Write the file that contains the address of the service.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
+        replace_file(file, json.dumps(document).encode() + b"\n")
+
+    def _announce_again(self) -> None:
+        """Write the file again if somebody has deleted it. The file of another service stays."""
+        file = self._announcement
+        assert file is not None
+        try:
+            if not file.exists():
+                self._announce(file)
+                _log.warning("the file with the address of the status page was gone", file=file)
+            self._is_unannounced = False
+        except OSError as error:
+            if not self._is_unannounced:  # log it once
+                self._is_unannounced = True
+                _log.warning(
+                    "the file with the address of the status page is gone and cannot be written",
+                    file=file,
+                    reason=plain_reason(error),
+                )
 
     def _is_announced(self, file: Path) -> bool:
         """Return whether the file is still that of this service. If an appliance was started during

@@ -12,6 +12,7 @@ import pytest
 from olr_pg.config.model import Config
 from olr_pg.config.reading import load_config
 from olr_pg.config.section import Section
+from olr_pg.errors import Code, OlrPgError
 from tools.reference import OF_OLR
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -52,6 +53,25 @@ def test_an_example_loads(path: Path, tmp_path: Path) -> None:
     assert all(part.apply is None for part in config.targets) == (path.name in SERVE_ONLY)
     assert (len(config.targets) > 1) == (path.name == "several-targets.json5")
     assert (config.apply is not None and config.apply.embedded) == (path.name == "embedded.json5")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_needs_no_secret_for_a_command_that_uses_none(
+    path: Path, tmp_path: Path
+) -> None:
+    """`olr-pg status` reads the directory and the certificate of the status page."""
+    whole = load(path, tmp_path)
+    copy = tmp_path / path.name
+    for secret in tmp_path.glob("*password*"):
+        secret.unlink()
+    config = load_config(copy, {}, secrets=False)
+    assert config.context == whole.context
+    assert config.status == whole.status
+    assert [part.name for part in config.targets] == [part.name for part in whole.targets]
+    if "${" in path.read_text():
+        with pytest.raises(OlrPgError) as caught:
+            load_config(copy, {})
+        assert caught.value.code == Code.SECRET_UNRESOLVED
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -269,7 +269,7 @@ def test_a_backslash_that_would_be_lost(tmp_path: Path, text: str) -> None:
     path = tmp_path / "c.json"
     for quote in "\"'":
         path.write_text(f'{{\n// a \\d "comment"\n "source": {quote}{text}{quote}}}')
-        with pytest.raises(ConfigError, match=r"line 3 column \d+: .*write it twice") as caught:
+        with pytest.raises(ConfigError, match=r"line 3, column \d+: .*write it twice") as caught:
             load_config(path)
         assert text not in str(caught.value)
 
@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ("", "the file is empty"),
         ("{", "line 1"),
         ('{"source":\n  }', "line 2"),
-        ('{"source": {}, "source": {}}', 'Duplicate key "source"'),
+        ('{"source": {}, "source": {}}', 'the key "source" is already in line 1'),
         ('{"source": {"password": "hunter2}', "line 1"),
         ('{"source": {"password": hunter2}}', "line 1"),
         ("[" * 100_000, "nested"),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
@@ -36,6 +37,7 @@ from olr_pg.monitor.service import (
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import SourceStatus, StageState, Status
 from tests.server.certificates import Authority
+from tests.waiting import wait_until
 
 PATIENCE = 60.0
 ANY = Address("127.0.0.1", 0)
@@ -319,6 +321,32 @@ def test_asking(shown: Shown, tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         ask_status(config)
     assert caught.value.code == 9011
+
+
+def test_the_file_with_the_address_is_written_again_if_it_was_deleted(
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "ANNOUNCE_SECONDS", 0.01)
+    config, file = config_of(tmp_path), tmp_path / FILE_NAME
+    with (
+        capture_logs() as said,
+        StatusService(
+            {"": shown}, make_registry(shown), ServiceSettings(address=ANY, announcement=file)
+        ) as service,
+    ):
+        before = file.read_bytes()
+        for _ in range(2):
+            file.unlink()
+            wait_until(file.exists)
+            assert file.read_bytes() == before
+            assert ask_status(config)["source"]["logs"] == 12
+        moved = tmp_path.rename(tmp_path.with_name("moved"))  # as long as it cannot be written
+        wait_until(lambda: any("cannot be written" in line["event"] for line in said))
+        moved.rename(tmp_path)
+        file.write_text("the file of a load")
+        service._announce_again()
+        assert file.read_text() == "the file of a load"
+    assert len([line for line in said if "cannot be written" in line["event"]]) == 1
 
 
 @pytest.mark.parametrize("name", ["CAUGHT_UP", "STOPPED"])
