@@ -424,8 +424,9 @@ class Code(IntEnum):
     VALUE_MALFORMED = _Entry(
         2050,
         "a value is not valid for its Oracle type",
-        "compare the value with SELECT DUMP(column, 16) in Oracle. The dictionary may not match"
-        " the log",
+        "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores it, an"
+        " application wrote an invalid value: correct it with UPDATE, and load the table again."
+        " Otherwise the dictionary may not match the log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,

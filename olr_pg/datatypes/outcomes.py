@@ -15,6 +15,8 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import inlined_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from olr_pg.datatypes.columns import ValueColumn
 
 
@@ -73,24 +75,42 @@ def printed(raw: bytes) -> str:
     return cut if len(raw) <= _HEX_BYTES_MAX else f"{cut}… ({len(raw)} bytes)"
 
 
+def quoted_text(raw: bytes) -> str:
+    """Return text in quotes for an error message; much text is truncated."""
+    return repr(raw[:_HEX_BYTES_MAX].decode(errors="replace"))
+
+
 def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
     """Return the error for bytes that are not a valid value of `oracle_type`."""
     return OlrPgError(Code.VALUE_MALFORMED, f"{oracle_type} {printed(raw) or '(no bytes)'}")
 
 
-def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
+def check(
+    row: int,
+    outcome: int,
+    values: ValueColumn,
+    conversion: str,
+    shown: Callable[[bytes], str] = printed,
+) -> None:
     """Raise the error if a kernel could not convert a row.
 
     Args:
         row, outcome: the kernel's result.
         conversion: text for the error message, such as ``NUMBER to bigint``.
+        shown: how the message shows the value: `printed`, or `quoted_text` for text.
     """
     if row >= 0:
-        fail(row, Outcome(outcome), values, conversion)
+        fail(row, Outcome(outcome), values, conversion, shown)
 
 
-def fail(row: int, outcome: Outcome, values: ValueColumn, conversion: str) -> NoReturn:
+def fail(
+    row: int,
+    outcome: Outcome,
+    values: ValueColumn,
+    conversion: str,
+    shown: Callable[[bytes], str] = printed,
+) -> NoReturn:
     """Raise the error for `row` of `values`."""
     code, reason = OUTCOME_CODES[outcome]
     raw = values.value(row) or b""
-    raise OlrPgError(code, f"{conversion}: {reason}: {printed(raw)}", row=row)
+    raise OlrPgError(code, f"{conversion}: {reason}: {shown(raw)}", row=row)

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 DAYS_1970_TO_2000: Final = 10_957
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
-_YEAR_MIN: Final = -4712
-_YEAR_MAX: Final = 9999
 _NANOS_MAX: Final = 999_999_999
 _OFFSET: Final = re.compile(r"([+-])(\d{1,2}):(\d{2})")
 _QUARTER_HOUR: Final = 15 * 60 * MICROS_PER_SECOND
@@ -66,7 +64,8 @@ class DateTime(NamedTuple):
     """A stored date and time: a calendar label without a zone.
 
     Attributes:
-        year: numbered as in Oracle, −4712 … 9999; negative means BC.
+        year: numbered as in Oracle, −4712 … 9999; negative means BC. In UTC, or in DBTIMEZONE, a
+            value can be up to a day outside of these years (`date_days`).
         nanosecond: 0 … 999,999,999.
     """
 
@@ -187,10 +186,7 @@ def encode_date(value: DateTime) -> bytes:
         value.second + 1,
     )
     valid = (
-        _YEAR_MIN <= value.year <= _YEAR_MAX
-        and value.year != 0
-        and all(0 <= field <= 255 for field in fields)
-        and _is_date(bytes(fields))
+        value.year != 0 and all(0 <= field <= 255 for field in fields) and _is_date(bytes(fields))
     )
     if not valid:
         raise OlrPgError(
@@ -403,6 +399,9 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
 
     `moved` is −1 if the bytes are malformed, 1 if a 29 February became 1 March, else 0. Before 15
     October 1582, Oracle uses the Julian calendar, in which every fourth year is a leap year.
+
+    The days before the first and after the last year are valid, because a value with a time zone is
+    stored in UTC or in DBTIMEZONE (values-and-lobs §5).
     """
     high, low = byte_at(data, at) - 100, byte_at(data, at + 1) - 100
     month, day = byte_at(data, at + 2), byte_at(data, at + 3)
@@ -412,7 +411,11 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
     if hour < 1 or hour > 24 or minute < 1 or minute > 60 or second < 1 or second > 60:
         return -1, 0
     year = high * 100 + low
-    if low > 99 or low < -99 or year > 9999 or year < -4712 or high * low < 0:
+    if low > 99 or low < -99 or high * low < 0:
+        return -1, 0
+    if year > 9999 and (year > 10000 or month != 1 or day != 1):
+        return -1, 0
+    if year < -4712 and (year < -4713 or month != 12 or day != 31):
         return -1, 0
     label = year
     if year < 0:

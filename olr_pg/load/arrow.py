@@ -34,7 +34,7 @@ import pyarrow as pa
 from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
-from olr_pg.datatypes.outcomes import Outcome, check
+from olr_pg.datatypes.outcomes import Outcome, check, quoted_text
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
@@ -316,7 +316,7 @@ def _number_bytes(array: Array) -> ValueColumn:
             f"text to NUMBER: the value has more than the {DIGITS_MAX} digits of a NUMBER",
             row=row,
         )
-    check(row, outcome, text, "text to NUMBER")
+    check(row, outcome, text, "text to NUMBER", quoted_text)
     return ValueColumn(out, np.arange(count, dtype=np.int64) * NUMBER_BYTES, length)
 
 
@@ -338,7 +338,8 @@ def _temporal(width: int, *, zoned: bool, in_utc: bool = False) -> Plan:
 def _from_text(array: Array, *, zone: int, width: int) -> ValueColumn:
     text = value_column(array)
     out = np.empty(len(array) * width, np.uint8)
-    check(*time_text_kernel(*text, zone, width, out), text, "text to date and time")
+    row, outcome = time_text_kernel(*text, zone, width, out)
+    check(row, outcome, text, "text to date and time", quoted_text)
     return _equally_wide(out, width, text.length <= 0)
 
 

@@ -239,9 +239,12 @@ def _put_label(
     year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
 ) -> bool:
     """Write a date and a second of the day in 7, 11 or 13 bytes; return False if the date is out of
+    range. As in `temporal.date_days`, the days before the first and after the last year are in
     range.
     """
-    if year < _YEAR_MIN or year > _YEAR_MAX:
+    if year < _YEAR_MIN and (year < _YEAR_MIN - 1 or month != 12 or day != 31):
+        return False
+    if year > _YEAR_MAX and (year > _YEAR_MAX + 1 or month != 1 or day != 1):
         return False
     sign = -1 if year < 0 else 1
     out[at] = sign * (abs(year) // 100) + 100
@@ -292,7 +295,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
             return row, _FRACTION
         days = second // _DAY
         if not _put_time(days, second - days * _DAY, nanosecond, width, out, row * width):
-            return row, _OVERFLOW
+            return row, _MALFORMED
     return -1, 0
 
 
@@ -381,7 +384,10 @@ def time_text_kernel(
         at, end = offset[row], offset[row] + length[row]
         before = data[at] == _MINUS
         at += before
-        year, month = _digits(data, at, end, 4), _digits(data, at + 5, end, 2)
+        is_wide = at + 4 < end and _ZERO <= data[at + 4] <= _NINE  # the year 10000
+        year = _digits(data, at, end, 5 if is_wide else 4)
+        at += is_wide
+        month = _digits(data, at + 5, end, 2)
         day, hour = _digits(data, at + 8, end, 2), _digits(data, at + 11, end, 2)
         minute, second = _digits(data, at + 14, end, 2), _digits(data, at + 17, end, 2)
         if min(year, month, day, hour, minute, second) < 0:
@@ -416,7 +422,7 @@ def time_text_kernel(
             # not in the proleptic Gregorian calendar.
             fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
         if not fits:
-            return row, _OVERFLOW
+            return row, _MALFORMED
         if width == 13 and offset_of_zone == _REGION:
             out[base + 11], out[base + 12] = _UTC_HIGH, _UTC_LOW
         elif width == 13:

@@ -175,6 +175,8 @@ def put_date(data: U8, start: int, size: int, out: U8, at: int) -> int:
     if moved < 0 or nanos > 999_999_999:
         return LEFT
     year = (byte_at(data, start) - 100) * 100 + byte_at(data, start + 1) - 100
+    if year > 9999:
+        return LEFT
     at = _put_label(
         year if year != 0 else -1,
         byte_at(data, start + 2),

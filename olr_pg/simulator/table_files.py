@@ -7,7 +7,8 @@ The first column is ROWID; the others are the table's, in their order. Their typ
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,12 @@ transaction began.
 """
 
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_CYCLE: Final = timedelta(days=146_097)
+"""400 years."""
+_UNITS: Final = {"s": timedelta(seconds=1), "us": timedelta(microseconds=1)}
+
+
 def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
     """Return a cell as a value of its column's Parquet type."""
     if cell is None:
@@ -50,9 +57,26 @@ def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
         return cell.json
     value = json.loads(cell.json)
     if pa.types.is_timestamp(target):
-        when = datetime.fromisoformat(value)
-        return when.astimezone(UTC) if target.tz else when
+        return _timestamp(value, target)
+    if pa.types.is_floating(target):
+        return float(value)  # NaN and the infinities are strings
     return value
+
+
+def _timestamp(text: str, target: pa.TimestampType[Any]) -> datetime | int:
+    """Return a date and time, in UTC if the type has a zone; outside of the years 1 to 9999,
+    which Python supports, as an integer in the type's unit.
+    """
+    before = text.startswith("-")
+    year = 1 - int(text[1:5]) if before else int(text[:4])  # astronomical: 1 BC is the year 0
+    if not before:
+        with suppress(OverflowError):  # in UTC, the year can be 0 or 10000
+            when = datetime.fromisoformat(text)
+            return when.astimezone(UTC) if target.tz else when
+    cycles = (year - 2000) // 400
+    moved = datetime.fromisoformat(f"{year - 400 * cycles}{text[5 if before else 4 :]}")
+    since = moved.replace(tzinfo=moved.tzinfo or UTC) - _EPOCH + cycles * _CYCLE
+    return since // _UNITS[target.unit]
 
 
 def table_schema(table: SimTable) -> pa.Schema:

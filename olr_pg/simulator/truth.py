@@ -14,6 +14,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
+from olr_pg.simulator.fields.cells import json_text
 from olr_pg.simulator.model.transactions import (
     DROP_TABLE,
     EXCHANGE_NAMES,
@@ -41,7 +42,7 @@ _OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE
 
 def _image(columns: Sequence[SimColumn], image: Image) -> str:
     parts = (
-        f'"{columns[number].name}":{_value(columns[number], cell)}'
+        f"{json_text(columns[number].name)}:{_value(columns[number], cell)}"
         for number, cell in sorted(image.items())
         if number < len(columns) and not columns[number].unused
     )
@@ -65,7 +66,7 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
     rowid = format_rowid(change.dataobj, change.dba, change.slot) if change.dataobj else ""
     line = (
         f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
-        f'"xid":"{xid}","table":"{change.table.full_name_at(change.scn)}","rowid":"{rowid}"'
+        f'"xid":"{xid}","table":{json_text(change.table.full_name_at(change.scn))},"rowid":"{rowid}"'
     )
     columns = change.table.columns_at(change.scn)
     if change.kind is not DmlKind.INSERT:
@@ -102,7 +103,7 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
             if effect.column is not None:
                 columns = effect.table.columns_at(transaction.commit_scn)
                 column = columns[effect.column]
-                line += f',"column":"{column.name}","default":{_value(column, None)}'
+                line += f',"column":{json_text(column.name)},"default":{_value(column, None)}'
             if effect.names is not None:
                 line += f',"names":{json.dumps(effect.names)}'
             if effect.columns:

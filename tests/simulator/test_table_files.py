@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 
 from olr_pg.rendering.arrow_types import arrow_type
-from olr_pg.simulator.fields.cells import number, raw
+from olr_pg.simulator.fields.cells import Cell, number, raw
 from olr_pg.simulator.model.column_types import (
     DECLARATIONS,
+    binary_double_type,
+    binary_float_type,
+    date_type,
     number_type,
     raw_type,
     timestamp_tz_type,
@@ -28,7 +31,6 @@ from olr_pg.simulator.table_files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import ColumnType
 
 
@@ -56,6 +58,32 @@ def test_every_random_value_fits_its_type(at: int) -> None:
     values = [cell_value(kind, kind.make(rng)) for _ in range(20)]
     array: pa.Array[Any] = pa.array(values, arrow_type(kind))
     assert array.to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "expected"),
+    [
+        (date_type(), Cell(b"", '"-4712-01-01T00:00:00"'), "-4711-01-01T00:00:00"),
+        (date_type(), Cell(b"", '"-0001-12-31T23:59:59"'), "0000-12-31T23:59:59"),
+        (
+            timestamp_tz_type(6),
+            Cell(b"", '"-0044-03-15T02:00:00.5+03:00"'),
+            "-043-03-14T23:00:00.500000",
+        ),
+        (
+            timestamp_tz_type(6),
+            Cell(b"", '"9999-12-31T23:59:59-08:00"'),
+            "10000-01-01T07:59:59.000000",
+        ),
+        (binary_double_type(), Cell(b"", '"-Infinity"'), "-inf"),
+        (binary_float_type(), Cell(b"", '"NaN"'), "nan"),
+    ],
+)
+def test_values_that_python_or_json_cannot_hold(
+    kind: ColumnType, cell: Cell, expected: str
+) -> None:
+    array: pa.Array[Any] = pa.array([cell_value(kind, cell)], arrow_type(kind))
+    assert str(array.to_numpy(zero_copy_only=False)[0]) == expected
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
