@@ -2,8 +2,10 @@
 -- privileges. Run it as SYS in the container that contains your tables, after the tables are created. The last
 -- argument is the schema of the tables. Run it again for each further schema:
 --
---   sqlplus sys@host:1521/orclpdb1 as sysdba @fallback.sql OLR_PG_FALLBACK "a password" SHOP
+--   sqlplus sys@host:1521/orclpdb1 as sysdba
+--   SQL> @fallback.sql OLR_PG_FALLBACK "a password" SHOP
 --
+-- All users of the host can see the arguments of a program, so give the password to SQL*Plus at its prompt.
 -- Several PDBs (`source.containers`): create a common user with user_common.sql in the root first, then run this
 -- script for it in each PDB.
 --

@@ -1,8 +1,10 @@
 -- Creates the scratch schema of `olr-pg prove` (Oracle 12.1 to 26ai), with the minimal privileges. Run it as
 -- SYS in the container that contains your tables. The last argument is the account of olr_pg (`source.user`):
 --
---   sqlplus sys@host:1521/orclpdb1 as sysdba @prove.sql OLR_PG_PROVE "a password" OLR
+--   sqlplus sys@host:1521/orclpdb1 as sysdba
+--   SQL> @prove.sql OLR_PG_PROVE "a password" OLR
 --
+-- All users of the host can see the arguments of a program, so give the password to SQL*Plus at its prompt.
 -- The user may only create objects in its own schema; it cannot read or change objects of other users.
 -- `olr-pg prove` drops the objects that it has created. At the end, run DROP USER OLR_PG_PROVE CASCADE.
 -- This script has not been run against a real database by the project.

@@ -1,8 +1,11 @@
 -- Creates the account of olr_pg in a database without containers (11.2 to 19c). Run this script as SYS,
 -- then grants.sql:
 --
---   sqlplus / as sysdba @user.sql OLR "a password"
+--   sqlplus / as sysdba
+--   SQL> @user.sql OLR "a password"
 --   sqlplus / as sysdba @grants.sql OLR
+--
+-- All users of the host can see the arguments of a program, so give the password to SQL*Plus at its prompt.
 
 SET VERIFY OFF
 DEFINE olr_user = &1

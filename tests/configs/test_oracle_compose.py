@@ -125,11 +125,14 @@ def test_each_script_of_sql_gets_its_arguments() -> None:
 
 _FAKES: Final = {
     "sqlplus": '#!/bin/bash\nprintf "%s\\n" "$*" >>"$RECORD/arguments"\ncat >>"$RECORD/input"\n',
-    "createAppUser": "#!/bin/bash\n",
+    **dict.fromkeys(
+        ("createAppUser", "psql", "curl"),
+        '#!/bin/bash\nprintf "%s\\n" "$*" >>"$RECORD/arguments"\n',
+    ),
 }
 
 
-def test_no_password_is_an_argument_of_sqlplus(tmp_path: Path) -> None:
+def test_no_password_is_an_argument_of_a_program(tmp_path: Path) -> None:
     for name, text in _FAKES.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -152,6 +155,8 @@ def test_no_password_is_an_argument_of_sqlplus(tmp_path: Path) -> None:
         '@/opt/olr-pg/sql/grants.sql "OLR"',
         'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',
         '@/opt/olr-pg/sql/prove.sql "OLR_PG_PROVE" "PROVE@secret $x" "OLR"',
+        'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',
+        f'@{tmp_path}/shop_user.txt "SHOP" "SHOP@secret $x"',
         'CONNECT SHOP/"SHOP@secret $x"@localhost:1521/PDB',
         f"@{tmp_path}/shop.txt",
         'CONNECT sys/"ORACLE@secret $x"@localhost:1521/PDB as sysdba',

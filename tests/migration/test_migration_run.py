@@ -107,6 +107,8 @@ def test_from_an_empty_target_to_the_cut_over(
     with hold_data_lock(tmp_path / "data"):
         _, code = run(cutover=True)
     assert code == Code.ANOTHER_APPLIANCE
+    _, code = run(cutover=True)  # at once, not hours later
+    assert code == Code.LIVE_SOURCE_NEEDED
     with psycopg.connect(postgres_database) as connection:
         begun = connection.execute("SELECT step FROM olr_pg.cutover WHERE step NOT LIKE '%:%'")
         assert begun.fetchall() == []

@@ -5,6 +5,8 @@ set -euo pipefail
 scripts=/opt/olr-pg/sql
 as_sys="sys/\"$ORACLE_PASSWORD\"@localhost:1521/$ORACLE_PDB as sysdba"
 
+# The image's own createAppUser would get the password as an argument, so it is not used.
+#
 # run CONNECTION SCRIPT ARGUMENT…: all users of the host can see the arguments of a program, so SQL*Plus reads
 # the passwords from its standard input. It ends at the end of its input, or if it cannot connect.
 run() {
@@ -24,7 +26,7 @@ run() {
 run "/ as sysdba" "$scripts/user_pdb.sql" "$ORACLE_PDB" OLR "$OLR_PASSWORD"
 run "$as_sys" "$scripts/grants.sql" OLR
 run "$as_sys" "$scripts/prove.sql" OLR_PG_PROVE "$PROVE_PASSWORD" OLR
-createAppUser SHOP "$SHOP_PASSWORD" "$ORACLE_PDB"
+run "$as_sys" "$(dirname "$0")/shop_user.txt" SHOP "$SHOP_PASSWORD"
 run "SHOP/\"$SHOP_PASSWORD\"@localhost:1521/$ORACLE_PDB" "$(dirname "$0")/shop.txt"
 run "$as_sys" "$scripts/load_grants.sql" OLR SHOP
 touch /opt/oracle/oradata/olr-pg-is-ready

@@ -319,6 +319,13 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
     with hold_data_lock(data_directory(config)):
         pass  # if an appliance is running, fail now and not in step 3
+    if config.source.kind != "oracle":
+        raise OlrPgError(
+            Code.LIVE_SOURCE_NEEDED,
+            "`migrate --cutover` has no options for the last rows and the last dictionary of an"
+            " offline source",
+            action=f"run {_cutover_command(config)}",
+        )
     try:
         cut_over(
             config,

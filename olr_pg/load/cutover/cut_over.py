@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
+    from olr_pg.load.table_data import SourceTable, TableSource
     from olr_pg.load.verification.verification import Verification
 
 _CONSTRAINTS: Final = """
@@ -239,6 +240,9 @@ _LEDGER: Final = """
 SELECT source_table, commit_scn, stopped, paused, inserted, updated, deleted, conflicts
 FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
 """
+_POSITIONS: Final = """
+SELECT source_table, commit_scn FROM olr_pg.ledger WHERE subscription = %s
+"""
 _REFERRING: Final = """
 WITH RECURSIVE part AS (
     SELECT unnest(%s::int8[])::oid AS oid
@@ -359,6 +363,7 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
         raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
     cutover = _Cutover(config, session, options)
     cutover.check_end()
+    cutover.check_rows()
     for step in steps_of(fallback=options.fallback):
         known = cutover.known(step)
         if known is None or not known.is_over:
@@ -398,6 +403,22 @@ def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
     return target_error(error, code=Code.CUTOVER_STEP_REFUSED)
 
 
+def _rows_of(source: TableSource, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
+    """Return the rows to compare with.
+
+    Raises:
+        OlrPgError: 5125, the rows of an offline source are missing; errors of reading.
+    """
+    try:
+        return source.sources(tables)
+    except OlrPgError as error:
+        if error.code != sources.NO_FOLDER:
+            raise
+        raise OlrPgError(
+            Code.NOTHING_TO_COMPARE_WITH, "neither `source.tables` nor --tables is set"
+        ) from error
+
+
 class _Cutover:
     def __init__(
         self, config: Config, session: Callable[[], SparkSession], options: CutoverOptions
@@ -431,6 +452,40 @@ class _Cutover:
             recorded = int(quiet.detail["scn"])
             if recorded != wanted:
                 raise OlrPgError(Code.OTHER_END_SCN, f"its end SCN is {recorded}, not {wanted}")
+
+    def check_rows(self) -> None:
+        """Check that the rows of an offline source are available and not older than the target,
+        if they will be compared. Otherwise the step `verified` would fail after hours of work.
+
+        Raises:
+            OlrPgError: 5125, the rows are missing; 5111, they are older than the target; errors of
+                reading.
+        """
+        names = [step.name for step in STEPS]
+        verified = self.known(STEPS[names.index("verified")])
+        is_over = verified is not None and verified.is_over
+        until = self._options.until
+        ends_before = until in names and names.index(until) < names.index("verified")
+        is_offline = isinstance(self._config.source, OfflineSource)
+        if not is_offline or self._options.unverified or is_over or ends_before:
+            return
+        with (
+            opened_target(self._config) as target,
+            sources.open_tables(self._config, folder=self._options.tables) as source,
+        ):
+            key = self._apply.subscription
+            applied = dict(target.connection.execute(_POSITIONS, (key,)).fetchall())
+            for one in _rows_of(source, source.choose(())):
+                reached = applied.get(one.table.full_name, 0)
+                if 0 < one.scn < reached:
+                    raise OlrPgError(
+                        Code.NOT_COMPARABLE_AT_SCN,
+                        f"the target contains changes up to commit SCN {reached}, but the rows of"
+                        f" the source are as of SCN {one.scn}",
+                        action="export the rows after the last change of the source, and name their"
+                        " directory with `olr-pg cutover --tables DIR`",
+                        table=one.table.full_name,
+                    )
 
     def known(self, step: CutOverStep) -> StepState | None:
         """Return the recorded state of a step; None if it has not begun."""
@@ -561,14 +616,7 @@ class _Cutover:
         ):
             string = target.connect_string
             settings = sources.target_settings(config, source.snapshot, string)
-            try:
-                work = source.sources(source.choose(names))
-            except OlrPgError as error:
-                if error.code != sources.NO_FOLDER:
-                    raise
-                raise OlrPgError(
-                    Code.NOTHING_TO_COMPARE_WITH, "neither `source.tables` nor --tables is set"
-                ) from error
+            work = _rows_of(source, source.choose(names))
             return verify(settings, work, self._session)
 
     def _sequences(self) -> tuple[str, dict[str, Any]]:

@@ -355,8 +355,16 @@ def test_a_source_that_was_not_quiet_and_one_that_is_not_archived(
 
 def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: Path) -> None:
     ready.tables = None
-    _, code = cut(tables=None)
+    refused, code = cut(tables=None)
     assert code == 5125
+    assert states(refused) == {}  # before the first step
+    begun = cut(tables=None, until="archived")  # which needs no rows
+    assert states(begun) == {"quiet": "done", "archived": "done"}
+    execute(ready, "UPDATE olr_pg.ledger SET commit_scn = commit_scn + 1000000000")
+    refused, code = cut()
+    assert code == 5111
+    assert states(refused) == states(begun)
+    execute(ready, "UPDATE olr_pg.ledger SET commit_scn = commit_scn - 1000000000")
     skipped, code = cut(tables=None, unverified=True, dictionary=[])
     assert code == 5126
     assert states(skipped)["verified"] == "skipped"
