@@ -16,9 +16,9 @@ user=olr-pg
 id "$user" >/dev/null 2>&1 ||
     useradd --uid 10001 --shell /usr/sbin/nologin --create-home --home-dir /var/lib/olr-pg "$user"
 
-# uv is needed only for the installation.
+# uv is needed only for the installation. Its version is fixed, because it decides how uv.lock is read.
 python3 -m venv "$prefix/uv"
-"$prefix/uv/bin/pip" install --quiet --no-cache-dir uv
+"$prefix/uv/bin/pip" install --quiet --no-cache-dir uv==0.13.9
 cd "$source"
 # Build the package from the current files, even if a cache contains the same version.
 UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never \

@@ -39,6 +39,28 @@ def test_the_image_runs_as_nobody_special_and_checks_itself() -> None:
     assert 'ENTRYPOINT ["/opt/olr-pg/entrypoint.sh"]' in lines
 
 
+def test_images_and_build_tools_have_fixed_versions() -> None:
+    """A build of today and one of next year use the same versions, or digests."""
+    compose = [path.read_text("utf-8") for path in sorted(DOCKER.glob("compose*.yaml"))]
+    images = {
+        image.removesuffix("}").rpartition(":-")[2]
+        for text in compose
+        for image in re.findall(r"^ +image: (\S+)", text, re.MULTILINE)
+    }
+    dockerfile = (DOCKER / "Dockerfile").read_text("utf-8")
+    base = re.search(r"^ARG BASE=(\S+)$", dockerfile, re.MULTILINE)
+    frontend = re.match(r"# syntax=(\S+)\n", dockerfile)
+    assert base is not None
+    assert frontend is not None
+    assert "olr-pg" in images  # the image that is built
+    for image in {*images, base[1], frontend[1]} - {"olr-pg"}:
+        assert re.search(r":\d+\.\d+|@sha256:[0-9a-f]{64}$", image), image
+    assert f"imagetools inspect --format '{{{{.Manifest.Digest}}}}' {base[1]}\n" in dockerfile
+    assert f"BASE={base[1]}@sha256:" in dockerfile
+    install = (DOCKER / "install.sh").read_text("utf-8")
+    assert re.findall(r"pip\" install .* (\S+)$", install, re.MULTILINE) == ["uv==0.13.9"]
+
+
 @pytest.mark.parametrize("script", ["install.sh", "slim.sh", "entrypoint.sh", "try-in-chroot.sh"])
 def test_a_script_is_plain_shell(script: str) -> None:
     text = (DOCKER / script).read_text("utf-8")
