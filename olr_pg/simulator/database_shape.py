@@ -54,7 +54,7 @@ class DatabaseShape:
     """The properties of the database that is modelled.
 
     Attributes:
-        con_id: 0 non-CDB, 3 a PDB.
+        con_id: 0 for a non-CDB, 3 for a PDB.
         threads: redo threads.
         neighbour: a second PDB works with the same object numbers and transaction ids.
         twins: both PDBs have a schema of the same name, and the truth contains the changes of both.
@@ -157,7 +157,7 @@ def choose_shape(
     Args:
         seed: the seed that `simulate` will get; it determines everything that no argument chooses.
         workload: one of `WORKLOADS`.
-        version: one of `COMPATIBLE`'s; before 12.1 there are no containers.
+        version: a value of `COMPATIBLE`; databases before 12.1 have no containers.
         big_endian: byte order of the platform.
         block_size: one of `BLOCK_SIZES`. It does not change the size of a log in bytes.
         threads: redo threads, from 1.

@@ -62,7 +62,9 @@ MADE: Final = "made"
 """Folder of the logs that are generated ahead."""
 
 _SECONDS_AHEAD: Final = 30
-"""Seconds of redo that decide the size of the tables if the workload runs until it is stopped."""
+"""If the workload runs until it is stopped, the size of the tables is chosen for this many seconds
+of redo.
+"""
 
 
 @dataclass(frozen=True, slots=True)

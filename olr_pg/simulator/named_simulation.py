@@ -1,8 +1,8 @@
 """A simulated database with a named workload: order entry, a bulk load, or updates of wide rows.
 
-The row-by-row model writes all redo. On request, it writes copy by copy: each copy has its own keys
-and blocks, and begins in the same state as the first one. So the redo of the copies differs only in
-the values that `simulator.stamping` changes.
+The row-by-row model writes all redo. On request, the model repeats the workload: each repetition
+(copy) has its own keys and blocks, and begins in the same state as the first one. So the redo of
+the copies differs only in the values that `simulator.stamping` changes.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ class NamedSimulation:
         self._count()
 
     def forget_undo(self) -> None:
-        """Discard undo and changes of a transaction that has all statements of the run, except the
-        newest.
+        """If one transaction contains all statements of the run, discard its undo and changes,
+        except the newest change.
 
         Such a transaction is never rolled back. `changes` counts the discarded changes, too.
         """

@@ -43,7 +43,7 @@ class Summary:
         transactions: number of delivered transactions.
         changes: number of delivered row changes by kind.
         rows: the number of rows of each table at the end.
-        unrecoverable: by data file, SCN and Unix time of the last NOLOGGING operation.
+        unrecoverable: for each data file, the SCN and Unix time of its last NOLOGGING operation.
         others: the dictionaries of further containers whose changes are in the truth.
         parallel: for each commit of parallel DML, its SCN and the SCN of the record after the
             commits of all its children.
@@ -76,8 +76,8 @@ class SimulatedFiles:
         simulation: the simulation before its first statement.
         directory: output: ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         truth: write the truth.
-        forgets: write rows that no later statement changes to the final tables early, so that they
-            need no memory. The final rows of a table are then in any order.
+        forgets: if no later statement changes a row, write the row to the final tables early, so
+            that it needs no memory. The final rows of a table are then in any order.
     """
 
     def __init__(

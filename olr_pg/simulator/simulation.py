@@ -354,10 +354,10 @@ def simulate(
             redo.
         shape: the database; drawn from the seed if it is None.
         truth: write ``truth.jsonl``; the random workload always does.
-        prefilled: the tables have rows before the first redo, which ``tables/`` contains; the table
-            of `bulk` has no such rows.
-        copies: if a named workload needs much redo, the model writes a part of it, and the rest is
-            copies, if that is possible; else the model writes all redo.
+        prefilled: the tables have rows before the first redo, and ``tables/`` contains these rows;
+            the table of `bulk` has none.
+        copies: for a named workload with much redo, let the model write only a part of it, and make
+            copies of this part. If redo cannot be copied, the model writes all of it.
 
     Raises:
         OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.

@@ -1,7 +1,7 @@
-"""Records into blocks: LWN groups, block headers, first-record offsets, checksums.
+"""Lays out records in blocks: LWN groups, block headers, first-record offsets, checksums.
 
-The algorithm is redo-format §11.2. A group is one byte stream over the payloads of its blocks
-(block size − 16 bytes each), so that the blocks of a whole log are cut and headed with arrays.
+The algorithm is redo-format §11.2. The payloads of a group's blocks (block size − 16 bytes each)
+are one byte stream. So NumPy can cut all blocks of a log and write their headers at once.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class LwnGroup:
 
     Attributes:
         next_scn: the SCN field at offset 56.
-        chunk, chunks: the number of the strand that contains the records, from 0, and the number of
-            strands.
+        chunk: which redo strand contains the records, from 0; `chunks` is how many strands there
+            are.
     """
 
     records: tuple[RedoRecord, ...]

@@ -39,7 +39,9 @@ class Cell(NamedTuple):
 
 
 def json_text(value: str) -> str:
-    """Encode a JSON string. Bytes that are not UTF-8 (`bytes_text`) are escaped surrogates."""
+    """Encode a JSON string. A byte that is not UTF-8 (`bytes_text`) is printed as an escaped
+    surrogate.
+    """
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
@@ -52,8 +54,8 @@ def text_bytes(value: str) -> bytes:
 
 
 def bytes_text(raw: bytes) -> str:
-    """Return the text for bytes of the database: each byte that is not UTF-8 becomes a lone
-    surrogate, so that `key_cuts` returns it.
+    """Return the text for bytes of the database. Each byte that is not UTF-8 becomes a lone
+    surrogate, so that `text_bytes` restores it.
     """
     return raw.decode("utf-8", "surrogateescape")
 

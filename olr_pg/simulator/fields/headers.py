@@ -31,8 +31,8 @@ REDO_KEY_SIZE: Final = 48
 
 _LONG_SCN: Final = "long SCN"
 _SHORT_SCN: Final = "short SCN"
-"""SCNs of 8 bytes (redo-format §0.3). A long SCN has the form that headers of the version use, with
-63 bits from 12.2 on. A short SCN has 48 bits in every version.
+"""SCNs of 8 bytes (redo-format §0.3). A long SCN has 63 bits from 12.2 on, and 48 bits before. A
+short SCN has 48 bits in every version.
 """
 
 
@@ -90,8 +90,7 @@ class HeaderBlock:
         unknown: u32 at 252. Its meaning is unknown; it is 2 in all real logs.
         largest_lwn: blocks of the largest LWN.
         real_next_scn: `SCN_NONE` in all real logs.
-        redo_key: 48 raw bytes: the key of encrypted redo, random (from 432 on in 23ai, from 448 on
-            in 19c).
+        redo_key: 48 random bytes: the key of encrypted redo, at offset 432 in 23ai and 448 in 19c.
         redo_key_flag: its meaning is not certain; 0x75 in the real 23ai logs.
     """
 

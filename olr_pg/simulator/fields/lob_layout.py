@@ -3,7 +3,8 @@
 It also contains fields of the change vectors that write LOB pages and lists (values-and-lobs
 §18–§23).
 
-26.6 and 11.17 have the layout of real vectors; the others have the layout that the page describes.
+The vectors 26.6 and 11.17 have the layout of real ones; the other vectors have the layout that
+values-and-lobs describes.
 """
 
 from __future__ import annotations

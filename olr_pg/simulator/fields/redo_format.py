@@ -144,11 +144,12 @@ class SourceMode(StrEnum):
     SHARED_UNDO: the undo of all PDBs is in the root, and undo vectors contain the root's container
     id. ENCRYPTED: some tables are in encrypted tablespaces, so that the redo of their blocks is
     cipher text. DEPENDENT_LOADS: direct loads also load tables with row dependencies. LEAF_LOADS:
-    index-organised tables are created from a query, which writes their leaf blocks. PARALLEL_DML:
-    several transactions, which commit together, carry out one statement. ONE_RECORD: the commit of
-    some transactions is in the record of their last changes, before these changes. FLAGLESS: the
-    supplemental header of some changes of one piece is marked neither first nor last. STUB_IMAGES:
-    the undo of a head without columns contains the head in the form that it has in its block.
+    CREATE TABLE … AS SELECT creates index-organised tables, and writes their leaf blocks directly.
+    PARALLEL_DML: several transactions, which commit together, carry out one statement. ONE_RECORD:
+    the commit of some transactions is in the record of their last changes, before these changes.
+    FLAGLESS: some changes of one row piece have a supplemental header without the flags "first" and
+    "last". STUB_IMAGES: if the head piece of a row has no columns, its undo contains the piece in
+    the form that it has in its block.
     """
 
     SHARED_UNDO = "shared-undo"

@@ -106,7 +106,8 @@ class SimLob:
     """A LOB column of a table; it has a LOB segment for each segment of the table.
 
     Attributes:
-        obj, index_obj: OBJ# of LOB and LOB index; if it has one segment, those of that segment.
+        obj, index_obj: OBJ# of the LOB and of its index; a LOB with one segment has the same OBJ#
+            as this segment.
     """
 
     storage: LobStorage
@@ -265,7 +266,8 @@ class LobRedo:
     Attributes:
         pages: by block address.
         headers: addresses of header blocks whose lists were written.
-        index_rows: (bytes of the value, page addresses) by LOB number and number of the first page.
+        index_rows: (length of the value, page addresses) by LOB number and number of the first
+            page.
     """
 
     pages: dict[int, PageImage] = field(default_factory=dict)
@@ -273,7 +275,7 @@ class LobRedo:
     index_rows: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
     def value(self, stored: StoredLob) -> bytes | None:
-        """Return the value that decoding delivers; None if redo does not contain it whole."""
+        """Return the value that decoding delivers; None if redo lacks a part of it."""
         if stored.form is LobForm.INLINE:
             return stored.content
         if stored.form is LobForm.HEADER and stored.header not in self.headers:

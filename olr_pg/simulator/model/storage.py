@@ -56,7 +56,8 @@ ITL_MAX: Final = 200
 
 
 class Holder(Protocol):
-    """The part of a transaction that is known to blocks with its ITL entries, rows or undo records.
+    """The properties of a transaction that table, index and undo blocks need: blocks refer to it
+    from ITL entries, rows and undo records.
 
     Attributes:
         con_id: the container of the transaction.

@@ -276,7 +276,7 @@ class SimBeside:
         checks: by CON#, the column of the check's condition, and whether the check is enabled.
         sequences: OBJ# of the sequence of each identity column, by 0-based column.
         index_names: by OBJ#, the names of the indexes, including those of expressions.
-        free_names: the names of dropped indexes, which the next ones get.
+        free_names: the names of dropped indexes; new indexes get these names first.
     """
 
     comments: dict[int | None, str] = field(default_factory=dict)
@@ -293,7 +293,7 @@ class SimBeside:
         return name
 
     def free_index(self, obj: int) -> str:
-        """Take the name of a dropped index back, and return it."""
+        """Make the name of a dropped index available to the next index, and return it."""
         name = self.index_names.pop(obj)
         self.free_names.append(name)
         return name

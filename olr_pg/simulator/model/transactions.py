@@ -84,7 +84,8 @@ class DdlEffect:
             exchanged its name with this table.
         exchanged: DATAOBJ# of the segment that this table received, and of the other table's.
         virtual: the form of a virtual column's expression (`VIRTUAL_FORMS`), and the column in it.
-        stops: no copy can follow the statement, so that the table must stop there.
+        stops: the target cannot follow the statement, so that replication of the table must stop
+            there.
     """
 
     operation: str
@@ -134,7 +135,7 @@ class Transaction:
         commit_delay: SCN of its commit record minus `commit_scn`.
         changes: the changes that SQL made.
         ddl: the effects of DDL.
-        objects: OBJ# of what it has locked.
+        objects: OBJ# of the tables that it has locked.
         lobs: the LOB pages and lists in its redo.
         delivered: the part of `changes` that decoding delivers, set at the commit.
         parent_xid: in parallel DML, the XID of the coordinator's transaction; for the coordinator,
@@ -172,8 +173,9 @@ class Transaction:
 def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> list[Change]:
     """Return the changes of an ended transaction, with the LOB values that its redo contains.
 
-    These are not delivered: changes of SYS tables, of encrypted tables, and without redo; old
-    values of LOBs; and an update without any delivered new value.
+    Three kinds of changes are not delivered: changes of SYS tables and of encrypted tables, changes
+    without redo, and updates without any delivered new value. Old values of LOBs are not delivered
+    either.
 
     Args:
         unlogged: also return changes without redo and changes of encrypted tables.

@@ -53,8 +53,8 @@ class FlushInProgress:
     def note(self, write: Write) -> None:
         """Note a write that was carried out.
 
-        A torn block counts when its beginning is written, because its later parts may already be
-        written.
+        A torn block counts as written when its beginning is written, because its later parts may
+        already be in the file.
         """
         size = self.redo.block_size
         end = -(-(write.offset + len(write.data)) // size)
@@ -84,7 +84,9 @@ def flush_writes(
     data: bytes | memoryview,
     block_size: int,
 ) -> Iterator[Write]:
-    """Yield the writes of `data`, whole blocks, to every member's file at `offset`."""
+    """Yield the writes of `data` to every member's file at `offset`; `data` consists of whole
+    blocks.
+    """
     queues = [
         [Write(member, offset + start, data[start:end]) for start, end in pieces]
         for member in members

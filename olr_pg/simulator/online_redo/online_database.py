@@ -8,7 +8,8 @@ database always agrees with the files.
 Each thread has a queue of tasks, such as a flush or a switch, and does them one after the other. A
 task is a generator of steps. The archiver's copies are also generators of steps.
 
-It also contains the archiver: copies ended logs, some switches late, two logs at a time.
+It also contains the archiver. It copies an ended log a few log switches later, up to two logs at
+the same time.
 """
 
 from __future__ import annotations
@@ -412,7 +413,9 @@ class OnlineDatabase:
         yield self._event(OnlineEventKind.SWITCHED, thread)
 
     def _close(self, thread: _Thread, ending: EndedLog, *, crash: bool = True) -> Iterator[Step]:
-        """Yield the end of the current log, after a crash if there was one."""
+        """Yield the end of the current log. If the instance crashed in it, yield the writes of the
+        interrupted flush first, unless `crash` is False.
+        """
         if crash and ending.lost is not None:
             yield from self._crash(thread, ending.lost)
         yield from self._write_end(thread, thread.group, ending)

@@ -264,7 +264,9 @@ class Catalogue:
 
     @contextmanager
     def _dictionary_of(self, scns: Sequence[tuple[str, int]]) -> Iterator[None]:
-        """Give SYS tables their former rows, within the context, for a query AS OF SCN."""
+        """While the context is active, SYS tables contain the rows of a former SCN, for a query AS
+        OF SCN.
+        """
         asked = [scn for name, scn in scns if name in SYS_TABLES]
         put = self.former_rows(min(asked)) if asked else None
         if put is None:

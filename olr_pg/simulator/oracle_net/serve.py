@@ -5,8 +5,8 @@ The logs of a finished simulation are archived one after the other. A simulation
 
 It also contains ``olr-pg simulate --serve --sql``: serves a database that executes SQL.
 
-If `DatabaseShape.neighbour` is set, there are two PDBs, each with its own schema. The owner of both
-enters the second PDB with ALTER SESSION SET CONTAINER.
+If `DatabaseShape.neighbour` is set, there are two PDBs, each with its own schema. One user owns
+both schemas, and enters the second PDB with ALTER SESSION SET CONTAINER.
 
 The owner of the schema logs on and executes SQL. The user of the replication can read the
 dictionary, the archived logs, and the rows at every SCN, as in every other served simulation.
@@ -308,7 +308,7 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
         document["prove"] = {"user": server.sql.owner.lower(), "password": PASSWORD}
     path = directory / CONFIG
     try:
-        # Each new table writes it again, and commands may be reading it.
+        # The file is written again for each new table, and commands may be reading it.
         with written_whole(path) as file:
             file.write(json.dumps(document, indent=2).encode() + b"\n")
     except OSError as error:

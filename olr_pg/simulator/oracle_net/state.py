@@ -149,7 +149,7 @@ class OracleState:
         return None if former is None else partial(self._define, former)
 
     def close(self) -> None:
-        """Forget everything; once is enough."""
+        """Discard all data. Further calls do nothing."""
         self.catalogue.close()
 
     def _insert_facts(self, dbid: int) -> None:
@@ -246,8 +246,8 @@ class OracleState:
         }
 
     def mount(self) -> None:
-        """Become a mounted physical standby: ordinary users cannot log in. It knows nothing about
-        the threads of the primary: it shows them as closed.
+        """Become a mounted physical standby, to which ordinary users cannot log in. Its views show
+        the threads of the primary as closed.
         """
         self._set_role("PHYSICAL STANDBY", "MOUNTED")
         self.catalogue.update("""UPDATE SYS."V$THREAD" SET "STATUS" = 'CLOSED'""")

@@ -175,7 +175,8 @@ _BFILE_FLAGS: Final = bytes.fromhex("0001080800000001000000000000")
 _BFILE_FLAG_AT: Final = 4
 _IS_BFILE: Final = 0x08
 _BFILE_NAMES_AT: Final = 16
-"""These describe the locator that a real 23ai sends to the driver's thin mode."""
+"""These constants describe the locator of a BFILE that a real 23ai sends to the driver's thin mode.
+"""
 
 
 class Bfile(NamedTuple):

@@ -3,7 +3,8 @@ function-based indexes, and columns with a sequence.
 
 A virtual column has an INTCOL#, but no SEGCOL#, because rows do not store it (dictionary §2.4). So
 the INTCOL# and SEGCOL# of the columns that are added after it differ. It is not known whether DROP
-of a virtual column lowers the INTCOL# of the later columns, so both happen.
+of a virtual column lowers the INTCOL# of the later columns, so the simulator does so in half of the
+cases.
 
 An identity column has a sequence ``ISEQ$$_n``, where n is the OBJ# of the table, and the default
 ``"OWNER"."ISEQ$$_n".nextval``. If a column whose default is a sequence is added to a table with
@@ -147,7 +148,7 @@ class ComputedColumns:
         form = "plus one" if kind.type_code == NUMBER else "upper"
         taken = {one.name for one in table.virtual.values()}
         names = (f"SYS_NC{number:05d}$" for number in count(intcol))
-        # A removed column leaves lower numbers, but the names stay.
+        # If a column was removed, later columns have lower numbers but keep their names.
         name = next(name for name in names if name not in taken)
         column = SimVirtual(name, kind, place, form, obj)
         table.virtual[intcol] = column

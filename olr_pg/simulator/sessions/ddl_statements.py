@@ -116,12 +116,11 @@ def _is_fixed(effect: DdlEffect, place: int) -> bool:
 class DdlStatements:
     """The DDL statements of a session.
 
-    These statements are not carried out: splitting, merging and exchanging partitions of tables
-    with LOBs, and the other DDL on their partitions unless the partitions have names
-    (`SimSegment.name`); splitting and merging partitions of index-organised tables, because it is
-    not known how Oracle logs the new leaf blocks; and adding a column with a default to either kind
-    of table, because Oracle would fill it row by row. Every method returns whether the statement
-    was carried out.
+    Every method returns whether the statement was carried out. The session does not split, merge or
+    exchange partitions of tables with LOBs; other DDL on their partitions requires that the
+    partitions have names (`SimSegment.name`). It does not split or merge partitions of
+    index-organised tables, because it is not known how Oracle logs the new leaf blocks. It adds no
+    column with a default to either kind of table, because Oracle would fill the column row by row.
 
     DDL on partitions with names fails only if an open transaction has changed these partitions, as
     in Oracle. Other DDL on partitions fails if an open transaction has changed any part of the
@@ -181,8 +180,8 @@ class DdlStatements:
         return True
 
     def flash_back(self, table: SimTable) -> bool:
-        """FLASHBACK TABLE … TO BEFORE DROP. Indexes and constraints keep their other names; the
-        rows are left to the caller.
+        """FLASHBACK TABLE … TO BEFORE DROP. Indexes and constraints keep the names that they have
+        in the recycle bin. The caller restores the rows.
         """
         dictionary = self.begin(table)
         if dictionary is None:
@@ -292,7 +291,8 @@ class DdlStatements:
     ) -> bool:
         """ALTER TABLE … MODIFY to a type that accepts every existing value unchanged.
 
-        If a copy `stops` there, the new type may be any type, but the column has only NULLs.
+        If `stops`, the target cannot follow the statement. Then the new type may be any type, but
+        the column must contain only NULLs.
         """
         old = table.columns[place]
         told = told_type(kind)

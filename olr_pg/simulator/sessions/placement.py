@@ -53,8 +53,8 @@ LOB_OBJECTS: Final = 60
 """Object numbers that are reserved for the LOB segments and LOB indexes of a table."""
 
 LOB_PARENTS: Final = 40
-"""Within these numbers, the offset of the LOBs of partitioned tables; their segments have the
-numbers before.
+"""Offset, within `LOB_OBJECTS`, of the numbers of a partitioned table's LOBs. Their segments have
+the numbers below this offset.
 """
 
 LOB_FILE: Final = 30

@@ -80,8 +80,8 @@ class SimSession:
         return self._tx.transaction
 
     def commit_in_one_record(self, work: Callable[[], None], *, private: bool) -> None:
-        """Carry out `work`, and commit in the same record; if `private`, in the order of private
-        redo.
+        """Carry out `work`, and commit in the same record. If `private`, the vectors have the order
+        of private redo; otherwise the commit comes first.
         """
         assert isinstance(self._tx, PrivateWriter)
         self._tx.hold()

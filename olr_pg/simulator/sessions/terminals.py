@@ -156,7 +156,7 @@ class NamedWorkload(ABC):
     Attributes:
         start_rows: the rows of each table before the first statement.
         written_once: numbers of tables whose rows are written only once, and not in copies.
-        finished: rows that no later statement uses, when their transactions have ended.
+        finished: rows that no later statement uses; their transactions may still be open.
     """
 
     start_rows: Sequence[Sequence[Cells]]

@@ -92,10 +92,12 @@ COMPUTED_STATEMENTS: Final = (
 """Methods of `ComputedColumns`."""
 
 PARTITION_STATEMENTS: Final = ("truncate_partition", "exchange_partition", "drop_partition")
-"""Methods of `DdlStatements` that remove rows of a partition. A copy without partitions stops."""
+"""Methods of `DdlStatements` that remove rows of a partition. A target table without these
+partitions stops.
+"""
 
 STOPS: Final = 0.15
-"""Probability that a statement of the use STOPPING is one that a copy cannot follow:
+"""Probability that a statement of the use STOPPING is one that a target cannot follow:
 `PARTITION_STATEMENTS`, MODIFY to another type, or a column with a sequence if there are rows.
 """
 
@@ -144,13 +146,14 @@ TABLES_MAX: Final = 9
 class DdlUse(Enum):
     """The DDL statements of the workload.
 
-    FOLLOWED: a replicated copy can follow these statements: adding nullable columns, TRUNCATE, and
-    ADD, SPLIT and MERGE of partitions. COLUMNS: in addition, columns with a default are added, and
-    columns are renamed, set unused, made wider and made NOT NULL; also virtual columns, and
-    identity columns of empty tables. BESIDE: as COLUMNS, with comments, indexes and checks. TABLES:
-    as COLUMNS, and tables are created, renamed, or dropped and created again. STOPPING: as COLUMNS,
-    with statements that a copy cannot follow. ANY: as COLUMNS, but without virtual and identity
-    columns, and partitions are truncated, exchanged or dropped; a copy differs after that.
+    FOLLOWED: statements that a target can follow: adding nullable columns, TRUNCATE, and ADD, SPLIT
+    and MERGE of partitions. COLUMNS: in addition, columns with a default are added, and columns are
+    renamed, set unused, made wider and made NOT NULL; also virtual columns, and identity columns of
+    empty tables. BESIDE: as COLUMNS, with comments, indexes and checks. TABLES: as COLUMNS, and
+    tables are created, renamed, or dropped and created again. STOPPING: as COLUMNS, with statements
+    that a target cannot follow. ANY: as COLUMNS, but without virtual and identity columns, and
+    partitions are truncated, exchanged or dropped; after that, a target without these partitions
+    differs from the source.
     """
 
     NONE = "none"
@@ -163,7 +166,7 @@ class DdlUse(Enum):
 
 
 ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES, DdlUse.STOPPING)
-"""Uses with much DDL. A replicated copy follows each statement, or stops at it."""
+"""Uses with much DDL. The target follows each statement, or its table stops at it."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
@@ -253,7 +256,7 @@ def _is_ambiguous(row: Row) -> bool:
     LOBs.
 
     No statement changes such a row: Oracle logs no LOB column supplementally, so redo does not show
-    a copy which of the rows is meant, and the copy stops (OLR-05009).
+    which of the rows is meant, and the applier would stop the table (OLR-05009).
     """
     table = row.table
     if table.key or not table.lobs:

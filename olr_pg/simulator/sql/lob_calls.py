@@ -1,7 +1,7 @@
 """The calls of DBMS_LOB that change a LOB: compute the new value, and the changed part.
 
-Offsets count from 1. Offsets and amounts are bytes of a BLOB, and UTF-16 units of a CLOB. So a
-supplementary character counts twice, as in Oracle.
+Offsets count from 1. Offsets and amounts are in bytes for a BLOB, and in UTF-16 units for a CLOB.
+So a supplementary character of a CLOB counts twice, as in Oracle.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LobChange:
     Attributes:
         kind: `WRITE`, `TRIM` or `ERASE`; empty if the value does not change.
         offset: the first changed byte, from 0; for TRIM, the new length.
-        data: the written bytes; for ERASE, bytes of the same number.
+        data: the written bytes: for ERASE, zeros or blanks.
         value: the whole new value.
     """
 

@@ -91,8 +91,8 @@ class Scope:
         return source
 
     def find(self, name: str, alias: str = "") -> tuple[Source, int] | None:
-        """Return the source and the index of a column, of this query or one around it; None if
-        unknown.
+        """Return the source and the index of a column in this query or in a query around it; None
+        if there is no such column.
 
         Raises:
             OraError: ORA-00918, several sources have this column.

@@ -165,7 +165,9 @@ class Input:
 def join(
     first: Env, envs: Iterable[Env], one: Input, condition: Compiled | None, lookup: Any
 ) -> Iterator[Env]:
-    """Join the rows of a source to the `Env`s of previous sources; `first` has no rows of these."""
+    """Join the rows of a source to the `Env`s of previous sources; `first` is the `Env` without
+    rows of these sources.
+    """
     slot, matched, rows = one.source.slot, set[int](), None
     keeps_left, keeps_right = one.side in ("LEFT", "FULL"), one.side in ("RIGHT", "FULL")
     for env in envs:

@@ -46,7 +46,7 @@ def simulate_script(
     write_dictionary(start, directory)
     for table in tables:
         write_rows(directory / "tables", table, _lines(table, table.at_start), start.scn)
-    for log in logs:  # only redo after the dictionary is decoded
+    for log in logs:  # a decoder reads only the redo after the dictionary's SCN
         log.unlink()
     logs.clear()
     run_script(database, steps[recorded_from:])

@@ -318,8 +318,8 @@ class Changes:
                 raise OraError(1, f"unique constraint ({owner}.{key.name}) violated")
 
     def _wait_for_change(self, other: StoredRow, concerns: Callable[[Values | None], bool]) -> None:
-        """If another transaction has changed a row, and old or new values concern us, wait for its
-        end.
+        """If another transaction has changed a row, and `concerns` is true of its old or new
+        values, wait until that transaction ends.
         """
         writer = other.writer
         if writer is None or writer is self.transaction:

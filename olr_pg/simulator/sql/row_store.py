@@ -110,7 +110,7 @@ class Trigger:
 
     Attributes:
         text: the text of its CREATE statement, which contains the block.
-        events: INSERTING, UPDATING and DELETING, as far as it fires for them.
+        events: the events for which it fires, of INSERTING, UPDATING and DELETING.
         columns: columns whose UPDATE it fires for, from 0; empty for all.
     """
 
@@ -300,7 +300,7 @@ class SqlTransaction:
         stored.locker = self
 
     def take_back(self, entries: int) -> None:
-        """Undo the newest changes until `entries` of them remain."""
+        """Undo the newest changes until `entries` changes remain."""
         while len(self.entries) > entries:
             entry = self.entries.pop()
             stored = entry.stored

@@ -1,6 +1,6 @@
 """Plans a SELECT: its sources, joins, hierarchy, groups and columns.
 
-It also plans queries.
+It also plans whole queries: WITH, set operations, and ORDER BY.
 
 A query is planned once, as a function from an `Env` to rows. Tables are read row by row. If the
 conditions name all columns of a key, only the rows with that key are read.

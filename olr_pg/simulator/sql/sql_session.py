@@ -74,7 +74,7 @@ class SqlSession:
                 try:
                     return self._statement(statement, rows)
                 except OraError:
-                    pass  # Again one by one: rows before the failing one stay.
+                    pass  # Repeated row by row, to keep changes before the failing row.
             outcome = Outcome()
             for binds in rows:
                 one = self._statement(statement, [binds])

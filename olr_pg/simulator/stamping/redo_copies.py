@@ -143,7 +143,9 @@ class RedoCopies:
         put(stream, high, wrap, 2, big=self._redo.big_endian)
 
     def _carry(self, stream: Bytes, one: Carried, copy: int) -> None:
-        """Write the state of an undo header after the previous copy, `copy`."""
+        """Write the state that an undo header has after copy number `copy`, which is the previous
+        copy.
+        """
         redo, segment = self._redo, self._template.undo[one.usn]
 
         def write(at: int, data: bytes) -> None:
@@ -179,7 +181,7 @@ class ThreadLogs:
     Args:
         thread: its number from 0.
         folder: the folder of the logs.
-        written: the path of each log is appended.
+        written: a list to which the path of each log is appended.
     """
 
     def __init__(self, template: Template, thread: int, folder: Path, written: list[Path]) -> None:

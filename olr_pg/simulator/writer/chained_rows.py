@@ -1,7 +1,7 @@
 """Writes changes of rows of one or several pieces, including chained and migrated rows.
 
-The groups of records are those of redo-format §7.5. Without supplemental logging, only changes are
-made that redo contains completely: those that `transactions.chains` names.
+The groups of records are those of redo-format §7.5. Without supplemental logging, the writer makes
+only the changes that redo contains completely; `transactions.chains` lists them.
 """
 
 from __future__ import annotations

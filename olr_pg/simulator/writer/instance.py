@@ -74,10 +74,10 @@ class UnloggedRange:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a replicated copy of the table must stop; None if no rows were lost.
+        """The SCN at which replication of the table must stop; None if no rows were lost.
 
-        If the record does not name the transaction, that may have committed, so the copy must stop
-        at the SCN of the record.
+        If the record does not name the transaction, a decoder cannot know whether the transaction
+        committed. Then replication must stop at the SCN of the record.
         """
         if not self.is_named:
             return self.scn
@@ -104,7 +104,7 @@ class UndecodedVector:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a replicated copy of the table must stop; None if no change was lost."""
+        """The SCN at which replication of the table must stop; None if no change was lost."""
         if self.of is None:
             return self.scn
         return None if self.of.active or self.of.rolled_back else self.of.commit_scn
