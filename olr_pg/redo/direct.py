@@ -121,7 +121,7 @@ def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int
     Return −1 if neither fits, or if it is unclear which one is right.
 
     In a ROWDEPENDENCIES table, each row has an SCN in this place, but the vector of a direct load
-    does not show whether it is such a table. If the dictionary does not show it either, the rows
+    does not show whether its table is one. If the dictionary does not show this either, the rows
     decide: their columns must end where the next row begins. If this is true both with and without
     an SCN, the block is refused.
     """

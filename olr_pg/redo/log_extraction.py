@@ -66,8 +66,8 @@ _COMMIT = int(EventKind.COMMIT)
 _LOB = int(EventKind.LOB)
 
 _ENDS_BY: Final = {ChangeStatus.ENCRYPTED: Code.UNDO_ENCRYPTED}
-"""The errors that end decoding, by the fault in a transaction's begin or end. For other faults it
-is RECORD_MALFORMED.
+"""The errors that end decoding, by the fault in a transaction's begin or end. For other faults, the
+error is RECORD_MALFORMED.
 """
 
 _VECTOR_LEAST: Final = 28

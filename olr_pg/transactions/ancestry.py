@@ -28,9 +28,9 @@ class Ancestry(NamedTuple):
 
     Attributes:
         line: the incarnations, the current one first.
-        is_whole: whether `line` contains every ancestor, as the source lists them. Log headers do
-            not name parents, and the logs of an ancestor may be deleted. So if `line` comes from
-            log headers, each incarnation is assumed to descend from all earlier ones.
+        is_whole: True if `line` is the source's own list, which contains every ancestor. False if
+            `line` comes from log headers: these do not name parents, and the logs of an ancestor
+            may be deleted. Then each incarnation is assumed to descend from all earlier ones.
     """
 
     line: tuple[Incarnation, ...]
@@ -42,8 +42,9 @@ class Ancestry(NamedTuple):
         return self.line[0]
 
     def end_of(self, resetlogs_id: int) -> int | None:
-        """Return the SCN from which on the current incarnation does not contain an incarnation's
-        redo: 0 if it contains none of it, None if it is the current incarnation itself.
+        """Return the SCN at which the given incarnation's redo stops being part of the current
+        incarnation: 0 if none of the redo is part of it, None if the given incarnation is the
+        current one.
         """
         if resetlogs_id == self.current.resetlogs_id:
             return None

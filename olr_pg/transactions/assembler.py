@@ -120,8 +120,8 @@ class Assembler:
     Args:
         tables: the tables of the plan, for error messages.
         is_split: True for the assembler of a split. A transaction whose end is read can then have
-            its begin in an earlier split, so it is put into the remainder. In the driver, such a
-            transaction is dropped.
+            its begin in an earlier split, so it is put into the remainder. The driver's assembler
+            drops a transaction whose begin it has not read.
         storage: stores the events of open transactions if they need too much memory.
         lob_source: reads LOB values from the source if the redo contains only a part of them; None
             if they cannot be read.
@@ -220,8 +220,8 @@ class Assembler:
         return finished
 
     def _apply_rollbacks(self) -> None:
-        """Remove the open transactions whose ROLLBACK was read before their BEGIN. Events of theirs
-        that follow are dropped.
+        """Remove the open transactions whose ROLLBACK was read before their BEGIN. Later events of
+        these transactions are dropped.
         """
         for key, xid in list(self.unbegun_rollbacks):
             transaction = self._pop_begun(key, xid)
@@ -365,8 +365,8 @@ class Assembler:
         instances = delimit(batch.events)
         closed = (instances.begin >= 0) & (instances.end >= 0)
         on_open_slot = np.isin(instances.key, np.array(list(self._open), np.uint64))
-        # If a complete transaction on the same slot follows one without an end, this end was
-        # missed.
+        # If a complete transaction follows a transaction without an end on the same slot, that end
+        # was missed.
         after_lost = np.zeros(closed.size, np.bool_)
         after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
@@ -529,8 +529,9 @@ class Assembler:
             if is_rollback:
                 self.unbegun_rollbacks[key, xid] = int(batch.events.scn[end])
             else:
-                # The instance that only commits has no changes. Otherwise the transaction began
-                # before the redo that is read.
+                # If there are no changes, a surviving instance may have committed a prepared
+                # transaction (`unbegun_commits`). Otherwise the transaction began before the redo
+                # that is read.
                 if end >= 0 and not count_changes(chunk.events):
                     self.unbegun_commits[key, xid] = chunk
                 self._note_stranger([chunk])

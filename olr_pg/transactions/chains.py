@@ -13,8 +13,8 @@ one on:
   row, then the pieces are deleted. If it moves on to a third block: new pieces are written, the old
   piece is deleted, and the head gets a new forwarding address.
 - UPDATE that makes a row too long for its head: new pieces are written, then a shorter head.
-- UPDATE of a row's first piece, which begins with column 1, or of a piece that the same transaction
-  wrote before, together with all other pieces of the row.
+- UPDATE of a row's first piece, which begins with column 1. UPDATE of another piece, if the same
+  transaction wrote all pieces of the row before.
 
 All other changes are refused, because a piece that is not the first does not show its row or its
 first column. Facts: redo-format. They could not be checked, because all available real records of

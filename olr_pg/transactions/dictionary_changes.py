@@ -81,9 +81,9 @@ def delivered_changes(
 
     A DDL commits open changes first, so a transaction that changes the dictionary contains no
     changes by a user. If it contains rows of a user's table, the DDL moved them to another segment
-    (MOVE, SPLIT, MERGE), and nothing changes for clients. Such changes are not for clients; they
-    are decoded if they have the commit SCN of the DDL, because the new segment is known from this
-    SCN on.
+    (MOVE, SPLIT, MERGE), and nothing changes for clients. So these changes are not delivered. They
+    are decoded only if they have the commit SCN of the DDL, because the new segment belongs to the
+    table from this SCN on.
 
     Args:
         changes: the row changes.

@@ -75,8 +75,8 @@ def _kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
 
 
 def emptied_updates(dml: DmlColumns, keep: Flags) -> Flags:
-    """Return True for each update that sets no column if only the values of `keep` remain, but set
-    one before; shape (changes).
+    """Return True for each update that sets columns, but none of them if only the entries `keep`
+    remain; shape (changes).
     """
     change_of, after = dml.change_of, dml.entries.image == Image.AFTER
     had = np.bincount(change_of[after], minlength=dml.kind.size)

@@ -68,8 +68,8 @@ class Account:
         rows: row changes delivered.
         rows_filtered, transactions_filtered: row changes and whole transactions that are left out
             because of filters in the configuration.
-        undone: changes in committed transactions that were undone by a rollback to a savepoint or
-            of a statement.
+        undone: changes in committed transactions that were undone by ROLLBACK TO SAVEPOINT, or by
+            the rollback of a failed statement.
         undecoded: number of left-out parts of committed transactions. A part consists of all
             changes of one table in a transaction; it is left out if one of these changes cannot be
             assembled.
@@ -84,8 +84,8 @@ class Account:
             dictionary follower reads, and rows that a DDL moved to another segment.
         events: changes in the redo (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`). Each
             is counted once here and once in one of the next counts.
-        events_committed, events_undone: changes in committed transactions that were kept, or
-            undone.
+        events_committed: changes in committed transactions that were not undone. The undone changes
+            in such transactions are counted in `events_undone`.
         events_rolled_back: changes in transactions that were rolled back.
         events_dropped: changes in transactions whose begin or end was not read.
     """

@@ -35,10 +35,11 @@ def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: in
     """Return whether events without a BEGIN do not belong to the open transaction on their slot,
     but to one that another Oracle instance rolled back.
 
-    If an instance dies, a surviving one rolls back its transactions, in its own redo thread. Redo
-    threads are read in any order, so the open transaction can be older or newer than the one that
-    is rolled back. Only the end of the rollback contains an XID. The undo markers before the end
-    name only the slot; they are not needed.
+    If an instance dies, a surviving instance rolls back the dead instance's transactions. The redo
+    of this rollback is in the surviving instance's thread. Redo threads are read in any order, so
+    the open transaction can be older or newer than the one that is rolled back. Only the end of the
+    rollback contains an XID. The undo markers before the end name only the slot; they are not
+    needed.
     """
     own = waiting.chunks.batches[0].events.thread[0]
     return bool(chunk.events.thread[0] != own and waiting.xid != xid)

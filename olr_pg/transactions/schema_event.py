@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class LaterFaults(NamedTuple):
-    """Later faults of a stopped table that were combined with an earlier fault while it was held
-    (`applier.stopped.hold`).
+    """Later faults of a stopped table. They were combined with an earlier fault while the table's
+    changes were held (`applier.stopped.hold`).
 
     Attributes:
         transactions: number of transactions with these faults.
@@ -41,7 +41,8 @@ class SchemaEvent(NamedTuple):
         statement: the text of the DDL, empty if it was not logged.
         is_fault: True if the event is not DDL: changes of the table in the transaction cannot be
             decoded.
-        later: for a fault, later faults of the table that were combined with it while it was held.
+        later: for a fault, the later faults of the table that were combined with this fault while
+            the table's changes were held.
         lobs: if not empty, the event is not DDL: these LOB values are missing in the changes of the
             table in the transaction.
         view: for a fault, the only view that receives it; None for all views.

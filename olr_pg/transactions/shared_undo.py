@@ -9,13 +9,13 @@ Some events have no undo and name their transaction only by an XID: directly wri
 direct loads and DDL. They contain only their own container. Such an event belongs to the root's
 undo if a transaction in the root's undo has its XID, and none in its own container has it.
 
-With shared undo, only the row vector of a pair contains the container of the change, so a misread
-container is not noticed there. But a transaction changes only one container (ORA-65023). If a
-change has the numbers of a subscribed table but another container (STRAY), the other events of its
-transaction decide. If these events name the same container as the change, the change is dropped. If
-the events of one transaction name several containers, all tables that it changes stop. One case
-cannot be detected: a transaction with a single change, whose end has no marker (24.4) with the
-container.
+With shared undo, only the row vector of a pair contains the container of the change, so the undo
+record cannot show that this container was misread. But a transaction changes only one container
+(ORA-65023). If a change has the numbers of a subscribed table but another container (STRAY), the
+other events of its transaction decide. If these events name the same container as the change, the
+change is dropped. If the events of one transaction name several containers, all tables that it
+changes stop. One case cannot be detected: a transaction with a single change, whose end has no
+marker (24.4) with the container.
 
 If undo is shared, the undo of every change of a PDB is in the root. If undo is not shared, or the
 database has no containers, a vector that names the root for the undo was misread. The event is then
@@ -198,8 +198,8 @@ def _changed_by(transaction: OpenTransaction) -> int:
 def _moved(
     events: EventColumns, rows: npt.NDArray[np.int64], moved: list[bool], *, root: bool
 ) -> EventColumns:
-    """Return the events. Those of `rows` for which `moved` is True are assigned to the root's undo,
-    or to the undo of their own container.
+    """Return the events. The events of `rows` for which `moved` is True are assigned to the root's
+    undo if `root` is set, otherwise to the undo of their own container.
     """
     if not any(moved):
         return events

@@ -344,8 +344,8 @@ class LobPieces(NamedTuple):
 
     Attributes:
         rows: the pieces, sorted (`value_tables.sort_rows`).
-        may_be_unclaimed: shape (transactions); True if a LOB of the transaction to which no row
-            change refers must be reported.
+        may_be_unclaimed: shape (transactions); True if a LOB of the transaction must be reported
+            when no row change refers to it.
         data: the bytes of the row changes, followed by those of the pieces.
     """
 
