@@ -18,9 +18,9 @@ from pydantic_core import PydanticUndefined
 
 from olr_pg.appliance.main_loop import RELOADABLE
 from olr_pg.cli.manual import manual
+from olr_pg.config.fields import Section
 from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.reading import json_schema
-from olr_pg.config.section import Section
 from olr_pg.errors import Code
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"

@@ -21,7 +21,6 @@ from olr_pg.appliance.main_loop import Reloader, Serving, Watchdog, hangups
 from olr_pg.appliance.mapping_checks import report_idle_mappings
 from olr_pg.appliance.open_source import LoadedStart, identity_of, open_source
 from olr_pg.appliance.opened_target import open_target
-from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.appliance.status_observer import Parts, make_control, monitored
 from olr_pg.appliance.target import (
     RunningTarget,
@@ -72,7 +71,7 @@ from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import QueueBounds
-from olr_pg.spark.session import stop_session
+from olr_pg.spark.session import spark_settings, stop_session
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:

@@ -3,23 +3,26 @@
 The simulator is the source. It runs in a separate process, and archives logs like a database. It
 also writes the final rows of its tables, so that source and target can be compared row by row.
 
-It also displays throughput, lag and row counts during the demo: as a table on a terminal,
-otherwise as lines.
+During the demo, throughput, lag and row counts are displayed: as a table on a terminal, otherwise
+as lines. `remove_demos` removes the folders that demos leave, and stops the PostgreSQL in them.
 """
 
 from __future__ import annotations
 
 import _thread
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, defaultdict, deque
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -30,23 +33,93 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.appliance.demo_removal import folder_size, new_folder
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.observability.wording import counted
-from olr_pg.postgres.embedded import EmbeddedPostgres, packaged_installation, start_embedded
+from olr_pg.postgres.embedded import (
+    EmbeddedPostgres,
+    packaged_installation,
+    remove_embedded,
+    start_embedded,
+)
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
+
+PREFIX: Final = "olr-pg-demo-"
+
+
+class Removed(NamedTuple):
+    """The result of removing a demo's folder.
+
+    Attributes:
+        size: bytes of the files in the folder.
+        stopped: whether a PostgreSQL was running in the folder and was stopped.
+        kept: the reason why the folder was not removed; empty if it was removed.
+    """
+
+    folder: Path
+    size: int
+    stopped: bool = False
+    kept: str = ""
+
+
+def new_folder() -> Path:
+    """Create a folder for a demo."""
+    return Path(tempfile.mkdtemp(prefix=PREFIX))
+
+
+def folder_size(folder: Path) -> int:
+    """Return the total size in bytes of all readable files below a folder."""
+    size = 0
+    for place, _, names in os.walk(folder, followlinks=True):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - of many
+            except OSError:  # the file was just removed
+                continue
+    return size
+
+
+def remove_demos(root: Path | None = None) -> Iterator[Removed]:
+    """Remove the folder of every demo of this user that is not running, and stop its PostgreSQL.
+
+    Args:
+        root: the parent folder; None for the system's temporary folder.
+    """
+    for folder in sorted((root or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
+        # Never follow a symbolic link: another user may have created it, with a target that is not
+        # the folder of a demo.
+        if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.geteuid():
+            yield _remove(folder)
+
+
+def _remove(folder: Path) -> Removed:
+    size = folder_size(folder)
+    data = folder / "data"
+    try:
+        if not data.is_dir():
+            shutil.rmtree(folder)
+            return Removed(folder, size)
+        with hold_data_lock(data):
+            stopped = remove_embedded(data / "postgres")
+            shutil.rmtree(folder)
+    except OlrPgError as error:
+        at_work = error.code == Code.ANOTHER_APPLIANCE
+        return Removed(folder, size, kept="a demo is running in it" if at_work else str(error))
+    except OSError as error:
+        return Removed(folder, size, kept=f"{error.filename}: {system_reason(error)}")
+    return Removed(folder, size, stopped)
+
 
 RATE_SECONDS: Final = 5.0
 LINE_SECONDS: Final = 2.0

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
+from olr_pg.config.fields import Section
 from olr_pg.config.model import secret_texts
-from olr_pg.config.section import Section
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.logging_setup import configure_logging
 from olr_pg.observability.service_manager import ThreadActivity

@@ -180,8 +180,7 @@ def read_config(path: Path, target: str | None) -> Config:
 
 def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
     """Open the configured Spark session."""
-    from olr_pg.appliance.spark_settings import spark_settings
-    from olr_pg.spark.session import get_session
+    from olr_pg.spark.session import get_session, spark_settings
 
     return get_session(spark_settings(config, preload))
 

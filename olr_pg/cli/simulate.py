@@ -670,7 +670,7 @@ def demo(
 def _clean() -> None:
     from rich.filesize import decimal
 
-    from olr_pg.appliance.demo_removal import remove_demos
+    from olr_pg.appliance.demo_run import remove_demos
 
     kept = found = False
     for one in remove_demos():

@@ -8,8 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from olr_pg.config.fields import ConfigAddress, OracleServer, PlainText, Secret, problem
-from olr_pg.config.section import Section
+from olr_pg.config.fields import ConfigAddress, OracleServer, PlainText, Secret, Section, problem
 from olr_pg.config.table_patterns import LEDGER
 
 _NAME_MAX: Final = 63

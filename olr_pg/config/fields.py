@@ -1,5 +1,5 @@
-"""Defines the field types of the configuration: each converts a JSON value, or reports why it
-cannot.
+"""Defines the sections of the configuration and the types of their fields: each converts a JSON
+value, or reports why it cannot.
 
 Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM`; their text describes the
 expected value. `config.validation_problems` formats them. Errors never contain values of secrets.
@@ -26,7 +26,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     PlainSerializer,
@@ -49,6 +51,22 @@ from olr_pg.config.table_patterns import (
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.text import encode_text
 from olr_pg.errors import OlrPgError, system_reason
+
+
+class Section(BaseModel):
+    """A JSON object of the configuration file."""
+
+    model_config = ConfigDict(
+        alias_generator=lambda name: name.replace("_", "-"),
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        validate_by_alias=True,
+        validate_by_name=False,
+        loc_by_alias=True,
+        hide_input_in_errors=True,
+    )
+
 
 _REFERENCE: Final = re.compile(r"\$(\$\{)|\$\{([^}]*)\}")
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from olr_pg.conditions.parse import parse_condition
-from olr_pg.config.fields import problem
-from olr_pg.config.section import Section
+from olr_pg.config.fields import Section, problem
 from olr_pg.errors import OlrPgError
 
 Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]

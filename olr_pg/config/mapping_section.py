@@ -9,8 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from olr_pg.config.fields import Timezone, problem
-from olr_pg.config.section import Section
+from olr_pg.config.fields import Section, Timezone, problem
 from olr_pg.datatypes.choices import (
     BlobType,
     ClobType,

@@ -39,6 +39,7 @@ from olr_pg.config.fields import (
     ConfigTables,
     SchemaMapping,
     Secret,
+    Section,
     Settings,
     SparkMaster,
     TableMapping,
@@ -49,7 +50,6 @@ from olr_pg.config.fields import (
 from olr_pg.config.filter import Filter
 from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
 from olr_pg.config.port_sections import ALLOW, Limits, Metrics, PostgresConnection, Status, Tls
-from olr_pg.config.section import Section
 from olr_pg.config.source_section import OracleSource, Prove, Source
 from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.datatypes.choices import Choices

@@ -22,9 +22,9 @@ from olr_pg.config.fields import (
     ConfigPath,
     PlainText,
     Secret,
+    Section,
     problem,
 )
-from olr_pg.config.section import Section
 from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:

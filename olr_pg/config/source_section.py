@@ -13,10 +13,10 @@ from olr_pg.config.fields import (
     PathMapping,
     PlainText,
     Secret,
+    Section,
     TrueCharsets,
     problem,
 )
-from olr_pg.config.section import Section
 from olr_pg.scalars import MAX_SCN
 
 SOURCE_KIND: Final = "source_kind"

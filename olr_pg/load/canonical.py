@@ -36,8 +36,8 @@ import orjson
 import psycopg
 from psycopg import sql
 
+from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.connection import Binary
-from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.columns import ValueColumn, per_distinct
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.datatypes.text import strip_blanks

@@ -23,13 +23,13 @@ from psycopg import sql
 from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import IncompletePolicy
+from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.applier.stopped.incomplete_values import key_expression
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.ledger import TableLedger
-from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target

@@ -23,8 +23,12 @@ from olr_pg.load.load_page import load_page
 from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import AT_POSITION, Verification, verify
-from olr_pg.migration.migration_progress import MigrationWatch
-from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
+from olr_pg.migration.migration_progress import (
+    STEPS,
+    MigrationWatch,
+    migration_state,
+    note_migration,
+)
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.wording import counted, some
 from olr_pg.postgres.sqlstates import target_error
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.config.model import Config
     from olr_pg.load.steps_done import StepState
-    from olr_pg.migration.migration_steps import MigrationStep
+    from olr_pg.migration.migration_progress import MigrationStep
     from olr_pg.schema.statement import Statement
 
 _CATCHES_UP: Final = "replication"

@@ -461,7 +461,8 @@ the client unchanged.
 
 
 class InsideLink:
-    """A link between a client and a session of the server; implements `wire.link.ServerLink`.
+    """A link between a client and a session of the server; implements
+    `applier.session.server_side.ServerLink`.
 
     Only the client's thread uses it, except that `close` can be called from another thread.
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from olr_pg.config.model import Config
+
 ADDRESS_VARIABLE: Final = "SPARK_LOCAL_IP"
 """An environment variable of Spark: the address on which its web page listens, if the page is
 enabled.
@@ -538,3 +540,19 @@ def _is_abandoned(path: Path) -> bool:
         # If only the lock file exists, the owner may have just created it and not locked it yet:
         # then the directory is not abandoned.
         return any(entry.name != _LOCK_FILE for entry in path.iterdir())
+
+
+def spark_settings(config: Config, preload: tuple[str, ...]) -> SparkSettings:
+    """Return the settings of a session.
+
+    Args:
+        preload: the modules, or functions as ``module:function``, with which the workers warm up.
+    """
+    spark = config.spark
+    return SparkSettings(
+        spark.master,
+        dict(spark.conf),
+        preload,
+        None if spark.results is None else str(spark.results),
+        encrypted=config.context.is_encrypted,
+    )

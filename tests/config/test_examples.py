@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from olr_pg.config.fields import Section
 from olr_pg.config.model import Config
 from olr_pg.config.reading import load_config
-from olr_pg.config.section import Section
 from olr_pg.errors import Code, OlrPgError
 from tools.reference import OF_OLR
 

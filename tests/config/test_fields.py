@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from olr_pg.config.fields import (
     ListedTable,
+    Section,
     SparkMaster,
     Timezone,
     UnresolvedSecretError,
@@ -153,3 +154,27 @@ def test_a_file_that_holds_no_secret(tmp_path: Path, content: bytes, reason: str
 def test_a_file_that_cannot_be_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnresolvedSecretError, match="cannot be read"):
         read_secret_file(tmp_path / name)
+
+
+class _Example(Section):
+    poll_ms: int = Field(default=1)
+
+
+def test_keys_have_dashes_and_no_others_are_known() -> None:
+    assert _Example.model_validate({"poll-ms": 5}).poll_ms == 5
+    for wrong in ({"poll_ms": 5}, {"poll-ms": 5, "other": 1}):
+        with pytest.raises(ValidationError):
+            _Example.model_validate(wrong)
+
+
+def test_types_are_not_guessed_and_values_stay() -> None:
+    with pytest.raises(ValidationError):
+        _Example.model_validate({"poll-ms": "5"})
+    with pytest.raises(ValidationError):
+        setattr(_Example(), "poll_ms", 2)  # noqa: B010 - mypy would refuse the plain form
+
+
+def test_errors_do_not_show_what_is_in_the_file() -> None:
+    with pytest.raises(ValidationError) as caught:
+        _Example.model_validate({"poll-ms": "s3cret"})
+    assert "s3cret" not in str(caught.value)

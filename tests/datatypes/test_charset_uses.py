@@ -72,8 +72,7 @@ SERVER_TEXT = {
 """The modules with SQL on the rows of users."""
 
 NO_ROWS = {
-    "fallback/oracle_identities.py": "identity columns",
-    "fallback/oracle_set_aside.py": "triggers and constraints",
+    "fallback/oracle_set_aside.py": "triggers, constraints and identity columns",
     "fallback/relation_plans.py": "names for oracle_writer",
     "load/cutover/cut_back.py": "sequences",
     "load/cutover/structure_check.py": "indexes and constraints",

@@ -12,7 +12,7 @@ import pytest
 
 from olr_pg.datatypes.binary_xml import binary_xml_text
 from olr_pg.dictionary.decoding_plan import build_row_plan
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_snapshot, parse_schema_checkpoint
 from olr_pg.dictionary.lob import LobSegment
 from olr_pg.dictionary.lob_delivery import (
     LobDelivery,
@@ -23,7 +23,6 @@ from olr_pg.dictionary.lob_delivery import (
     with_raw_xml,
 )
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.dictionary.schema_checkpoint import parse_schema_checkpoint
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.simulator.fields.lob_layout import BLOB
 from olr_pg.simulator.model.column_types import lob_type, number_type

@@ -23,7 +23,7 @@ ROWS: Final = {
     "decoding/incidents.py": "redo of a failure",
     "decoding/spill.py": "mapped files without a name, none of them while there is a key",
     "files/waiting_rows.py": "a file without a name; each piece is encrypted",
-    "load/verification/walks.py": "keys up to which tables were compared, and rows that differ",
+    "load/verification/continuous.py": "keys up to which tables were compared, and different rows",
     "oracle/vault.py": "copies of archived logs",
     "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
 }
@@ -32,7 +32,6 @@ ROWS: Final = {
 NO_ROWS: Final = {
     "appliance/created_tables.py": "names of tables, and SCNs",
     "appliance/data_lock.py": "the lock file is empty",
-    "appliance/demo_removal.py": "a directory of the demo's",
     "appliance/demo_run.py": "the demo's configuration and rows, which are simulated",
     "appliance/encryption.py": "the key's fingerprint",
     "appliance/container_names.py": "names of containers",

@@ -13,6 +13,7 @@ from olr_pg.cli.migration.migrate import progress_json
 from olr_pg.config.model import Config
 from olr_pg.load.steps_done import Amount
 from olr_pg.migration.migration_progress import (
+    STEPS,
     LoadingTable,
     MigrationProgress,
     MigrationWatch,
@@ -22,7 +23,6 @@ from olr_pg.migration.migration_progress import (
     replicating,
     table_loads,
 )
-from olr_pg.migration.migration_steps import STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path

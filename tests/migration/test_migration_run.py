@@ -14,7 +14,7 @@ from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
 from olr_pg.load.initial import initial_load
-from olr_pg.migration.migration_steps import STEPS
+from olr_pg.migration.migration_progress import STEPS
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.simulator.simulation import simulate
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.wire.link import ServerLink
+    from olr_pg.applier.session.server_side import ServerLink
     from tests.simulation.plan import Settings
 
 POLL_MILLISECONDS: Final = 20

@@ -30,7 +30,7 @@ class _Answers:
 
 
 class TrippedLink:
-    """A `wire.link.ServerLink` around another.
+    """A `applier.session.server_side.ServerLink` around another.
 
     Args:
         armed: the fault that is armed now.

@@ -18,13 +18,12 @@ import psutil
 import pytest
 
 from olr_pg.appliance import appliance
-from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.errors import OlrPgError
 from olr_pg.load import copy_task
 from olr_pg.replicator import decoder, spark_decoding
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.session import get_session, stop_session
+from olr_pg.spark.session import get_session, spark_settings, stop_session
 from tests.load.conftest import Loads
 from tests.spark.standalone_cluster import conf
 

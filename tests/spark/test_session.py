@@ -14,9 +14,18 @@ import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from olr_pg.config.model import Config
+from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import NO_PLAIN_FILES
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.session import SparkSettings, default_properties, get_session
+from olr_pg.spark.session import (
+    RESULTS_PROPERTY,
+    SparkSettings,
+    default_properties,
+    get_session,
+    spark_settings,
+)
 from tests.conftest import spark_of_tests
 
 if TYPE_CHECKING:
@@ -274,3 +283,26 @@ def test_jobs_leave_no_sockets_behind(spark: SparkSession) -> None:
     few = after(3)
     assert few >= 1  # of the workers
     assert after(12) <= few + 1
+
+
+def config(**sections: Any) -> Config:
+    source = {"kind": "offline", "dictionary": "d.json", "logs": "logs"}
+    return parse_config({"source": source, **sections}, Path("/"))
+
+
+def test_all_of_the_section_arrives() -> None:
+    section = {"master": "spark://host:7077", "conf": {"spark.a": "b"}, "results": "/mnt/shared"}
+    expected = SparkSettings("spark://host:7077", {"spark.a": "b"}, ("module",), "/mnt/shared")
+    assert spark_settings(config(spark=section), ("module",)) == expected
+    assert spark_settings(config(), ()).results is None
+
+
+def test_with_a_key_spark_encrypts_and_results_are_no_files() -> None:
+    settings = spark_settings(config(context={"encryption-key": "x"}), ())
+    properties = default_properties(settings, Path("/scratch"))
+    assert properties["spark.io.encryption.enabled"] == "true"
+    assert RESULTS_PROPERTY not in properties
+    assert f"spark.executorEnv.{NO_PLAIN_FILES}" in properties
+    plain = default_properties(spark_settings(config(), ()), Path("/scratch"))
+    assert plain[RESULTS_PROPERTY] == "/scratch"
+    assert "spark.io.encryption.enabled" not in plain

@@ -56,12 +56,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.applier.batches.worker_pool import Workers
-    from olr_pg.applier.session.server_side import ServerSide
+    from olr_pg.applier.session.server_side import ServerLink, ServerSide
     from olr_pg.applier.stopped.pausing import Pauses
     from olr_pg.applier.target.applied_file import AppliedTables
     from olr_pg.applier.target.connection import KeptConnection
     from olr_pg.wire.frames import ByteOrder
-    from olr_pg.wire.link import ServerLink
     from olr_pg.wire.messages import Answer, Request
 
 _log = structlog.get_logger(__name__)

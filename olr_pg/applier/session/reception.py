@@ -25,9 +25,9 @@ import structlog
 from olr_pg.applier.batches.spool import Spool, SpoolFiles
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import (
     STREAM,
+    LostValueMarks,
     Selection,
     by_name,
     join,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.applier.target.source_position import SourceLogs
 
@@ -12,7 +12,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.wire.client import ClientProtocol
-    from olr_pg.wire.link import ServerLink
+
+
+class ServerLink(Protocol):
+    """Carries the bytes of one connection. Every method raises OSError if the connection is
+    broken.
+    """
+
+    def send(self, requests: bytes) -> None:
+        """Send requests to the server."""
+
+    def decline_image(self) -> None:
+        """Make the server begin without a recovery image at the next StartSCN: it reads all redo
+        from that SCN on.
+        """
+
+    def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
+        """Wait until the server has sent bytes, and pass them to `client`.
+
+        Args:
+            stopped: returns whether to stop waiting; called repeatedly while the server sends
+                nothing.
+        """
+
+    def close(self) -> None:
+        """Close the connection; can be called repeatedly."""
+
 
 _CONNECT_SECONDS: Final = 10
 
@@ -38,7 +63,7 @@ class ServerSide(NamedTuple):
 
 
 class SocketLink:
-    """Implements `wire.link.ServerLink` over a socket.
+    """Implements `applier.session.server_side.ServerLink` over a socket.
 
     Args:
         connected: the socket; `close` closes it.

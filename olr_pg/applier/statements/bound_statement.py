@@ -1,7 +1,7 @@
 """A statement that changes a target table, and functions to build it.
 
-It also handles columns GENERATED ALWAYS AS IDENTITY. PostgreSQL accepts explicit values for them in
-inserts, but not in updates.
+For columns GENERATED ALWAYS AS IDENTITY, PostgreSQL accepts explicit values in inserts, but not
+in updates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from psycopg import sql
 
 from olr_pg.applier.statements.net_change import ABSENT
-from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -21,6 +20,11 @@ if TYPE_CHECKING:
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.applier.target.connection import Binary
+
+
+def escape_percent_signs(part: sql.Composable) -> sql.SQL:
+    """Double the percent signs in a part of a statement that contains no placeholders."""
+    return sql.SQL(part.as_string().replace("%", "%%"))
 
 
 class BoundStatement(NamedTuple):

@@ -14,6 +14,7 @@ import orjson
 
 from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.applier.received.row_columns import LeftValues, RowCells, encode_rows_kernel
+from olr_pg.applier.statements.lost_value_documents import LostValues
 from olr_pg.applier.statements.net_change import Cells
 from olr_pg.applier.statements.target_plan import ReceivedTable
 from olr_pg.datatypes.columns import ValueColumn, compact
@@ -21,15 +22,16 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
 from olr_pg.transactions.change_columns import TOO_LARGE
 from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.lobs.lost_values import LostLob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.applier.received.change_reading import ReceivedChanges
-    from olr_pg.applier.statements.lost_value_documents import LostValues
     from olr_pg.applier.statements.target_plan import BoundColumn, TablePlan
     from olr_pg.datatypes.policies import Counters
     from olr_pg.transactions.change_columns import ChangeColumns
+
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -443,3 +445,54 @@ def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
         table[done : done + len(elements)] = of_table[which]
         done += len(elements)
     return list(numbers), table
+
+
+class LostValueMarks:
+    """Assigns the missing LOB values of one transaction and table to changes, which can arrive in
+    several parts.
+
+    Args:
+        table: ``OWNER.NAME``.
+        lobs: the missing values, in their order.
+        total: the number of the transaction's changes of the table in all parts together, at least
+            1.
+    """
+
+    def __init__(self, table: str, lobs: Sequence[LostLob], total: int) -> None:
+        self.table = table
+        # A target's filter can remove changes, so a position can be higher than the number of
+        # changes.
+        self._left = [(min(lob.place, total), lob) for lob in lobs]
+        self._seen = 0
+
+    def mark(self, selection: Selection, rows: npt.NDArray[np.int64]) -> Selection:
+        """Return the next part of the changes with their missing values.
+
+        Args:
+            rows: the indexes of the transaction's changes of the table in the selection.
+        """
+        end = self._seen + len(rows)
+        found: dict[int, LostValues] = {}
+        while len(rows) and self._left and self._left[0][0] <= end:
+            place, lob = self._left.pop(0)
+            at = int(rows[max(place - 1 - self._seen, 0)])
+            one = found.get(at, LostValues(self.table))
+            is_before = place == 0
+            before = (*one.before, lob) if is_before else one.before
+            found[at] = one._replace(
+                before=before, after=one.after if is_before else (*one.after, lob)
+            )
+        self._seen = end
+        return with_lost(selection, found)
+
+
+def with_lost(selection: Selection, found: Mapping[int, LostValues]) -> Selection:
+    """Return the selection with more missing values. `found` contains them by the index of the
+    change.
+    """
+    if not found:
+        return selection
+    mark = np.full(len(selection), -1, np.int64) if selection.mark is None else selection.mark
+    mark = mark.copy()
+    mark[list(found)] = len(selection.lost) + np.arange(len(found))
+    return selection.with_lost(selection.lost + tuple(found.values()), mark)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from olr_pg.applier.statements.lost_value_documents import lost_document, read_lost
-from olr_pg.applier.statements.lost_value_marks import with_lost
-from olr_pg.applier.statements.table_changes import Selection, join
+from olr_pg.applier.statements.table_changes import Selection, join, with_lost
 from olr_pg.applier.stopped.held_events import event_document, read_event, read_source
 from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
 from olr_pg.datatypes.convert import DatabaseFacts

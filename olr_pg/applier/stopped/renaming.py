@@ -5,7 +5,7 @@ events. In the history of the old name, an event renames the target table. In th
 name, an event waits until the first event was applied. So each change is applied once, to the table
 that had the name at that time. Two tables can also swap their names.
 
-`two_tables` applies the event of the new name, and explains how the two events are kept in order.
+`ddl` applies the event of the new name, and explains how the two events are kept in order.
 """
 
 from __future__ import annotations

@@ -73,8 +73,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.assessor import text_columns
-    from olr_pg.assessment.joined_report import join_reports
-    from olr_pg.assessment.report import measure_rates
+    from olr_pg.assessment.report import join_reports, measure_rates
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.source_inventory import read_schemas
     from olr_pg.schema.trial import tried

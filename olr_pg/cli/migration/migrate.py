@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.load.steps_done import StepState
-    from olr_pg.migration.migration_progress import MigrationProgress, MigrationWatch
-    from olr_pg.migration.migration_steps import MigrationStep
+    from olr_pg.migration.migration_progress import MigrationProgress, MigrationStep, MigrationWatch
 
 TERMINAL_SECONDS: Final = 0.5
 LINES_SECONDS: Final = 10.0
@@ -97,8 +96,7 @@ def progress_view(progress: MigrationProgress) -> Group:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from olr_pg.migration.migration_progress import progress_lines, table_line
-    from olr_pg.migration.migration_steps import STEPS
+    from olr_pg.migration.migration_progress import STEPS, progress_lines, table_line
 
     names = [step.name for step in STEPS]
     at = names.index(progress.step) if progress.step in names else len(names)
@@ -252,8 +250,8 @@ def _announce(step: MigrationStep) -> None:
 
 
 def _show(states: Sequence[StepState], cutover: str, *, as_json: bool) -> None:
+    from olr_pg.migration.migration_progress import STEPS
     from olr_pg.migration.migration_run import is_ready
-    from olr_pg.migration.migration_steps import STEPS
 
     ready = is_ready(list(states))
     if as_json:

@@ -19,13 +19,13 @@ from psycopg import sql
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run_all
-from olr_pg.fallback.oracle_identities import (
+from olr_pg.fallback.oracle_ledger import open_account
+from olr_pg.fallback.oracle_set_aside import (
     SEQUENCE_PREFIX,
+    OracleSetAside,
     advance_identity,
     read_identities,
 )
-from olr_pg.fallback.oracle_ledger import open_account
-from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import check_way_back, open_ways_back

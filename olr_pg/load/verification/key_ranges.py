@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg import sql
 
-from olr_pg.applier.target.percent_signs import escape_percent_signs
+from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.config.fallback_section import FallbackPolicies
 from olr_pg.datatypes.charsets import column_charset
 from olr_pg.datatypes.mapping import OracleType, PgKind

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import sql
 
+from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
-from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError

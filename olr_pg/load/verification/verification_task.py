@@ -17,10 +17,10 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetTable
 from olr_pg.applier.target.connection import connect_with
-from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError, located

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.row_fields import PieceSpan
     from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.iot_writer import IndexWriter
-    from olr_pg.simulator.writer.piece_writer import PieceWriter
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 

@@ -9,8 +9,12 @@ from rich.console import Console
 
 from olr_pg.cli.migration.migrate import ProgressLines, migration_display, progress_view
 from olr_pg.config.model import Config
-from olr_pg.migration.migration_progress import LoadingTable, MigrationProgress, MigrationWatch
-from olr_pg.migration.migration_steps import STEPS
+from olr_pg.migration.migration_progress import (
+    STEPS,
+    LoadingTable,
+    MigrationProgress,
+    MigrationWatch,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

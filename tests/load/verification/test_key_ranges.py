@@ -21,11 +21,17 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
-from olr_pg.load.verification.continuous import Budget, ContinuousVerification, Mending
+from olr_pg.load.verification.continuous import (
+    DIFFERENCES,
+    WALKS,
+    Budget,
+    ContinuousVerification,
+    Mending,
+    WalkFile,
+)
 from olr_pg.load.verification.differences import read_differences
 from olr_pg.load.verification.key_ranges import TableKey, is_byte_order
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, LargeRow, key_cuts
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.serve import SqlServer
@@ -451,7 +457,7 @@ def test_a_walk_that_cannot_be_read_begins_anew(tmp_path: Path) -> None:
     file.put("A.B", walk)
     assert WalkFile(tmp_path).of("A.B", ["id int8"]) == walk
     assert WalkFile(tmp_path).of("A.B", ["id text"]).after is None  # the key has changed
-    (tmp_path / FILE_NAME).write_bytes(b"[")
+    (tmp_path / WALKS).write_bytes(b"[")
     assert not WalkFile(tmp_path).is_unfinished("A.B")
 
 
