@@ -61,7 +61,6 @@ NO_ROWS: Final = {
 ASKED_FOR: Final = {
     "cli/decode.py": "the terminal",
     "cli/dump.py": "a masked incident",
-    "cli/group.py": "nothing: /dev/null",
     "cli/init.py": "a configuration",
     "cli/migration/assess.py": "a report",
     "load/verification/differences.py": "rows that differ, into the file of --details",
