@@ -415,8 +415,9 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version | None:
-        """Process a table that gets another name, by a rename that is followed or from the recycle
-        bin, before another table got its name. Return None for every other change.
+        """Process a table that gets another name: it was renamed, and renames are followed; or it
+        was restored from the recycle bin, and no other table has taken its name. Return None for
+        every other change.
         """
         if self._replaces and not is_dropped(before) and not is_dropped(after):
             if before.full_name != after.full_name:

@@ -171,7 +171,7 @@ class TableLoadProgress(NamedTuple):
             connection.execute(_FORGET_APPLIED, self[:2])
 
     def _drop_held(self, connection: Connection[Any], scn: int) -> None:
-        """Delete what is held of the table, and resolve its errors.
+        """Delete the table's held changes, and resolve its errors.
 
         Args:
             scn: changes that commit after this SCN are delivered again.

@@ -65,8 +65,8 @@ class TableData:
         start_scn: begin SCN of the oldest transaction that was open at `scn`; None if unknown.
         identity: a text that two objects share only if they contain the same data in the same
             partitions.
-        as_of: returns the data as of another SCN; if an earlier `identity` is given, in the
-            partitions of that one. None if the rows exist as of only one SCN.
+        as_of: returns the data as of another SCN; if an earlier `identity` is given, divided into
+            the partitions that it describes. None if the rows exist as of only one SCN.
         reached: returns the SCN as of which the source can be read now; None if `as_of` is None.
         within: returns the data of some ranges of the key, as of another SCN; None if `as_of` is
             None.

@@ -8,8 +8,9 @@ delete what replication has written.
 
 Such policies do not apply to accounts with EXEMPT ACCESS POLICY or EXEMPT REDACTION POLICY (Oracle
 Database Security Guide, “Using Oracle Virtual Private Database to Control Data Access”; Advanced
-Security Guide, “Exemption of Users from Oracle Data Redaction Policies”). Whether a policy's
-function or expression exempts the account in another way cannot be read, so it does not count.
+Security Guide, “Exemption of Users from Oracle Data Redaction Policies”). A policy's function or
+expression can also exempt the account. But this cannot be read, so such a policy is reported as one
+that applies.
 """
 
 from __future__ import annotations

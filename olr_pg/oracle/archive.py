@@ -138,8 +138,8 @@ def open_threads(connection: Connection, scn: int = MAX_SCN) -> frozenset[int]:
     Reference, V$THREAD).
 
     Args:
-        scn: redo with a lower SCN is not needed, so a thread that was disabled before it does not
-            count, even if nobody ever archives its last log.
+        scn: redo with a lower SCN is not needed. So a thread that was disabled before this SCN is
+            left out, even if its last log is never archived.
     """
     closed, disabled = bound("CLOSED") == THREAD.c.STATUS, bound("DISABLED") == THREAD.c.ENABLED
     unarchived = select(LOG.c["THREAD#"]).where(

@@ -100,8 +100,8 @@ def read_set_backs(connection: Connection, con_id: int) -> list[SetBack]:
 
 
 class PdbWatch:
-    """Checks, while the redo of a PDB is read, that it was not set back within this redo, and that
-    it is still the one whose dictionary is used.
+    """While the redo of a PDB is read, checks that the PDB was not set back to an SCN within this
+    redo, and that the container is still the PDB of the dictionary.
     """
 
     def __init__(self, oracle: OracleDatabase) -> None:
@@ -183,7 +183,9 @@ that it lists exist.
 """
 
 _PDB_SECONDS: Final = 10.0
-"""How often the source is asked whether a PDB was set back while its list of logs is the same."""
+"""Seconds between two checks whether a PDB was set back, if the source's list of logs has not
+changed.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -361,8 +363,8 @@ class LiveDatabase:
             if not files or not all(file.exists() for file in files):
                 return None
             snapshot = self._join(self._load_dictionaries(files))
-            # The dictionary may come from a run that failed before the initial load, or before its
-            # oldest log was deleted.
+            # The dictionary can be too old: an earlier run may have stored it, and then failed,
+            # before the initial load or before old logs were deleted.
             if not self._start_scn() and snapshot.scn < (
                 self._behind_loads() or self._oldest_scn()
             ):
@@ -604,7 +606,9 @@ class LiveDatabase:
         ]
 
     def confirmed_scn(self) -> int:
-        """See `SourceDatabase.confirmed_scn`; `apply.start-scn` without a checkpoint."""
+        """See `SourceDatabase.confirmed_scn`; without a checkpoint, the result is
+        `apply.start-scn`.
+        """
         return self._start_scn()
 
     def current_scn(self) -> int | None:
@@ -699,8 +703,8 @@ class LiveDatabase:
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.
 
-        The vault is read only once, and again if an older log is needed, or if a copy could not be
-        read.
+        The vault is read at the first call. Later calls read it only if an older log is needed, or
+        if a copy could not be read before.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return

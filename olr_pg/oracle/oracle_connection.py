@@ -57,7 +57,7 @@ _ALL_ROWS: Final = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
 
 _FIRST_WITH_ARCHIVAL: Final = 12
 _ARCHIVAL_UNKNOWN: Final = "ORA-00406"
-"""COMPATIBLE is below 12.0, so no table can have ROW ARCHIVAL."""
+"""The error if COMPATIBLE is below 12.0. Then no table can have ROW ARCHIVAL."""
 
 _Result = TypeVar("_Result")
 

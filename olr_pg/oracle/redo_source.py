@@ -9,7 +9,8 @@ the primary, provides everything else: the dictionary, rows, LOB values, and thr
   the standby applies, and says nothing about the redo that it has not received yet.
 - **The logs that the standby must receive** (`expected_logs`). A thread that is closed in the
   primary can have archived logs that the standby lacks: without them, transactions of other threads
-  would be delivered too early. And if the primary no longer sends redo, only its own list shows it.
+  would be delivered too early. And if the primary no longer sends redo, only the primary's list of
+  logs shows this.
 - **The incarnations.** After a RESETLOGS of the primary, the standby can still contain orphaned
   redo. The incarnations of the primary show its end.
 
@@ -20,8 +21,8 @@ to the new primary. Both connections may lead to the same database then.
 
 Oracle writes an audit record for each statement of an administrative user, in a mounted database
 into files of its host (Database Reference, AUDIT_SYS_OPERATIONS; Security Guide, mandatory
-auditing). So a standby is asked rarely: `RedoSource.has_news` polls the primary, which shows when
-the standby must have something new.
+auditing). So the standby is queried rarely: `RedoSource.has_news` polls the primary, which shows
+when the standby must have something new.
 
 It also finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 BLOCKS_PER_RANGE: Final = 8_192
-"""64 MiB if a block has 8 KiB."""
+"""Blocks of a range: 64 MiB if a block has 8 KiB."""
 
 ROWS_PER_RANGE: Final = 100_000
 SAMPLE_PERCENT: Final = 1
@@ -52,7 +52,9 @@ SELECT o."OBJ#", o."DATAOBJ#" FROM SYS."OBJ$" o JOIN SYS."USER$" u ON o."OWNER#"
 WHERE u.NAME = :owner AND o.NAME = :name AND o."TYPE#" IN (2, 19, 34)
     AND (o."OBJ#" = :obj OR o."DATAOBJ#" = :data_obj)
 """
-"""The table and the segment with these numbers, under this name; types as in `_TYPES_WITH_ROWS`."""
+"""Finds the table and the segment by number, if they still have this name; types as in
+`_TYPES_WITH_ROWS`.
+"""
 
 
 class RowidRange(NamedTuple):
@@ -142,8 +144,8 @@ def changed_since(
     A query names the table, and Oracle reads the table that has this name now. If two tables have
     exchanged their names meanwhile, or a table and a partition their segments, a range of ROWIDs of
     the former segment contains no rows. Oracle refuses ``AS OF SCN`` (ORA-01466) only after DDL
-    that changes the structure of a table, which neither does (SQL Language Reference, FLASHBACK
-    TABLE).
+    that changes the structure of a table (SQL Language Reference, FLASHBACK TABLE). These exchanges
+    do not change it.
 
     Args:
         part: the range that was read; None for another part of the table.

@@ -1,7 +1,6 @@
 """Runs the checks of the source database in order (dictionary §4–§9).
 
-It also checks whether the account's grants allow to read archived logs that are not mounted on this
-host.
+It also checks whether the account may read archived logs that are not mounted on this host.
 """
 
 from __future__ import annotations
@@ -356,7 +355,7 @@ def _release(connection: Connection) -> Iterator[Finding]:
 
 
 def _in_root(facts: CurrentDatabase) -> tuple[str, ...]:
-    """Return what must precede a statement about the whole database.
+    """Return the lines that an operator must run before a statement about the whole database.
 
     In a PDB, SHUTDOWN IMMEDIATE closes the PDB, and the statements about redo and its archiving
     fail with ORA-65040. Minimal supplemental logging must be enabled in the root (Database

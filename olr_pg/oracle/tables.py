@@ -179,7 +179,7 @@ SYS_TABLES: Final = (
 
 BESIDE_TABLES: Final = (CON, COM)
 """Tables on which the account needs SELECT and FLASHBACK so that DDL of comments, indexes and
-constraints is replicated. Without these privileges only such DDL is missed.
+constraints is replicated. Without these privileges, such DDL is not replicated; everything else is.
 """
 
 SEGMENT_TABLES: Final = (SEG,)

@@ -119,7 +119,7 @@ class Incarnations:
             return None
         within = [start for start in self._starts if scn < start < self._unaware_scn]
         given = max(self._merger.given_scn, *within) if within else self._merger.given_scn
-        # A run that starts after a RESETLOGS that it knew needs nothing of the incarnation before.
+        # If the run starts after this RESETLOGS, it needs no redo of the earlier incarnation.
         replaces = min(self._starts) <= scn < self._read_scn
         if self._current and scn <= given:
             raise behind_delivered(log, given)

@@ -375,7 +375,7 @@ def is_wanted(
     """Return whether `chosen_tables` would return a table with that owner and name.
 
     Args:
-        containers: the names of containers with which the owner can begin.
+        containers: names of containers; the owner can have one of them as a prefix (``PDB.OWNER``).
     """
     container, _, rest = owner.partition(".")
     plain = rest if rest and container in containers else owner

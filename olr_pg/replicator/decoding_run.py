@@ -304,8 +304,8 @@ class DecodingRun:
         """Report that all available redo is decoded. For a target whose start SCN is after all
         known redo, report that its redo is missing.
 
-        If the start SCN comes from the checkpoint, or the source has reached it, this is not
-        reported: the redo is only not archived yet.
+        This is not reported if the start SCN comes from the checkpoint, or if the source has
+        reached it. Then the redo exists, but is not archived yet.
 
         Returns:
             Whether the phase of a target has changed.
@@ -403,8 +403,8 @@ class DecodingRun:
         return max([self._left_scn, *(feed.saved_scn for feed in self.feeds)])
 
     def _limit(self, logs: Iterable[ArchivedLog]) -> None:
-        """Hold everything back from the SCN on at which a RESETLOGS has orphaned the redo of the
-        incarnation that is read.
+        """If a RESETLOGS has orphaned the redo of the current incarnation from an SCN on, release
+        no transactions from this SCN on.
         """
         scn = self._incarnations.limit(logs)
         if scn is not None:
@@ -412,8 +412,8 @@ class DecodingRun:
                 feed.limit_open(scn)
 
     def _begun_before(self, scn: int) -> list[Feed]:
-        """Return the targets for which the run began at an SCN or before it. The others were
-        beyond it already, in a later incarnation.
+        """Return the targets for which the run began at an SCN or before it. The other targets
+        began after this SCN, in a later incarnation.
         """
         return [feed for feed in self.feeds if self._starts[feed] <= scn]
 

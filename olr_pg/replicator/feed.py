@@ -270,10 +270,11 @@ class Feed:
         return self.queue.await_event_room(event, timeout)
 
     def _awaits_longer_list(self, event: SchemaEvent) -> bool:
-        """Return whether an event belongs together with the event of a table that only the next
-        session subscribes to.
+        """Return whether an event also concerns a new table, to which the next session will
+        subscribe.
 
-        The applier restarts soon with that table, and the next session delivers both events.
+        The applier restarts soon with the new table, and the next session delivers the events of
+        both tables.
         """
         if event.commit_scn < self.start_scn or not event.evolution.concerns_two:
             return False

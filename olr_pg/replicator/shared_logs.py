@@ -71,8 +71,9 @@ class SharedLogs:
             return self.source.resolve(sql, is_abandoned)
 
     def known_scn(self, dictionary: Snapshot) -> int:
-        """Return the SCN up to which a dictionary is known: its own, or that of the checkpoint,
-        because all DDL before the checkpoint is recorded. 0 if the dictionary has no SCN.
+        """Return the SCN up to which a dictionary is known: the higher of the dictionary's SCN and
+        the checkpoint's SCN, because all DDL before the checkpoint is recorded. 0 if the dictionary
+        has no SCN.
         """
         if not dictionary.scn:
             return 0
@@ -161,8 +162,8 @@ class SharedLogs:
 
         Returns:
             The SCN from which on the redo of the incarnation is orphaned (`SourceDatabase.end_of`).
-            Another reader can have found the RESETLOGS. Nothing is recorded if the SCN is lower
-            than `scn`.
+            Another reader can have found the RESETLOGS. If the returned SCN is lower than `scn`,
+                nothing is recorded.
         """
         with self._lock:
             end = self.source.end_of(resetlogs_id)

@@ -116,8 +116,8 @@ class ReplicationSource(Protocol):
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """Return the durable recovery images, oldest first.
 
-        For each image, all transactions that committed up to its `commit_scn`, and the events of
-        tables up to it, are already in the queue or confirmed.
+        For each image, all transactions that committed up to the image's `commit_scn`, and all
+        events of tables up to this SCN, are already in the queue or confirmed.
         """
 
     def saved(self, scn: int, image: str | None) -> None:
@@ -391,8 +391,8 @@ class PortSession:
         """Check that all transactions that a confirmation includes were sent.
 
         A client can also confirm transactions that an earlier session has sent. This session does
-        not know them. So before it has sent anything, the client can confirm any SCN up to the end
-        of the redo.
+        not know these transactions. So until this session has sent something, the client can
+        confirm any SCN up to the end of the redo.
 
         Raises:
             OlrPgError: 4051, a transaction was not sent.

@@ -93,7 +93,7 @@ class Elements:
     """Consecutive Data answers to requests of one kind.
 
     Attributes:
-        request: the request that the first of them answers.
+        request: the request to which the first of these answers belongs.
         blob: the framed messages; each element begins 6 bytes after its offset.
         order: byte order of the connection.
         messages: the number of messages.

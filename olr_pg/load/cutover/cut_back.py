@@ -124,9 +124,9 @@ def cut_back(
 
 
 def _check_nothing_was_written(config: Config) -> None:
-    """Apply transactions that have committed since the step `drained`, and check that there are
-    none. The other steps do not know their rows. After this step, the way back disables Oracle's
-    triggers, so nothing more can be applied.
+    """Apply the transactions that have committed since the step `drained`. Raise an error if there
+    were any, because the comparison and the sequences did not include their rows. Oracle's triggers
+    are enabled next. After that, the fallback must apply nothing, because it disables them.
 
     Raises:
         OlrPgError: 5133, there are some.

@@ -180,7 +180,8 @@ class _Table:
 
     Attributes:
         is_untouched: whether the table has no new conflict and no new file since the comparison.
-        is_in_place: whether nothing can have removed rows without a new conflict or a new file.
+        is_in_place: whether every removal of rows since the comparison would have caused a new
+            conflict or a new file.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ WHERE subscription = %s AND source_table = %s
 
 
 class TargetState(NamedTuple):
-    """What shows whether replication has changed a target table.
+    """The facts that show whether replication has changed a target table.
 
     Attributes:
         conflicts: the number of conflicts that the ledger has counted.

@@ -230,8 +230,8 @@ class BoundedRecovery:
     # --- for runs ---
 
     def find(self, needs: Sequence[Need], *, of_others: bool = True) -> NamedImage | None:
-        """Return the newest image that can be used for all needs and with which less redo must be
-        read; None if there is none.
+        """Return the newest image that can be used for all needs, if less redo must be read with it
+        than without an image; else None.
 
         Args:
             needs: the needs of a run's targets.
