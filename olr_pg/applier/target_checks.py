@@ -456,8 +456,8 @@ def _check_subscription(
 
 
 def _recorded(query: Callable[[], OlrPgError | None]) -> OlrPgError | None:
-    """Return what a query of the ledger finds; None if there is no ledger, or the role cannot read
-    it.
+    """Return the result of a query of the ledger; None if there is no ledger, or the role cannot
+    read it.
     """
     try:
         return query()

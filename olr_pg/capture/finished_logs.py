@@ -57,8 +57,8 @@ class DecodedLogs:
     def _turn_to(self, position: LogPosition) -> None:
         """Record a partly decoded log as decoded if its thread continues in a new incarnation.
 
-        It was then decoded up to the RESETLOGS: `capture.wanted_logs` reports a gap until that is
-        so, and nothing of the new incarnation is decoded before.
+        By then, the log was decoded up to the RESETLOGS: before that, `capture.wanted_logs` reports
+        a gap, and no redo of the new incarnation is decoded.
         """
         begun, _ = self._begun.get(position.thread, (position, 0))
         if begun.resetlogs_id < position.resetlogs_id:

@@ -231,9 +231,9 @@ def _named_like_logs(
     errors.
 
     A copy to a full disk leaves an empty file, a wrong key or a damaged disk leaves garbage, and
-    this process cannot see into some compressed files. The name is the only sign: it has the
-    digits of a log's name in the same places, or a digit and the same suffix. If a log has the same
-    name in another directory, the file is skipped.
+    this process cannot see into some compressed files. The name is the only sign: its digits are in
+    the same places as in a log's name, or it contains a digit and has the suffix of a log's name.
+    If a log has the same name in another directory, the file is skipped.
     """
     names = {Path(log.path).name for log in logs}
     suffixes = {Path(name).suffix.lower() for name in names} - {""}

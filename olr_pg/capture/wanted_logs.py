@@ -270,8 +270,9 @@ def _unfinished(
 def _is_passed(
     gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
 ) -> bool:
-    """Return whether a gap lies before the position from which the run reads, or which it has
-    reached. Such a gap does not matter. (It can be found because older logs may still exist.)
+    """Return whether a gap lies before the position at which the run began to read, or before the
+    position that it has reached. Such a gap does not matter. (It can be found because older logs
+    may still exist.)
     """
     last = read.get(gap.thread)
     if last is not None:

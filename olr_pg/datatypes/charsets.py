@@ -25,8 +25,9 @@ UTF8: Final = 871
 AL16UTF16: Final = 2000
 DATABASE_FORM: Final = 1
 EXPLICIT_FORM: Final = 3
-"""CHARSETFORM of a column in the database's character set, and of a column whose CHARSETID names
-its set. Tables of Oracle have no columns with the second one: `dictionary.true_charsets` sets it.
+"""CHARSETFORM of a column: `DATABASE_FORM` if the column has the database's character set,
+`EXPLICIT_FORM` if its CHARSETID names the set. Oracle's tables have no columns with
+`EXPLICIT_FORM`; `dictionary.true_charsets` sets it.
 """
 UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
 """The error for a character set without a decoder. No choice of target type avoids it."""

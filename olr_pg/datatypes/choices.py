@@ -91,8 +91,8 @@ class Choices:
         keep_names: whether names keep their case; otherwise upper-case names become lower case.
         columns: choices by shell pattern of ``OWNER.NAME.COLUMN``. Of the patterns that match a
             column, the first one that sets a property (type, name or pairs) decides this property.
-        owners: the owner's name for use in patterns, by the table's owner, if both differ because
-            there are several containers.
+        owners: the name that patterns use for an owner, by the owner; only owners for whom it is
+            another name, because there are several containers.
         contexts: the prefix of the PostgreSQL settings that contain the values of an application
             context (SYS_CONTEXT), by the context's name in upper case.
     """

@@ -1,5 +1,5 @@
 """The mapping from Oracle types to PostgreSQL types, and the folding of names (type-mapping §2). No
-other module contains either.
+other module has a default type or folds names.
 
 The default mapping loses nothing. A mapping that loses something must be chosen (`choices`).
 """

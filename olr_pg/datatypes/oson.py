@@ -86,7 +86,7 @@ class _Frame:
 
 
 class _Image:
-    """An OSON image. Every read is checked against its bounds."""
+    """An OSON image. Every read is checked against the bounds of the image."""
 
     def __init__(self, raw: bytes, policies: Policies) -> None:
         self.raw = raw

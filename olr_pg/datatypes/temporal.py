@@ -426,7 +426,7 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
             gregorian_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
             # It is unknown which years BC are leap years in Oracle. Oracle's day numbers (format J)
             # count a year 0; then 4 BC is a leap year and 5 BC is not. Without a year 0, 5 BC is
-            # one. So a 29 February is accepted in both.
+            # one. So a 29 February is accepted in both years.
             julian_leap = year <= 1582 and (year % 4 == 0 or label % 4 == 0)
             if day > 29 or not (gregorian_leap or julian_leap):
                 return -1, 0

@@ -1,4 +1,5 @@
-"""Determines what a changed table definition means for a copy of the table.
+"""Determines what a changed table definition means for a copy of the table, such as the table of
+the target.
 
 The rule: if the definitions and the statement describe a change completely, it is a step that the
 copy can follow (`Step`). If a change affects rows without redo for each row, the table stops,
@@ -126,8 +127,8 @@ also a valid TIMESTAMP.
 
 
 class DdlKind(Enum):
-    """The kinds of steps that a copy can follow. The values are the keys of `apply.ddl`, with four
-    exceptions.
+    """The kinds of steps that a copy can follow. The values are the keys of `apply.ddl`. Four kinds
+    have no key there.
 
     CREATE_AGAIN has no key, because the key of the preceding DROP_TABLE decides: this step
     completes a table that is created again after a DROP that the copy has followed. REGROUP has no
@@ -173,8 +174,8 @@ class Step(NamedTuple):
     Attributes:
         before: the column before the change; None if it did not exist.
         after: the column after the change; None if it does not exist any more.
-        partition: the name of the partition of the step; empty if unknown. For REGROUP, empty means
-            that it is unknown for all partitions where their rows are.
+        partition: the name of the partition of the step; empty if unknown. For REGROUP, an empty
+            name means that it is unknown for every partition which rows it has now.
         sources: for REGROUP, the former names of the partitions whose rows belong to `partition`
             now; empty if no partition has the name `partition` any more.
         others: for TRUNCATE_PARTITION, DROP_PARTITION and EXCHANGE_PARTITION, the names of the
@@ -187,12 +188,12 @@ class Step(NamedTuple):
             renamed index or constraint, the old name; for ADD_PARTITION, the end of its range or
             the values of its list, as Oracle's SQL.
         verb: for ADD_PARTITION, ``range`` or ``list``. For VIRTUAL_COLUMN, RENAMED if only its name
-            changed. For INDEX and CONSTRAINT, what
-            was done to it, such as ``dropped``. REWRITTEN: only names of columns and tables in its
-            definition changed, because they were renamed; also for COMMENT, if the comment has not
-            changed, but its column is created again. REPLACED: the primary key of a dropped
-            table, whose copy gets that of the new table by CREATE_AGAIN. For RENAME_TABLE and
-            TAKE_NAME, SWAPPED if the two tables exchanged their names in one transaction.
+            changed. For INDEX and CONSTRAINT, what was done to the index or constraint, such as
+            ``dropped``. REWRITTEN: only names of columns and tables in its definition changed,
+            because they were renamed; also for COMMENT, if the comment has not changed, but its
+            column is created again. REPLACED: the primary key of a dropped table; the copy gets the
+            new table's primary key by CREATE_AGAIN. For RENAME_TABLE and TAKE_NAME, SWAPPED if the
+            two tables exchanged their names in one transaction.
         structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
             was dropped or disabled.
         is_first: whether this is the first of the two steps for an altered index or constraint. The

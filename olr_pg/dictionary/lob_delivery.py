@@ -84,7 +84,7 @@ def delivered_charset_id(column: Column) -> int | None:
 
 def _is_single_byte(column: Column) -> bool:
     if column.charset_form == EXPLICIT_FORM:
-        return True  # the declared set is (`dictionary.true_charsets`), which decides the storage
+        return True  # the declared set has one byte, and it decides the storage
     if not column.charset_id or column.charset_form == 2:
         return False
     try:

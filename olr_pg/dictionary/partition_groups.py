@@ -15,8 +15,8 @@ ADD PARTITION                      none: the new partition's rows were in no par
 a new interval above all others    none
 a new interval between others      the new one and the next higher one share the rows of the latter.
                                    If the order is unknown: unknown
-DROP PARTITION                     unknown for later rows of its range: the copy has its empty
-                                   partition, to which no name belongs now
+DROP PARTITION                     unknown for later rows of its range: the copy still has the
+                                   empty partition, but the source has none of this name
 MERGE                              the result has the rows of the merged ones
 SPLIT                              the results share the rows of the split one
 RENAME PARTITION                   the new name has the rows of the old one
@@ -144,7 +144,9 @@ def _holders(
 def _of_intervals(
     new: Sequence[int], before: Mapping[int, Part], after: Mapping[int, Part]
 ) -> dict[int, tuple[int, ...]] | None:
-    """Return what new intervals share with the next higher partition; None if that is unknown."""
+    """Return the former partitions of the rows of new intervals: a new interval shares rows with
+    the next higher partition. None if they are unknown.
+    """
     shared = dict[int, tuple[int, ...]]()
     for obj in new:
         part = after[obj]

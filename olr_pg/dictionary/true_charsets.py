@@ -4,13 +4,13 @@ A client whose NLS_LANG names the database's own set writes its bytes without co
 US7ASCII database can contain text in WE8MSWIN1252. The user names the true sets in
 `source.character-sets`; here they become part of the dictionary: such a column has the number of
 the true set, and the form `EXPLICIT_FORM`. Everything that decodes, compares or writes text takes
-the set from the column, and so does a definition that DDL changes later.
+the set from the column. If DDL changes the definition later, the column keeps the true set.
 
 If the declared set has several bytes per character, this is possible only for VARCHAR2 and CHAR
 that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when they are written, so
 that bytes of another set are already damaged. Longer text must be read in pieces, and Oracle cuts
 it between characters of the declared set. Oracle also pads a CHAR(n CHAR) by counting characters of
-the declared set, although the bytes contain none.
+the declared set, although the bytes are not text in that set.
 """
 
 from __future__ import annotations

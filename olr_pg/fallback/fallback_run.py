@@ -455,8 +455,8 @@ class _Session:
                 )
 
     def _check_publication(self) -> None:
-        """Stop the tables whose changes PostgreSQL does not publish any more, because it sends
-        nothing that would show it.
+        """Stop the tables whose changes PostgreSQL does not publish any more. The stream does not
+        show this, so the publication is read.
 
         Raises:
             OlrPgError: 7320, PostgreSQL does not publish the tables that show which transactions

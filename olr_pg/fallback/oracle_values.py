@@ -6,8 +6,9 @@ This module does the inverse of `datatypes.convert`, with every choice of the co
 uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping §4). Each such
 value has a cause, and each cause has a policy in the configuration
 (`config.fallback_section.FallbackPolicies`). The policy either refuses the value, which stops its
-table, or changes the value and records the change. No value is changed without a record: this
-module finds values that Oracle would round, truncate or store as NULL before Oracle gets them.
+table, or changes the value and records the change. No value is changed without a record: before
+values are sent to Oracle, this module finds those that Oracle would round, truncate or store as
+NULL.
 
 The length of a text is checked in characters and in bytes of Oracle's character set. Dates keep
 their year, month and day, as in the replication from Oracle. Oracle uses the Julian calendar for

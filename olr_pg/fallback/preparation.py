@@ -2,8 +2,8 @@
 PostgreSQL, and the ledger in Oracle.
 
 The publication's comment contains the LSN at which the fallback begins. The comment is written
-last. If it exists but the ledger does not, the ledger in Oracle was lost; if it is missing, the
-preparation was interrupted.
+last. If the comment exists but the ledger does not, the ledger in Oracle was lost. If the comment
+is missing, the preparation was interrupted.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def differences(
 
 
 def _unlike(connection: Connection[Any], statements: Sequence[Statement]) -> Iterator[Difference]:
-    """Yield the present objects whose other properties differ."""
+    """Yield the objects of the target whose properties differ from those in the statements."""
     asked = [one for one in statements if one.runs and one.alike]
     queries = [one._replace(present=one.alike) for one in asked]
     for one, is_alike in zip(asked, are_present(connection, queries), strict=True):

@@ -257,9 +257,9 @@ def _sequence(t: Translator, node: exp.Column, function: str) -> Translated:
 
 
 def _check_order(t: Translator, sequence: tuple[str, str], function: str, place: int) -> None:
-    """Raise an error if a statement uses a sequence so that PostgreSQL would return other values.
-    In Oracle, all uses of a sequence in a row of a statement return the same value (SQL Language
-    Reference, “Sequence Pseudocolumns”).
+    """Raise an error if a statement uses a sequence in a way in which PostgreSQL would return other
+    values than Oracle. In Oracle, all uses of a sequence in a row of a statement return the same
+    value (SQL Language Reference, “Sequence Pseudocolumns”).
     """
     before = t.sequences.setdefault(sequence, {})
     if function in before and function == "NEXTVAL":

@@ -396,7 +396,7 @@ class Translator:
         column or function result. The values are converted to a common kind.
 
         As in Oracle's functions, the first value decides whether the values become texts or
-        numbers. Dates and timestamps get the kind among them that holds most.
+        numbers. Dates and timestamps get the most precise of their kinds.
 
         Args:
             fixed: whether CHAR values of the same length stay CHAR.

@@ -212,7 +212,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
 
 
 class _Trial:
-    """The state of a trial: the statements, of which those that failed so far are refused."""
+    """The statements of a trial; those that have failed so far are marked as refused."""
 
     def __init__(
         self, connection: Connection[Any], statements: Sequence[Statement], needs: Needs

@@ -591,7 +591,8 @@ class NotedPositions:
 
         The server's saved SCN is used if this applier confirmed it and the target is known to
         contain all changes before it. Otherwise the position stored in the target is used, if it is
-        lower. If the target has no position, the server starts at the configured SCN.
+        lower than the saved SCN. If the target has no position, the server starts at the configured
+        SCN.
 
         Args:
             saved_scn: the SCN that the server has saved; None if it has none.

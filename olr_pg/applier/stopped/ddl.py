@@ -325,7 +325,7 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
 def note_partitions(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
 ) -> None:
-    """Record what became of the partitions of the source at DDL that an operator has skipped."""
+    """Record how DDL that an operator has skipped has changed the partitions of the source."""
     steps = [step for step in event.evolution.steps if step.kind is DdlKind.REGROUP]
     target = read_table(connection, *named_target(settings, event.table)) if steps else None
     if target is not None:

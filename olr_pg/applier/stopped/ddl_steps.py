@@ -130,7 +130,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
             continue  # the target keeps its rows, as configured
         policy = settings.ddl.get(step.kind, DdlPolicy.FOLLOW)
         if step.verb in (REPLACED, REWRITTEN) and policy in (DdlPolicy.STOP, DdlPolicy.IGNORE):
-            continue  # the source has not changed it, and nothing of it is pending
+            continue  # the DDL was about a table or column, not about this object
         match policy:
             case DdlPolicy.STOP:
                 raise _stopped(event, step)
@@ -271,7 +271,7 @@ class StepWriter:
             )
         if added.is_range:
             known.note_added(step.partition, added.after, step.others)
-            del self._partition_rows  # it contains the partitions as they were before
+            del self._partition_rows  # the cached object does not know the new partition
         if added.reason:
             _log.warning(
                 "a new partition of the source could not be added to the target: create it before"

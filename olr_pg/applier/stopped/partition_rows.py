@@ -8,7 +8,8 @@ the source, which partitions of the target hold its rows. It is written in the t
 DDL event.
 
 If an operator has made the same change in the target, a partition exists whose name is recorded
-nowhere as a holder of other rows. It is taken for what its name says.
+nowhere as a holder of other rows. This partition is assumed to hold the rows of the source's
+partition of that name.
 
 It also adds to the target a partition that was added in the source.
 
@@ -255,8 +256,8 @@ class PartitionRows:
                 yield self._holding(one) or []
 
     def _union(self, sources: Sequence[str]) -> list[str]:
-        """Return what holds the rows of all these partitions; also `_UNKNOWN` if a part of the
-        rows is in unknown partitions.
+        """Return the target's partitions that hold the rows of all these partitions; also
+        `_UNKNOWN` if a part of the rows is in unknown partitions.
         """
         parts = [self._holding(one) or (_UNKNOWN,) for one in sources]
         return list(dict.fromkeys(name for holds in parts for name in holds))

@@ -133,7 +133,7 @@ class AppliedTables:
             return self._tables.get(table, Reach()).commit_scn
 
     def add(self, tables: Mapping[str, Reach]) -> None:
-        """Record that these tables are on disk up to here."""
+        """Record that these tables are on disk up to these positions."""
         with self._lock:
             for name, reach in tables.items():
                 if reach.commit_scn and reach > self._tables.get(name, Reach()):

@@ -173,7 +173,7 @@ def _behind(
 
     Args:
         end: the SCN at which the incarnation ended; 0 if the current one does not descend from it.
-        what: what shows it, as a clause.
+        what: a clause that says what shows this.
     """
     current = ancestry.current.resetlogs_id
     begin = (

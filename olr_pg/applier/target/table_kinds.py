@@ -402,8 +402,8 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
 
 
 def _gaps(bounds: list[str]) -> list[str]:
-    """Return the lower bounds of ranges below which there is a gap: those at which no other range
-    ends, except the lowest bound.
+    """Return the lower bounds of ranges, except the lowest bound and bounds at which another range
+    ends. Below each returned bound there is a gap.
     """
     ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
     ends = {end for _, end in ranges}

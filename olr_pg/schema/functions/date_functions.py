@@ -167,9 +167,9 @@ _PARTS: Final = {
 
 
 def immutable_text(form: str, moment: str) -> str | None:
-    """Return SQL that prints a date as PostgreSQL allows it in indexes and generated columns: by
-    IMMUTABLE expressions, because its TO_CHAR is not IMMUTABLE. None if an element is not a plain
-    number.
+    """Return SQL that prints a date with IMMUTABLE expressions only, as indexes and generated
+    columns require; PostgreSQL's TO_CHAR is not IMMUTABLE. Return None if an element of the format
+    is not a plain number.
     """
     parts = list[str]()
     for one in elements(form):

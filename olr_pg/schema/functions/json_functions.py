@@ -2,9 +2,9 @@
 Functions”).
 
 A text that does not begin like JSON gives NULL. A text that begins like JSON but is invalid for
-PostgreSQL is an error. The result is not NULL in that case, because data would be lost silently:
-Oracle accepts some of these texts, such as JSON with unquoted names. Paths are evaluated in lax
-mode in both databases. A path that only names members and elements means the same in both.
+PostgreSQL is an error. Such a text does not become NULL, because Oracle accepts some of these
+texts, such as JSON with unquoted names, and their data would be lost silently. Paths are evaluated
+in lax mode in both databases. A path that only names members and elements means the same in both.
 Generated JSON and the result of JSON_QUERY are texts without blanks between their parts.
 """
 

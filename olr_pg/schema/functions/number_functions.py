@@ -124,7 +124,8 @@ def _with_negative_zero(
     sql: str, shown: str, match: re.Match[str], target: str, decimals: int
 ) -> str:
     """Return the text of a number, with a minus sign also if a negative number is rounded to 0, as
-    in Oracle. PostgreSQL shows -1 in the last place with a sign, so the 1 becomes 0.
+    in Oracle. For this, the SQL prints the number −1 in the last place, which PostgreSQL prints
+    with a sign, and replaces the 1 by 0.
     """
     places = decimals
     if match["fill"] and match["part"]:

@@ -215,7 +215,7 @@ class Signatures:
 
     def _routines(self, owner: str, package: str) -> Mapping[str, list[str]]:
         """Return the texts of a package's routines by name. A routine's text comes from the package
-        body if it is there, otherwise from the specification.
+        body if the body contains the routine, otherwise from the specification.
         """
         if (owner, package) not in self._packages:
             found = dict[str, list[str]]()
