@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summary:
     """Execute a file of SQL; return a summary of the written files."""
     from olr_pg.proving.scenario import read_scenario
-    from olr_pg.simulator.sql.recorded_files import simulate_script
+    from olr_pg.simulator.sql.scripts import simulate_script
 
     scenario = read_scenario(file)
     return simulate_script(seed, out, shape, scenario.steps, scenario.start)

@@ -148,15 +148,6 @@ class MinedChange(NamedTuple):
     after: dict[str, str | None]
 
 
-def xid_of_hex(text: str) -> str:
-    """Convert a transaction id from the hexadecimal bytes that LogMiner prints on a little-endian
-    platform.
-    """
-    raw = bytes.fromhex(text)
-    parts = (raw[:2], raw[2:4], raw[4:8])
-    return ".".join(str(int.from_bytes(part, "little")) for part in parts)
-
-
 def parse_redo(statement: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
     """Parse the values in a SQL_REDO statement; return them as (before, after).
 

@@ -24,9 +24,8 @@ from olr_pg.simulator.database_shape import (
 )
 from olr_pg.simulator.fields.redo_format import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.fields.row_fields import lay_out, stored_columns
-from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.model.shop_inventory import table_structure, write_dictionary
 from olr_pg.simulator.model.storage import ROW_SPACE, WIDE_BLOCK_SIZE, WIDE_ROW_SPACE
-from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.tables import SimTable
 from olr_pg.simulator.model.transactions import delivered_changes
 from olr_pg.simulator.named_simulation import NAMED, NamedSimulation

@@ -32,7 +32,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.scalars import MAX_SCN, encode_redo_time
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.sql.recorded_files import simulate_script
+from olr_pg.simulator.sql.scripts import simulate_script
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 

@@ -12,7 +12,7 @@ from olr_pg.datasource.source import RedoSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.sql.recorded_files import simulate_script
+from olr_pg.simulator.sql.scripts import simulate_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,16 @@ from olr_pg.proving.logminer import (
     decoded_events,
     parse_redo,
     same_value,
-    xid_of_hex,
 )
+
+
+def xid_of_hex(text: str) -> str:
+    """Convert a transaction id from the hexadecimal bytes that LogMiner prints on a little-endian
+    platform.
+    """
+    raw = bytes.fromhex(text)
+    parts = (raw[:2], raw[2:4], raw[4:8])
+    return ".".join(str(int.from_bytes(part, "little")) for part in parts)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,6 @@ INSERT INTO olr_pg.structure (subscription, source_table, target_table, commit_s
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 _FORGET: Final = "DELETE FROM olr_pg.structure WHERE id = %s RETURNING state = 'due'"
-_FORGET_TABLE: Final = "DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s"
 
 _PENDING: Final = """
 SELECT id, source_name, target_name, statements, present, state = 'due' FROM olr_pg.structure
@@ -215,10 +214,6 @@ class StructureNotes:
     def forget_column(self, name: str) -> None:
         """Delete the record of a virtual column."""
         self._forget("column", name)
-
-    def forget_all(self) -> None:
-        """Delete all records of the table. Call this if another table has its name now."""
-        self._connection.execute(_FORGET_TABLE, (self._settings.subscription, self._event.table))
 
     def _pending(self, kind: str, name: str) -> list[_Pending]:
         """Return the pending changes of the objects that have, or had, a name in the source."""

@@ -1,6 +1,6 @@
 """Redo that is to be written to online logs: begins of logs, runs of whole LWNs, ends of logs.
 
-It comes from finished logs, or from a running simulation (`named_feed`). In both cases, the
+It comes from finished logs, or from a running simulation (`simulator.live`). In both cases, the
 simulator's writers have already written block headers and checksums.
 """
 

@@ -15,11 +15,11 @@ from olr_pg.simulator.oracle_net.dictionary_rows import (
     STATEMENTS,
     alter_logging,
     insert_dictionary,
+    insert_inventory,
     insert_tables,
     note_unrecoverable,
     tell_logging,
 )
-from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.tablespace_rows import move_segment
 from olr_pg.simulator.oracle_net.values import ServerText
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.structure import INT64_MAX, ForeignKey, Sequence, Structure, UniqueKey
 from olr_pg.simulator.database_shape import start_containers, start_instance, start_session
-from olr_pg.simulator.model.structure import table_structure
+from olr_pg.simulator.model.shop_inventory import table_structure
 from olr_pg.simulator.model.tables import IDENTITY_SEQUENCE
 from olr_pg.simulator.model.transactions import Transaction
 from olr_pg.simulator.ora_error import OraError

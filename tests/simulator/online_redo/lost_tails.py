@@ -2,7 +2,7 @@
 
 The lost blocks are the first LWNs of the thread's next log, as blocks behind the end of the log
 before. Whoever takes them gets what is in no log at that place, and comes again later. In a
-workload that is at work (`named_feed`), a crash takes back transactions as well.
+workload that is at work (`simulator.live`), a crash takes back transactions as well.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from decimal import Decimal
 from random import Random
 
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.sessions.named_tables import load_tables
+from olr_pg.simulator.named_simulation import load_tables
 from olr_pg.simulator.sessions.placement import place_table
 from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.sessions.terminals import DrawnValues, date_at, scaled, timestamp_at, units
