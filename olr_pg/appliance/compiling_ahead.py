@@ -2,7 +2,8 @@
 
 Compiling takes half a minute on two cores. A demo does not need to wait: another process compiles
 the kernels, and the run interprets each kernel until the compiled one is on disk. At the next call
-it loads the compiled one. Spark's workers wait for the same process (`replicator.kernel_warmup`).
+of the kernel, the run loads the compiled one. Spark's workers wait for the same process
+(`replicator.kernel_warmup`).
 
 A run on real data compiles first. Interpreted kernels were compared with compiled ones on the data
 of the test suite. But Python's integers differ from those of a processor, so only compiled kernels
@@ -45,7 +46,7 @@ _log = structlog.get_logger(__name__)
 @contextmanager
 def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator[None]:
     """Compile the kernels of a run: before the context begins, or, with `interpret`, in another
-    process while it is active.
+    process while the context is active.
 
     Args:
         orders: byte orders of the ports that the bundled applier reads; can be empty.

@@ -14,7 +14,7 @@ old name; the applier renames this table when it reaches the renaming in the ord
 The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
 changes (`dictionary.change_history`).
 
-It also loads new tables that were created with rows, if `apply.ddl.new-table` is ``load``.
+This module also loads new tables that were created with rows, if `apply.ddl.new-table` is ``load``.
 
 Such a table (CREATE TABLE … AS SELECT) cannot be replicated from its creation on, because the redo
 may not contain its rows. It is loaded as ``olr-pg tables add`` does: a separate process reads the
@@ -103,8 +103,8 @@ class CreatedTables:
     def take(self, table: Table, begin: Begin) -> bool:
         """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
 
-        A table whose DDL an earlier run has recorded is taken only if all redo since then is
-        available.
+        A table whose DDL an earlier run has recorded is taken only if all redo since its creation
+        is available.
 
         Raises:
             OlrPgError: 3075, the table cannot be recorded.

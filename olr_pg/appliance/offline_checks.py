@@ -1,10 +1,10 @@
 """Checks an offline source for `olr-pg doctor`: its logs, and whether its dictionary says that its
 redo can be decoded (supplemental logging, encrypted tablespaces).
 
-It also warns if a run is about to create target tables whose source tables already have rows,
-because the redo does not contain these rows.
+It also warns if a run is about to create target tables whose source tables already have rows
+(`warn_of_rows`), because the redo does not contain these rows.
 
-The check runs once, when a run begins. If the source or the target does not answer, the check
+This second check runs once, when a run begins. If the source or the target does not answer, it
 reports nothing, because the run itself reports this.
 """
 

@@ -1,7 +1,7 @@
 """Opens the configured source database, live or offline.
 
-It also determines the SCN at which a run starts to read redo because of initial loads, and so which
-redo must be kept for it.
+It also determines at which SCN a run starts to read redo after initial loads, and which redo must
+be kept for such a run.
 
 After initial loads, a first run needs the dictionary as of the SCN at which it starts. An earlier
 dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because the redo of

@@ -2,7 +2,7 @@
 object.
 
 It also estimates the effort to rewrite PL/SQL, from the number of its lines and from the constructs
-that PostgreSQL lacks or executes differently. They are found by the tokens of the code.
+that PostgreSQL lacks or executes differently. The constructs are found by the tokens of the code.
 
 Comments and literals are ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it
 fails, all words of the text are used).

@@ -85,11 +85,11 @@ def log_set(
 
     Args:
         size: approximate bytes of redo.
-        log_bytes: bytes of one log; then no file of the true changes is written. By default the
-            simulator chooses the size, and writes this file.
+        log_bytes: bytes of one log; if given, no file of the true changes is written. By default
+            the simulator chooses the size, and writes that file.
         rows: shape of the rows of the workload `wide`.
-        copies: whether redo of 8 MB or more consists of copies of 4 MB. Otherwise all changes are
-            drawn at random.
+        copies: whether redo of 8 MB or more consists of copies of one piece of 4 MB. Otherwise all
+            changes are drawn at random.
 
     Raises:
         OlrPgError: 8001 and 8002, errors of the simulator.

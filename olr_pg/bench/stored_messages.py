@@ -2,8 +2,7 @@
 piece by piece.
 
 The encoder of the appliance makes the protocol elements. They are several times as large as the
-changes. In memory they would be the larger part of the process's memory, which the benchmarks
-report.
+changes. In memory, they would be the larger part of the memory that the benchmarks report.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ def compile_condition(
         described: the types of the values, if they differ from the dictionary.
 
     Raises:
-        OlrPgError: 1132, the table has no such column or it is not delivered; 1133, values of its
-            type cannot be compared; 1134, they cannot be compared with this literal.
+        OlrPgError: 1132, a column does not exist or is not delivered; 1133, values of a column's
+            type cannot be compared; 1134, values of a column cannot be compared with this literal.
     """
     names = tuple(dict.fromkeys(name for one in conditions for name in one.columns))
     delivered = {column.name: (at, column) for at, column in enumerate(table.delivered)}

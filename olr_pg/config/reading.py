@@ -74,7 +74,7 @@ def load_config(
         environ: the environment for ``${ENV_NAME}`` and for overrides of keys; default: this
             process's environment.
         secrets: whether the command uses secrets. If False, a secret that cannot be resolved is
-            replaced by another text: it opens nothing.
+            replaced by a text that gives access to nothing.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is invalid, 1003 a secret cannot be
@@ -279,8 +279,8 @@ def _with_single_joins(data: Any, environ: Iterable[str]) -> list[str]:
 
 
 def _check_joins(names: Iterable[str], schema: _Schema) -> None:
-    """Reject variables whose names are those of keys except for the ``__``. They would have no
-    effect, and nobody would notice it.
+    """Reject variables whose names lack the ``__`` of a key's variable. They would have no effect,
+    and nobody would notice it.
 
     Raises:
         OverrideError: there is such a variable.

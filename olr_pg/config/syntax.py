@@ -33,8 +33,8 @@ _ESCAPE: Final = re.compile(
     r"""\\(?:(?P<known>["'\\/bfnrtv\n\r\u2028\u2029]|0(?![0-9])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|.)""",
     re.DOTALL,
 )
-"""A backslash and what follows it; `known` are the escapes of JSON5 (its section 5.1) that
-do not only drop the backslash.
+"""Matches a backslash and what follows it. The group `known` matches the escapes that JSON5 defines
+(its section 5.1). Before any other character, JSON5 only drops the backslash.
 """
 
 _JSON5_PLACE: Final = re.compile(r"<string>:(\d+) (.*) at column (\d+)", re.DOTALL)
@@ -113,8 +113,8 @@ def _parse_toml(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from its members. Raise an error for a duplicate key: then the JSON5 parser
-    reads the text again.
+    """Build an object from its members. Raise an error for a duplicate key; the text is then parsed
+    as JSON5, where `_check_keys` reports the key.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -155,7 +155,7 @@ def _check_escapes(text: str) -> None:
 
 
 def _check_keys(text: str) -> None:
-    """Reject an object with two equal keys; the parsers know no place of them."""
+    """Reject an object with two equal keys, because the parsers would not report their line."""
     objects: list[dict[str, int] | None] = []
     for token in _TOKEN.finditer(text):
         sign, name = token["sign"], token["name"] or (token["string"] or "")[1:-1]

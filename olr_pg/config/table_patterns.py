@@ -60,7 +60,7 @@ text indexes (DR# if partitioned), queues; tables of Data Pump's jobs; journals 
 built online and of RESERVABLE columns, flashback archives; estimates of compression; spatial
 indexes, vector indexes. (Oracle GoldenGate, Excluded Objects, and the manuals of these features.)
 
-Nothing reports a table that is left out by these patterns, so they contain as much of Oracle's
+Nothing reports a table that is left out by these patterns, so each pattern matches as few other
 names as possible. There is no pattern for a prefix that only the manual reserves: DM$ (mining
 models) and AW$ (analytic workspaces) are followed by names that users choose, and a data mart can
 have such tables.
@@ -72,8 +72,9 @@ WITH_REDO: Final = (
     " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
 )
 """The condition for tables whose rows are in the redo. It leaves out temporary tables, and external
-tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may have none either,
-so the condition includes them explicitly (Oracle Database Reference, DBA_TABLES).
+tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may also have no
+TABLESPACE_NAME, so the condition includes such tables explicitly (Oracle Database Reference,
+DBA_TABLES).
 """
 
 

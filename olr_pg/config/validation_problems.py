@@ -89,8 +89,8 @@ def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Pro
 
 
 def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Return whether an error says only that a list is too short because one of its items is
-    invalid, which another error reports.
+    """Return whether an error says only that a list is too short, because one of its items is
+    invalid; another error reports that item.
     """
     depth = len(error["loc"])
     return error["type"] == "too_short" and any(

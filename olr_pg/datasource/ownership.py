@@ -7,9 +7,9 @@ a split that owns no wanted commit, and a task does not read further after its s
 It also describes what a task of the data source reads: a split, and the redo in which its
 transactions end.
 
-A split owns the transactions that begin in it. So every transaction has exactly one owner, whatever
-the size of the splits, and the driver need not merge the results of tasks. A task reads its split.
-If transactions are open at the end of the split, it reads on until they have ended.
+Every transaction begins in exactly one split, so it has exactly one owner, whatever the size of the
+splits, and the driver need not merge the results of tasks. A task reads its split. If transactions
+are open at the end of the split, it reads on until they have ended.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ with each new log. If a transaction began before the first offset, the batch in 
 reads it again from the split in which it began.
 
 An offset never lies after the SCN up to which every redo thread was read, because later commits
-could depend on a log that is not available yet. The stream waits for such a log, and for an
-incomplete log.
+could depend on a log that is not available yet. The stream waits until such a log arrives, and
+until an incomplete log is complete.
 
 If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
 available log. The result is the same as after a restart.

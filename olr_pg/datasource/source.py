@@ -78,7 +78,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         schema: the wanted columns.
-        check: called with what was surveyed before each batch; it raises an error if the columns do
+        check: called before each batch with what was surveyed; it raises an error if the columns do
             not fit any more.
     """
 

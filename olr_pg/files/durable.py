@@ -71,8 +71,8 @@ def damaged(path: Path, data: bytes, action: str) -> OlrPgError:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace the contents of a file in our directory by `data`, durably. Even after a crash, it
-    has either all of the old or all of the new contents.
+    """Replace the contents of a file in our directory by `data`, durably. Even after a crash, the
+    file has either all of the old or all of the new contents.
 
     Raises:
         OSError: the file cannot be replaced, or the path is not a regular file.

@@ -2,9 +2,9 @@
 
 A path can name anything: a device, a pipe, a directory, another user's file, or a link to it. As
 root, we could write to each of them, change its permissions, or replace it by a regular file (for
-example ``/dev/null``, which the whole host uses). So nothing must exist at a path from the user, or
-a regular file of this user. A new file is created under another name, and gets its permissions
-through its file descriptor, before it is renamed to the path. Links are not followed.
+example ``/dev/null``, which the whole host uses). So a path from the user is accepted only if it is
+free, or names a regular file of this user. A new file is created under another name, and gets its
+permissions through its file descriptor, before it is renamed to the path. Links are not followed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check_kind(status: os.stat_result, path: Path) -> None:
 
 
 def check_owned(path: Path) -> None:
-    """Check that nothing exists at `path`, or a regular file of this user.
+    """Check that `path` is free, or names a regular file of this user.
 
     Raises:
         OSError: something that is not a regular file, or another user's file, exists there.

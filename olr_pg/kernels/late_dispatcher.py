@@ -29,8 +29,8 @@ _DISK: Final = f"{__package__}.cache"
 """The name of the module that knows which kernels are on disk. It imports Numba."""
 
 LOADED_AT: Final = time.time()
-"""The Unix time at which this process began to import kernels. If it was forked after that, it is
-the time of the parent process.
+"""The Unix time at which this process began to import kernels. In a process that was forked later,
+it is the time of the parent process.
 """
 
 _LOCK: Final = threading.RLock()

@@ -3,8 +3,8 @@
 Levels are numbers, as in OpenLogReplicator (OLR): 0 logs nothing, 1 only critical errors, 2 errors
 and warnings, 3 also information about what a running appliance does (the default). Level 4, which
 OLR does not have, adds debugging detail. A critical error ends the run, or stops a table or a
-target; each event of the log level "error" is critical. The status page shows the same latest
-warnings and errors at every level.
+target; each event of the log level "error" is critical. The configured level does not affect which
+warnings and errors the status page shows.
 
 Code that logs an `OlrPgError` passes it as ``error=``. The error's code, what failed, where, and
 what to do become keys of the event. A `Redactor` removes secrets from every event before it is
