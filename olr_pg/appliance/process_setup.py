@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Final
 
-from olr_pg.decoding.heap import mallopt
+from olr_pg.decoding.heap import share_one_heap
 
 _SWITCH_SECONDS: Final = 0.0005
 """Python's thread switch interval. The threads that receive, serve, prepare and apply changes pass
@@ -27,12 +27,6 @@ start. All of these objects stay alive, and searching them for cycles would take
 start time.
 """
 
-_M_ARENA_MAX: Final = -8
-_ARENAS: Final = 2
-"""Maximum number of malloc arenas. By default every thread gets its own arena, and other threads
-cannot use memory that was freed in it.
-"""
-
 
 def tune_process() -> None:
     """Apply the settings for a process with many threads. Without glibc, only the settings of
@@ -47,7 +41,7 @@ def tune_process() -> None:
     # OpenBLAS starts threads when NumPy is imported, and they use a core for a while, although this
     # program does not need them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    mallopt(_M_ARENA_MAX, _ARENAS)
+    share_one_heap()
 
 
 def _collect_often(_phase: str, _info: object) -> None:

@@ -30,16 +30,18 @@ def keep_freed_memory() -> None:
     return freed memory after 10 ms, which takes a tenth of the time for writing Parquet files.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    share_one_heap()
     mallopt(_M_MMAP_THRESHOLD, _KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def share_one_heap() -> None:
     """Let all threads of this process allocate memory from one heap. This has no effect without
-    glibc.
+    glibc, or after another thread has allocated memory.
 
-    By default, each thread has a heap of its own, whose blocks are at most 64 MiB. glibc maps a
-    larger block separately, and the kernel clears its pages at each use (`keep_freed_memory`).
+    By default, glibc makes a heap for each thread, whose blocks are at most 64 MiB. It maps a
+    larger block separately, and returns unused memory of such a heap at once, so that the kernel
+    clears the same pages again and again. Other threads cannot use memory that was freed in it.
     """
     mallopt(_M_ARENA_MAX, 1)
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.decoding.heap import share_one_heap
 from olr_pg.decoding.split import decode_whole
 from olr_pg.errors import OlrPgError
 from olr_pg.ordered_window import in_order
@@ -67,7 +66,6 @@ class ThreadDecoding:
         if not is_compiled(lines=is_lines):
             # Only one thread can compile at a time. This compiles in two processes.
             warm_kernels(lines=is_lines)
-        share_one_heap()
         self._jobs = jobs
         self._lines_of = lines_of
         self._with_names = with_names

@@ -198,8 +198,10 @@ def _unfound(
     is_named[_record_bits(np.where(own.slot_head != 0, own.prev_dba, own.undo_dba), own)] = True
     near = is_named[_record_bits(known.undo_dba, known)]
     near |= (known.rci == 0) & is_named[_record_bits(known.prev_dba, known)]
-    changes = take(known, np.flatnonzero(near))
-    return markers[~np.isin(_marker_keys(events, markers)[1], _undone_keys(changes)[1])]
+    # Sorted keys are searched, because NumPy's `isin` takes ten times as long.
+    found = np.sort(_undone_keys(take(known, np.flatnonzero(near)))[1])
+    wanted = _marker_keys(events, markers)[1]
+    return markers[found.searchsorted(wanted) == found.searchsorted(wanted, side="right")]
 
 
 def _record_bits(dba: npt.NDArray[np.uint32], events: EventColumns) -> npt.NDArray[np.uint32]:
