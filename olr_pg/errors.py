@@ -425,8 +425,9 @@ class Code(IntEnum):
         2050,
         "a value is not valid for its Oracle type",
         "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores it, an"
-        " application wrote an invalid value: correct it with UPDATE, and load the table again."
-        " Otherwise the dictionary may not match the log",
+        " application wrote an invalid value: correct it with UPDATE, and load the table again;"
+        " for dates, `apply.policies.invalid-date` can replace it by NULL. Otherwise the dictionary"
+        " may not match the log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,

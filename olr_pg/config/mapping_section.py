@@ -26,6 +26,7 @@ from olr_pg.datatypes.policies import (
     Calendar,
     Fraction,
     Infinity,
+    InvalidDate,
     Nul,
     Undecodable,
 )
@@ -50,6 +51,10 @@ class ValuePolicies(Section):
     calendar: Calendar = Field(
         default="label",
         description="29 February of years that are leap years only in the Julian calendar",
+    )
+    invalid_date: InvalidDate = Field(
+        default="error",
+        description="dates and times that do not exist, such as 0000-00-00 or a month 13",
     )
     char_blanks: bool = Field(
         default=False,

@@ -51,6 +51,7 @@ from olr_pg.datatypes.temporal import (
     decode_date,
     decode_timestamp,
     decode_timestamp_tz,
+    invalid_to_null,
     local_isoformat,
     temporal_to_date,
     temporal_to_timestamp,
@@ -158,6 +159,9 @@ def encoder_for(
     plan = None if kind is None else _PLANS.get(OracleType(column.type_code))
     if kind is not None and plan is not None:
         encode = plan(_Request(column, kind, facts, policies))
+        form = _TEMPORAL_FORMS.get(OracleType(column.type_code))
+        if encode is not None and form is not None and policies.invalid_date == "null":
+            encode = _without_invalid(encode, form)
         if encode is not None:
             return Encoder(column.name, name, kind, encode)
     wanted = target if kind is None else kind.name.lower()
@@ -387,6 +391,25 @@ def _keeping_empty(encode: Encode) -> Encode:
         return column._replace(length=length), counters
 
     return encode_lobs
+
+
+def _without_invalid(encode: Encode, form: TemporalForm) -> Encode:
+    """Return `encode` with invalid dates and times replaced by NULL."""
+
+    def encode_valid(values: ValueColumn) -> Encoded:
+        valid, count = invalid_to_null(values, form)
+        column, counters = encode(valid)
+        return column, counters + Counters(invalid_date=count)
+
+    return encode_valid
+
+
+_TEMPORAL_FORMS: Final = {
+    OracleType.DATE: TemporalForm.DATE,
+    OracleType.TIMESTAMP: TemporalForm.TIMESTAMP,
+    OracleType.TIMESTAMP_LTZ: TemporalForm.TIMESTAMP,
+    OracleType.TIMESTAMP_TZ: TemporalForm.TIMESTAMP_TZ,
+}
 
 
 def _local(form: TemporalForm) -> Plan:

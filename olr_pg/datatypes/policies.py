@@ -10,6 +10,7 @@ Nul = Literal["remove", "replace", "error"]
 Infinity = Literal["keep", "null", "error"]
 Fraction = Literal["truncate", "error"]
 Calendar = Literal["label", "error"]
+InvalidDate = Literal["error", "null"]
 BooleanPairs = tuple[tuple[str, str], ...]
 
 BOOLEAN_PAIRS: Final[BooleanPairs] = (("Y", "N"), ("T", "F"), ("1", "0"))
@@ -30,6 +31,8 @@ class Policies:
         fraction: nanoseconds: truncated to microseconds, or an error.
         calendar: a 29 February that exists only in the Julian calendar: becomes 1 March, or an
             error.
+        invalid_date: a date and time that does not exist or is not within Oracle's years, such as
+            0000-00-00: an error, or replaced by NULL.
         char_blanks: whether values of CHAR keep trailing blanks if the target type is not
             character(n).
         local_timezone: the zone (offset or region name) of DATE and TIMESTAMP values, for the
@@ -43,6 +46,7 @@ class Policies:
     infinity: Infinity = "keep"
     fraction: Fraction = "truncate"
     calendar: Calendar = "label"
+    invalid_date: InvalidDate = "error"
     char_blanks: bool = False
     local_timezone: str | None = None
     boolean_pairs: BooleanPairs = BOOLEAN_PAIRS
@@ -60,6 +64,7 @@ class Counters:
     infinity: int = 0
     truncated: int = 0
     calendar: int = 0
+    invalid_date: int = 0
     inexact: int = 0
 
     def __add__(self, other: Counters) -> Counters:

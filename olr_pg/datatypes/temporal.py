@@ -30,6 +30,7 @@ from olr_pg.datatypes.outcomes import (
     check,
     fail,
     malformed,
+    printed,
 )
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import Code, OlrPgError
@@ -264,7 +265,7 @@ def temporal_to_micros(
     row, outcome, moved, cut = micros_kernel(
         *values, int(form), policies.calendar == "error", policies.fraction == "error", out
     )
-    check(row, outcome, values, form.name.replace("_", " "))
+    check(row, outcome, values, form.name.replace("_", " "), shown_label)
     return out, nulls(values), Counters(calendar=moved, truncated=cut)
 
 
@@ -290,6 +291,27 @@ def temporal_to_timestamp(
     if zone is not None:
         micros = to_utc(micros, zone)
     return fixed_width(micros.astype(">i8"), null), counters
+
+
+def invalid_to_null(values: ValueColumn, form: TemporalForm) -> tuple[ValueColumn, int]:
+    """Replace dates and times that do not exist, or are out of Oracle's range, by NULL. Return the
+    values and the number of replaced ones. Values of a wrong size stay.
+    """
+    invalid = np.zeros(len(values.length), np.bool_)
+    _mark_invalid(values.data, values.offset, values.length, int(form), invalid)
+    return values._replace(length=np.where(invalid, -1, values.length)), int(invalid.sum())
+
+
+def shown_label(raw: bytes) -> str:
+    """Return the bytes of a date and time for an error message, with the fields that they
+    contain.
+    """
+    if len(raw) < 7:
+        return printed(raw)
+    year = (raw[0] - 100) * 100 + raw[1] - 100
+    month, day, hour, minute, second = raw[2:7]
+    date = f"{'-' * (year < 0)}{abs(year):04d}-{month:02d}-{day:02d}"
+    return f"{printed(raw)} ({date} {hour - 1:02d}:{minute - 1:02d}:{second - 1:02d})"
 
 
 def temporal_to_date(
@@ -461,6 +483,18 @@ def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
         if nanos > 999_999_999:
             return -1, 0, 0
     return moved, (days * 86_400 + seconds) * 1_000_000 + nanos // 1000, nanos % 1000
+
+
+@kernel
+def _mark_invalid(
+    data: Bytes, offset: Longs, length: Longs, form: int, invalid: npt.NDArray[np.bool_]
+) -> None:
+    """Mark the labels that do not exist."""
+    for row in range(len(length)):
+        size = length[row] - 2 if form == _WITH_ZONE else length[row]
+        if size == 7 or (size == 11 and form != _DATE):
+            moved, _, _ = label_micros(data, offset[row], size)
+            invalid[row] = moved < 0
 
 
 @kernel

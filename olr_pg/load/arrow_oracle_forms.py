@@ -59,6 +59,8 @@ result (values-and-lobs §7.2, appendix A).
 """
 _YEAR_MIN: Final = -4712
 _YEAR_MAX: Final = 9999
+_YEAR_TEXT_MAX: Final = 15_499
+"""Maximum year whose century fits into a byte."""
 _DAY: Final = 86_400
 
 
@@ -237,15 +239,8 @@ def _put_number(
 @inlined
 def _put_label(
     year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
-) -> bool:
-    """Write a date and a second of the day in 7, 11 or 13 bytes; return False if the date is out of
-    range. As in `temporal.date_days`, the days before the first and after the last year are in
-    range.
-    """
-    if year < _YEAR_MIN and (year < _YEAR_MIN - 1 or month != 12 or day != 31):
-        return False
-    if year > _YEAR_MAX and (year > _YEAR_MAX + 1 or month != 1 or day != 1):
-        return False
+) -> None:
+    """Write a date and a second of the day in 7, 11 or 13 bytes."""
     sign = -1 if year < 0 else 1
     out[at] = sign * (abs(year) // 100) + 100
     out[at + 1] = sign * (abs(year) % 100) + 100
@@ -262,7 +257,6 @@ def _put_label(
     if width > 11:
         out[at + 11] = 20
         out[at + 12] = 60
-    return True
 
 
 @inlined
@@ -273,7 +267,13 @@ def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: 
     year, month, day = civil_date(days - DAYS_1970_TO_2000)
     if year <= 0:
         year -= 1
-    return _put_label(year, month, day, second, nanosecond, width, out, at)
+    # As in `temporal.date_days`, the days before the first and after the last year are in range.
+    if year < _YEAR_MIN and (year < _YEAR_MIN - 1 or month != 12 or day != 31):
+        return False
+    if year > _YEAR_MAX and (year > _YEAR_MAX + 1 or month != 1 or day != 1):
+        return False
+    _put_label(year, month, day, second, nanosecond, width, out, at)
+    return True
 
 
 @kernel
@@ -373,6 +373,9 @@ def time_text_kernel(
 ) -> tuple[int, int]:
     """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` to the forms of `ticks_kernel`.
 
+    A date that does not exist, such as 0000-00-00, keeps its fields, like the bytes that Oracle
+    stores for it.
+
     Args:
         zone: with `NO_ZONE` a text with a zone is refused. With `TO_UTC` a zone is required, and
             the value is converted to UTC.
@@ -392,8 +395,7 @@ def time_text_kernel(
         minute, second = _digits(data, at + 14, end, 2), _digits(data, at + 17, end, 2)
         if min(year, month, day, hour, minute, second) < 0:
             return row, _MALFORMED
-        fits = 1 <= month <= 12 and 1 <= day <= 31 and year > 0
-        if not fits or not _marked(data, at) or hour > 23 or minute > 59 or second > 59:
+        if not _marked(data, at):
             return row, _MALFORMED
         at += 19
         nanosecond, at = _fraction(data, at, end)
@@ -410,19 +412,25 @@ def time_text_kernel(
         clock = hour * 3600 + minute * 60 + second
         base = row * width
         if shift:
+            fits = 1 <= month <= 12 and 1 <= day <= 31 and year != 0
+            if not fits or hour > 23 or minute > 59 or second > 59:
+                return row, _MALFORMED
             # Oracle has no year 0 (−1 is 1 BC), so years before Christ are increased by one. An
             # earlier year than Oracle's first is limited, and refused below.
             civil_year = max(year, _YEAR_MIN - 1) + (1 if before else 0)
             days = civil_days(civil_year, month, day) + DAYS_1970_TO_2000
             instant = days * _DAY + clock - shift * 60
             days = instant // _DAY
-            fits = _put_time(days, instant - days * _DAY, nanosecond, width, out, base)
+            if not _put_time(days, instant - days * _DAY, nanosecond, width, out, base):
+                return row, _MALFORMED
+        elif year > _YEAR_TEXT_MAX:
+            return row, _MALFORMED
         else:
             # Copy the date as it is, without counting days: 29 February 1500 exists in Oracle, but
-            # not in the proleptic Gregorian calendar.
-            fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
-        if not fits:
-            return row, _MALFORMED
+            # not in the proleptic Gregorian calendar. Also copy a date that does not exist: the
+            # policy `invalid_date` decides about it when the bytes are converted.
+            _put_label(year, month, day, clock, nanosecond, width, out, base)
+            out[base + 4], out[base + 5], out[base + 6] = hour + 1, minute + 1, second + 1
         if width == 13 and offset_of_zone == _REGION:
             out[base + 11], out[base + 12] = _UTC_HIGH, _UTC_LOW
         elif width == 13:

@@ -286,3 +286,37 @@ def test_the_set_of_the_database_decides() -> None:
         column_of([encode_text("😀", charset("UTF8"))])
     )
     assert national.value(0) == "😀".encode()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "printed"),
+    [
+        (DATE, None, "2026-03-07 01:44:39"),
+        (DATE, "date", None),
+        (DATE, "text", "2026-03-07T01:44:39"),
+        (TIMESTAMP, None, "2026-03-07 01:44:39"),
+        (TIMESTAMP_LTZ, None, "2026-03-07 01:44:39+00"),
+        (TIMESTAMP_TZ, None, "2026-03-07 01:44:39+00"),
+        (TIMESTAMP_TZ, "text", "2026-03-07T01:44:39+00:00"),
+    ],
+)
+def test_invalid_dates_become_null_if_the_policy_says_so(
+    judge: Callable[..., list[str | None]], source: Column, target: str | None, printed: str | None
+) -> None:
+    tail = b"\0\0\0\0\x14\x3c" if source is TIMESTAMP_TZ else b""
+    valid = encode_date(WHEN) + tail
+    invalid = [
+        bytes.fromhex(raw) + tail for raw in ("64640000010101", "78680d18010101", "110e0101010101")
+    ]
+    values = column_of([*invalid, None, *([valid] if printed else [])])
+    with pytest.raises(OlrPgError, match=r"OLR-02050") as caught:
+        encoder_for(source, target)(values)
+    if target != "text":
+        assert "64640000010101" in caught.value.detail
+        assert "(0000-00-00 00:00:00)" in caught.value.detail
+    encoder = encoder_for(source, target, policies=Policies(invalid_date="null"))
+    found, counters = encoder(values)
+    assert judge(target or pg_type(source).name, found) == [None] * 4 + [printed] * bool(printed)
+    assert counters == Counters(invalid_date=3)
+    with pytest.raises(OlrPgError, match=r"OLR-02050"):
+        encoder(column_of([b"\x78\x7e"]))

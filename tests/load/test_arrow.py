@@ -181,17 +181,16 @@ def test_labels_beyond_pythons_calendar(text: str, expected: DateTime) -> None:
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        (TIMESTAMP, "2026-13-01T00:00:00"),
         (TIMESTAMP, "2026-01-01"),
         (TIMESTAMP, "2026-01-01T00:00:00Z"),
         (TIMESTAMP, "2026-01-01T00:00:00.1234567890"),
-        (TIMESTAMP, "2026-01-01T24:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00+1:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00Z+1:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00Z "),
         (DATE, "2026-01-01T00:00:00.5"),
-        (DATE, "0000-01-01T00:00:00"),
+        (DATE, "99999-01-01T00:00:00"),
+        (DATE, "2026-x1-01T00:00:00"),
     ],
 )
 def test_text_that_is_no_time(code: int, text: str) -> None:
