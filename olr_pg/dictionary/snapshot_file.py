@@ -59,6 +59,7 @@ from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import IO
 
     from pydantic_core import ErrorDetails
 
@@ -131,6 +132,7 @@ _ERRORS_SHOWN: Final = 3
 _VALUE_CHARS: Final = 60
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
 _BEGIN_BYTES: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
 _BYTES_MAX: Final = 1 << 32
 """About 100 bytes describe a column, so this is enough for tens of millions of columns."""
 
@@ -146,7 +148,7 @@ def read_bytes(path: str) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(_BEGIN_BYTES)
             if data.removeprefix(_UTF8_BOM).lstrip()[:1] in (b"{", b""):
-                data += file.read(_BYTES_MAX + 1 - len(data))
+                data = _rest(file, data)
     except MemoryError as error:
         raise too_large(path) from error
     except (OSError, ValueError) as error:
@@ -155,6 +157,17 @@ def read_bytes(path: str) -> bytes:
     if len(data) > _BYTES_MAX:
         raise too_large(path)
     return data
+
+
+def _rest(file: IO[bytes], begin: bytes) -> bytes:
+    """Return `begin` and the rest of the file, up to one byte more than `_BYTES_MAX`."""
+    pieces, size = [begin], len(begin)
+    # To read N bytes, Python first allocates N bytes. A limit of the address space (ulimit -v,
+    # vm.overcommit_memory = 2) would not allow one read of `_BYTES_MAX`.
+    while size <= _BYTES_MAX and (piece := file.read(min(_PIECE_BYTES, _BYTES_MAX + 1 - size))):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
 
 
 def too_large(path: str) -> OlrPgError:

@@ -372,7 +372,8 @@ class _TableFile(GroupedFile):
         self.path.parent.mkdir(exist_ok=True)
         check_owned(self.path)
         check_owned(self._hidden)
-        return pa.OSFile(str(self._hidden), "wb")
+        # pyarrow would encode a text as UTF-8, but the name of a directory can be any bytes.
+        return pa.OSFile(os.fsencode(self._hidden), "wb")
 
     def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
         """Write batches as a row group. If they are the last, complete the file.

@@ -49,6 +49,7 @@ used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
 try:
     load_snapshot(sys.argv[1])
+    print(0, sys.argv[1])
 except OlrPgError as error:
     print(int(error.code), error.where["file"])
 """
@@ -68,6 +69,15 @@ def test_a_huge_file_is_no_traceback(tmp_path: Path, begin: bytes, size: int, co
     path.write_bytes(begin)
     os.truncate(path, size)
     assert _code_under_a_limit(path) == code
+
+
+def test_a_dictionary_needs_no_more_address_space_than_its_size(
+    shop: Snapshot, tmp_path: Path
+) -> None:
+    """With vm.overcommit_memory = 2, too, PostgreSQL's usual advice, the space is limited."""
+    path = tmp_path / "d.json"
+    path.write_bytes(dump_snapshot(shop))
+    assert _code_under_a_limit(path) == 0
 
 
 def test_a_file_of_more_bytes_than_a_dictionary_can_have(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -162,6 +163,12 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
     found = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert {path.name for path in found} == {"1_18_1218700800.parquet"}
     assert all(pq.ParquetFile(path).metadata.num_rows for path in found)
+
+
+def test_the_name_of_the_directory_can_be_any_bytes(source: Source, tmp_path: Path) -> None:
+    out = tmp_path / os.fsdecode(b"a\xff'\n")
+    write(source.snapshot, source.folder / "logs", out)
+    assert [path.name for path in (out / "SHOP.SETTINGS").iterdir()] == ["1_18_1218700800.parquet"]
 
 
 @pytest.mark.parametrize("threads", [0, 2])
