@@ -289,6 +289,12 @@ class Code(IntEnum):
         "run `olr-pg prepare --export FILE` on a machine with the same processor and the same"
         " versions of olr_pg, Python and Numba, or `olr-pg prepare` here to compile the kernels",
     )
+    KERNELS_NOT_WRITABLE = _Entry(
+        1222,
+        "there is no directory for compiled kernels that this user may write",
+        "set NUMBA_CACHE_DIR to a directory that this user may write, for this command and for"
+        " `olr-pg prepare`",
+    )
     # 2xxx archived logs and redo
     NO_LOGS = _Entry(
         2001,

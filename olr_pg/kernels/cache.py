@@ -8,6 +8,7 @@ called. The other steps are done later, if another kernel that uses this one is 
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -128,8 +129,14 @@ class KernelCache(FunctionCache):
         Args:
             function: the function, which can be of another package. In this case, the digest covers
                 the modules of this package that its module imports; Numba itself checks its module.
+
+        Raises:
+            OlrPgError: 1222, there is no folder that this user may write.
         """
-        super().__init__(function)
+        try:
+            super().__init__(function)
+        except RuntimeError as error:  # Numba's "no locator available"
+            raise _no_folder(function) from error
         place = function.__module__, function.__code__.co_filename
         self.is_used = are_loaded(*place)
         if not self.is_used:
@@ -150,6 +157,19 @@ class KernelCache(FunctionCache):
         """Load the compiled form for a signature, or return None if there is none."""
         # Not Numba's method, because it prepares the context for compiling.
         return self._load_overload(sig, target_context)
+
+
+def _no_folder(function: Any) -> Exception:
+    """Return the error that Numba found no folder for compiled kernels."""
+    from olr_pg.errors import Code, OlrPgError  # rarely needed
+
+    named = os.environ.get("NUMBA_CACHE_DIR") or "not set"
+    return OlrPgError(
+        Code.KERNELS_NOT_WRITABLE,
+        f"this user may write neither in NUMBA_CACHE_DIR ({named}), nor in the directory of the"
+        " program, nor in the cache directory of its home",
+        directory=str(Path(function.__code__.co_filename).parent / "__pycache__"),
+    )
 
 
 class _CacheFile(IndexDataCacheFile):

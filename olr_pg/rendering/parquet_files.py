@@ -373,7 +373,8 @@ class _TableFile(GroupedFile):
         check_owned(self.path)
         check_owned(self._hidden)
         # pyarrow would encode a text as UTF-8, but the name of a directory can be any bytes.
-        return pa.OSFile(os.fsencode(self._hidden), "wb")
+        name: Any = os.fsencode(self._hidden)
+        return pa.OSFile(name, "wb")
 
     def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
         """Write batches as a row group. If they are the last, complete the file.

@@ -156,3 +156,25 @@ def test_one_from_the_disk_is_part_of_one_that_is_compiled(
     assert answer("WIDTH = 2") == "14 False KernelLibrary True"
     answer = _called(tmp_path, INLINED)
     assert answer("WIDTH = 2") == "30 None False"
+
+
+def test_a_user_who_may_write_no_cache_is_told_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system user without a home, and a program that root has installed."""
+    _package(tmp_path, monkeypatch, KERNEL, CALL)
+    shutil.copy(Path(olr_pg.__file__).parent / "errors.py", tmp_path / "olr_pg")
+    shutil.rmtree(tmp_path / "olr_pg" / "__pycache__", ignore_errors=True)
+    (tmp_path / "olr_pg" / "__pycache__").touch()  # no directory, for root too
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, "/dev/null/none")
+    answer = _called(
+        tmp_path,
+        "from olr_pg.errors import OlrPgError\n"
+        "from olr_pg.kernel_test_code import widened\n"
+        "try:\n    widened(7)\nexcept OlrPgError as error:\n    print(error)",
+    )
+    assert answer("WIDTH = 2").startswith(
+        "OLR-01222: there is no directory for compiled kernels that this user may write: this user"
+        " may write neither in NUMBA_CACHE_DIR (/dev/null/none)"
+    )
