@@ -75,8 +75,8 @@ class Code(IntEnum):
     SECRET_UNRESOLVED = _Entry(
         1003,
         "a secret cannot be read",
-        "set the environment variable that the configuration names, or make the file that it names"
-        " readable for this user",
+        "set the environment variable that the configuration names, or make the file that the"
+        " configuration names readable for this user",
     )
     NOT_SUPPORTED = _Entry(
         1090,
@@ -127,7 +127,7 @@ class Code(IntEnum):
         "correct it if it is misspelt: without a match, this part of the key has no effect. Names"
         " and patterns are compared with OWNER.NAME of the tables and with the names of the"
         " columns in the source's dictionary. In `apply.schema-mapping`, write an owner exactly as"
-        " there, usually in capitals",
+        " the dictionary does, usually in capitals",
     )
     CHANGED_CONFIG_REFUSED = _Entry(
         1100,
@@ -160,8 +160,8 @@ class Code(IntEnum):
     CONFIG_OF_NEWER_VERSION = _Entry(
         1121,
         "the configuration file is of a newer version than this program reads",
-        "install a newer version of the program. If the file uses nothing that is newer, lower its"
-        " `version` instead",
+        "install a newer version of the program. If the file uses no newer options, you can lower"
+        " the `version` in the file instead",
     )
     STATE_AT_OLD_DEFAULT = _Entry(
         1122,
@@ -231,9 +231,9 @@ class Code(IntEnum):
     CONTAINER_NAMES_UNUSABLE = _Entry(
         1171,
         "the file with the schema names of the containers cannot be read or written",
-        "make `context.data` writable, with free space. If the file is damaged, restore it from"
-        " a backup. You may delete it if you have added no schema to another container since it"
-        " was written",
+        "make `context.data` writable, with free space. If the file is damaged, restore it from a"
+        " backup. You may delete the file if, since it was written, you have added no schema to"
+        " another container",
     )
     OTEL_NOT_INSTALLED = _Entry(
         1180,
@@ -246,7 +246,7 @@ class Code(IntEnum):
         "the encryption key cannot be used",
         "set `context.encryption-key` to the base64 of 32 random bytes (`openssl rand -base64 32`"
         " prints such a text), or correct the command of `context.encryption-key-command`, which"
-        " must print it",
+        " must print such a text",
     )
     ENCRYPTION_KEY_WRONG = _Entry(
         1191,
@@ -310,7 +310,8 @@ class Code(IntEnum):
     NOT_A_REDO_LOG = _Entry(
         2003,
         "the file is not an Oracle redo log",
-        "pass only archived redo logs. Unpack or decrypt a compressed or encrypted copy first",
+        "pass only archived redo logs. If the file is compressed or encrypted, decompress or"
+        " decrypt it first",
     )
     LOG_TRUNCATED = _Entry(
         2004,
@@ -343,7 +344,7 @@ class Code(IntEnum):
     LOG_OF_ANOTHER_DATABASE = _Entry(
         2009,
         "the log belongs to another database or incarnation",
-        "remove the file from the set of logs, or use the dictionary of its own database",
+        "remove the file from the set of logs, or use the dictionary of the database that wrote it",
     )
     LOG_MISSING = _Entry(
         2010,
@@ -354,8 +355,8 @@ class Code(IntEnum):
     CHANGE_UNDECODABLE = _Entry(
         2011,
         "a change cannot be decoded",
-        "the target table receives no changes from that transaction on. Repair it as"
-        " docs/stopped-tables.md says, and report the error with the position above",
+        "the target table receives no changes from the transaction of this change on. Repair the"
+        " table as docs/stopped-tables.md says, and report the error with the position above",
     )
     TWO_LOGS_IN_ONE_PLACE = _Entry(
         2012,
@@ -365,18 +366,18 @@ class Code(IntEnum):
     DDL_NOT_FOLLOWED = _Entry(
         2013,
         "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
-        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, the"
-        " table's changes after the DDL are not delivered: stop the appliance and load the"
-        " table again with `olr-pg initial-load --anew --table OWNER.NAME`. For another client,"
-        " make the change in its copy, and start olr_pg again: everything before the DDL has"
-        " been delivered",
+        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, the table's"
+        " changes after the DDL are not delivered: stop the appliance and load the table again"
+        " with `olr-pg initial-load --anew --table OWNER.NAME`. If another client receives the"
+        " changes, make the same change in its copy of the table, and start olr_pg again: all"
+        " changes before the DDL have been delivered",
     )
     REDO_TOO_LATE = _Entry(
         2014,
         "redo arrived too late",
         "olr_pg has delivered later transactions without this redo. Load the tables again; or"
         " empty them and start from the oldest log, with all logs of all threads in place. If you"
-        " do not want these changes, remove the file",
+        " do not need the changes of the late redo, remove its file",
     )
     COMPRESSED_ROW_WITHOUT_VALUES = _Entry(
         2015,
@@ -387,8 +388,8 @@ class Code(IntEnum):
     ROW_DOES_NOT_FIT_TABLE = _Entry(
         2016,
         "a row does not fit the table's definition",
-        "take a newer dictionary snapshot: the table was altered after this one. Then repair the"
-        " table as docs/stopped-tables.md says",
+        "take a newer dictionary snapshot: the table was altered after the current snapshot. Then"
+        " repair the table as docs/stopped-tables.md says",
     )
     TABLESPACE_ENCRYPTED = _Entry(
         2017,
@@ -472,8 +473,8 @@ class Code(IntEnum):
     VALUE_WOULD_LOSE = _Entry(
         2057,
         "a value would lose information in the PostgreSQL type",
-        "give the PostgreSQL column a type that keeps it (`apply.columns` chooses the type in new"
-        " tables), or allow the loss in `apply.policies`",
+        "give the PostgreSQL column a type that keeps the information (`apply.columns` chooses the"
+        " type in new tables), or allow the loss in `apply.policies`",
     )
     VALUE_NOT_EXPRESSIBLE_IN_ORACLE = _Entry(
         2058,
@@ -518,7 +519,7 @@ class Code(IntEnum):
         2071,
         "a recovery image cannot be used",
         "nothing is lost: olr_pg reads the redo from the begin of the oldest open transaction."
-        " Keep its archived logs until olr_pg has written a new image",
+        " Keep the archived logs from there on until olr_pg has written a new recovery image",
     )
     RECOVERY_IMAGE_UNWRITABLE = _Entry(
         2072,
@@ -569,8 +570,8 @@ class Code(IntEnum):
     LOB_WITHOUT_ROW_CHANGE = _Entry(
         2121,
         "a LOB was changed without a change of its row in the redo",
-        "the target's column keeps its value, and the redo does not show of which row. Find the"
-        " rows with `olr-pg verify --differences FILE` and correct them with `olr-pg repair"
+        "the target keeps the old value, and the redo does not show which row has changed. Find"
+        " the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg repair"
         " --differences FILE`, or load the table again",
     )
     LOB_LOCATOR_MALFORMED = _Entry(
@@ -647,8 +648,8 @@ class Code(IntEnum):
     )
     ROW_MOVES_IN_INCOMPLETE = _Entry(
         2161,
-        "a row begins to fulfil its condition in `filter.rows`, and the redo does not"
-        " contain all of its columns",
+        "a row begins to fulfil its condition in `filter.rows`, and the redo does not contain all"
+        " columns of the row",
         "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again."
         " Oracle never logs LOB columns this way: exclude them with `filter.columns`, or remove"
         " the condition",
@@ -680,16 +681,16 @@ class Code(IntEnum):
     ONLINE_LOG_NOT_SOUND = _Entry(
         2250,
         "an online log cannot be read to its end",
-        "if this passes by itself, do nothing: olr_pg continues with the archived copy of the log."
-        " If it does not pass, check the mount of the online logs, and archive the log (ALTER"
-        " SYSTEM ARCHIVE LOG ALL)",
+        "if this message disappears by itself, do nothing: olr_pg continues with the archived copy"
+        " of the log. If it does not disappear, check the mount of the online logs, and archive"
+        " the log (ALTER SYSTEM ARCHIVE LOG ALL)",
     )
     LOG_SHORTER_THAN_READ = _Entry(
         2251,
         "an archived log is shorter than the part of the online log that was read",
         "the storage of the online logs returned redo that was lost later. Set `source.verify-ms`,"
-        " or set `source.redo` to archived. If the source lacks changes that olr_pg delivered from"
-        " it, load the tables again",
+        " or set `source.redo` to archived. If the source lacks changes that olr_pg has delivered"
+        " from the online log, load the tables again",
     )
     # 3xxx dictionary and table list
     DICTIONARY_UNREADABLE = _Entry(
@@ -785,7 +786,7 @@ class Code(IntEnum):
     )
     CONTAINERS_NOT_TOGETHER = _Entry(
         3020,
-        "the dictionaries are not of several containers of one database",
+        "the dictionaries do not belong to different containers of one database",
         "pass the dictionary of each container once, all exported from the same database."
         " `con_name` in each names its container",
     )
@@ -839,9 +840,9 @@ class Code(IntEnum):
     PARTITION_DROPPED = _Entry(
         3074,
         "a partition of a replicated table was dropped",
-        "if you do not want its rows in the target, delete them there. Then resume the table:"
-        " `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to follow or ignore, restart"
-        " the appliance, then run `olr-pg errors retry`",
+        "if you do not want the partition's rows in the target, delete them there. Then resume the"
+        " table: `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to follow or ignore,"
+        " restart the appliance, then run `olr-pg errors retry`",
     )
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,
@@ -852,7 +853,7 @@ class Code(IntEnum):
     )
     DDL_READ_LATE = _Entry(
         3076,
-        "DDL was read that committed before other DDL that olr_pg has already followed",
+        "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
         "start the appliance again: it has recorded the DDL, and now follows it in the order of the"
         " commits. The cause: an earlier run has read one redo thread while the logs of another"
         " thread were missing",
@@ -860,11 +861,11 @@ class Code(IntEnum):
     TABLE_NOT_REPLICABLE_NOW = _Entry(
         3077,
         "a replicated table cannot be replicated any more after a DDL",
-        "no later change of the table is delivered, so the error cannot be skipped. Undo what the"
-        " message names in the source, stop the appliance, and load the table again: `olr-pg"
-        " initial-load --anew --table OWNER.NAME`. Or remove the table from the replication:"
-        " `olr-pg tables remove OWNER.NAME`. If the table was renamed, `olr-pg tables add` with"
-        " the new name loads and replicates it",
+        "no later change of the table is delivered, so the error cannot be skipped. In the source,"
+        " undo the change that the message names. Then stop the appliance, and load the table"
+        " again: `olr-pg initial-load --anew --table OWNER.NAME`. Or remove the table from the"
+        " replication: `olr-pg tables remove OWNER.NAME`. If the table was renamed, `olr-pg tables"
+        " add` with the new name loads and replicates it",
     )
     TABLE_NEWER_THAN_SNAPSHOT = _Entry(
         3080,
@@ -1052,8 +1053,8 @@ class Code(IntEnum):
         4044,
         "another appliance uses the data directory",
         "only one can use it. Stop the other one (`olr-pg status` shows its process). To replicate"
-        " into another target beside it, use a configuration with its own `context.data`, ports and"
-        " `apply.connect-string` or `apply.subscription`",
+        " into another target at the same time, use a configuration with its own `context.data`,"
+        " ports and `apply.connect-string` or `apply.subscription`",
     )
     THREAD_STUCK = _Entry(
         4045,
@@ -1070,9 +1071,9 @@ class Code(IntEnum):
     CLIENT_AHEAD = _Entry(
         4050,
         "a client starts after the confirmed SCN",
-        "the client is served, but the saved SCN does not move meanwhile, so that nothing is lost."
-        " Start a client at the SCN that GetSavedSCN returns. To skip the changes in between, stop"
-        " the appliance and remove checkpoint.json",
+        "nothing is lost: this client receives transactions, but its confirmations do not change"
+        " the saved SCN. Start a client at the SCN that GetSavedSCN returns. To skip the changes"
+        " in between, stop the appliance and remove checkpoint.json",
     )
     NEVER_SENT = _Entry(
         4051,
@@ -1089,9 +1090,10 @@ class Code(IntEnum):
     CLIENT_SILENT_ENDED = _Entry(
         4053,
         "another client took the place of the replicating client, which was silent for too long",
-        "nothing is lost: the next client receives what this one has not confirmed. If the client"
-        " needs more time to apply, raise `target.limits.silent-seconds`, or change the client so"
-        " that it repeats its last request",
+        "nothing is lost: the new client receives the transactions that the silent client has not"
+        " confirmed. If the silent client needs more time to apply, raise"
+        " `target.limits.silent-seconds`, or change this client so that it repeats its last"
+        " request",
     )
     CLIENT_SILENT = _Entry(
         4054,
@@ -1129,8 +1131,8 @@ class Code(IntEnum):
         5004,
         "the PostgreSQL role lacks a privilege",
         "run sql/postgres/role.sql as a superuser, after ledger.sql: it contains the minimal"
-        " grants. Some rights only the owner of a table has; for these, run the grant that the"
-        " file contains as a comment",
+        " grants. Only the owner of a table has some of the rights; for these, run the grant that"
+        " the file contains as a comment",
     )
     TARGET_TABLE_MISSING = _Entry(
         5005,
@@ -1158,10 +1160,10 @@ class Code(IntEnum):
     CHANGE_CONFLICTS = _Entry(
         5009,
         "a change conflicts with the rows in the target table",
-        "compare the row that `olr-pg errors show` names with the source. Correct it, then run"
-        " `olr-pg errors retry`; or set `apply.on-conflict` to skip or overwrite. If the change"
-        " lacks its key, add supplemental logging of the key in the source (`olr-pg doctor` has"
-        " the statement), run `olr-pg errors skip`, and correct the skipped rows with `olr-pg"
+        "`olr-pg errors show` names the row: compare it with the source. Correct it in the target,"
+        " then run `olr-pg errors retry`; or set `apply.on-conflict` to skip or overwrite. If the"
+        " change lacks its key, add supplemental logging of the key in the source (`olr-pg doctor`"
+        " has the statement), run `olr-pg errors skip`, and correct the skipped rows with `olr-pg"
         " verify --differences FILE` and `olr-pg repair --differences FILE`, or load the table"
         " again",
     )
@@ -1250,10 +1252,10 @@ class Code(IntEnum):
         5025,
         "the ledger records this source table for another target table",
         "if you have changed `apply.schema-mapping`, `apply.table-mapping` or `apply.names`, undo"
-        " the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA, RENAME TO)."
-        " If several sources, or several targets of the configuration, use the same target"
-        " database, give each its own `apply.subscription`. If two share one, each assumes that it"
-        " has applied the other's changes",
+        " the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA, RENAME"
+        " TO). If several sources, or several targets of the configuration, use the same target"
+        " database, give each its own `apply.subscription`. If two of them share a subscription,"
+        " each assumes that the other's changes are its own and already applied",
     )
     TARGET_IN_OWN_SCHEMA = _Entry(
         5026,
@@ -1264,17 +1266,18 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_SOURCE = _Entry(
         5027,
         "the ledger records this source table for another source database",
-        "if several sources use the same target database, give each its own"
-        " `apply.subscription`. If two sources share one, each assumes that it has applied the"
-        " other's changes. If this source replaced the other one, load its tables again. Only"
-        " if this source continues the SCNs of the other one, run UPDATE olr_pg.ledger SET dbid"
-        " = NULL WHERE subscription = 'NAME'",
+        "if several sources use the same target database, give each its own `apply.subscription`."
+        " If two sources share a subscription, each assumes that the other's changes are its own"
+        " and already applied. If this source replaced the other one, load its tables again. Only"
+        " if this source continues the SCNs of the other one, run UPDATE olr_pg.ledger SET dbid ="
+        " NULL WHERE subscription = 'NAME'",
     )
     TARGET_FIRES = _Entry(
         5028,
-        "a trigger, rule or foreign key was added to a target table whose others are disabled",
-        "run `olr-pg errors retry OWNER.NAME`, or restart: both disable it as well. The cut-over"
-        " enables it again with the others",
+        "a trigger, rule or foreign key was added to a target table whose triggers, rules and"
+        " foreign keys olr_pg has disabled",
+        "run `olr-pg errors retry OWNER.NAME`, or restart the appliance: both also disable the"
+        " added object. The cut-over enables it again with the others",
     )
     POOLER_SHARES_SESSIONS = _Entry(
         5029,
@@ -1300,9 +1303,9 @@ class Code(IntEnum):
     APPLIED_BY_ANOTHER = _Entry(
         5032,
         "another subscription has applied the changes of this table to the same target table",
-        "if you have only changed the name, set `apply.subscription` to the old name again. If this"
-        " is another source database that writes to the same table, ignore this warning. Otherwise"
-        " load the table: `olr-pg initial-load --anew --table OWNER.NAME`",
+        "if you have only changed the name of the subscription, set `apply.subscription` to the"
+        " old name again. If this is another source database that writes to the same table, ignore"
+        " this warning. Otherwise load the table: `olr-pg initial-load --anew --table OWNER.NAME`",
     )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
@@ -1314,8 +1317,8 @@ class Code(IntEnum):
         5041,
         "a crash of PostgreSQL has emptied an UNLOGGED target table",
         "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        " OWNER.NAME`. Run `ALTER TABLE ... SET LOGGED` before, so that the next crash does not"
-        " empty it",
+        " OWNER.NAME`. Before the load, run `ALTER TABLE ... SET LOGGED`, so that the next crash"
+        " does not empty the table",
     )
     TARGET_ROW_SECURITY = _Entry(
         5042,
@@ -1356,8 +1359,8 @@ class Code(IntEnum):
         5091,
         "the name of a PDB differs from the one that the target's tables were created with",
         "rename the PDB back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME). Or use the new name:"
-        " remove the line of the old one under `containers` in the file named above, and load the"
-        " PDB's tables with `olr-pg initial-load`",
+        " under `containers` in the file named above, remove the line with the old name, and load"
+        " the PDB's tables with `olr-pg initial-load`",
     )
     TARGET_READ_ONLY = _Entry(
         5092,
@@ -1440,20 +1443,20 @@ class Code(IntEnum):
         5104,
         "the target table is not empty",
         "empty the table, or load only other tables (`olr-pg initial-load --table OWNER.NAME`). If"
-        " its rows are right, the option --no-load of `olr-pg tables add` replicates only later"
+        " its rows are correct, run `olr-pg tables add --no-load`, which replicates only later"
         " changes",
     )
     TABLE_REPLICATED_ALREADY = _Entry(
         5105,
         "the table is replicated already",
-        "exclude it from the load with --table. Or stop the appliance and load it again with"
-        " --anew --table OWNER.NAME, which empties it first",
+        "name only other tables with --table. Or stop the appliance and load it again with --anew"
+        " --table OWNER.NAME, which empties it first",
     )
     LOAD_INTERRUPTED = _Entry(
         5106,
         "an initial load was interrupted",
-        "continue it with --resume, or start over with --restart, which empties the tables that it"
-        " had begun",
+        "continue it with --resume, or start over with --restart, which empties the tables that"
+        " the interrupted load had begun",
     )
     TABLE_LOADED_IN_PART = _Entry(
         5107,
@@ -1520,7 +1523,7 @@ class Code(IntEnum):
     DEFINITION_CHANGED = _Entry(
         5118,
         "the definition of a table in Oracle changed while its rows were read",
-        "run the command again, a load with --resume: it reads the definition again",
+        "run the command again (a load with --resume): it then reads the new definition",
     )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
@@ -1657,8 +1660,8 @@ class Code(IntEnum):
     TARGET_NAME_TAKEN = _Entry(
         5147,
         "the new name of a renamed table is taken in the target",
-        "rename or drop the table that has the name in the target (the source has another one under"
-        " it), then resume: `olr-pg errors retry`",
+        "the target has another table with this name: rename or drop that table, then run `olr-pg"
+        " errors retry`",
     )
     SAVED_SCN_AHEAD = _Entry(
         5150,
@@ -1706,8 +1709,9 @@ class Code(IntEnum):
     TARGET_TRIGGER_FIRES = _Entry(
         5162,
         "a trigger of a target table fires for replicated changes",
-        "if it should not, run the ALTER TABLE … ENABLE TRIGGER of the message. Only triggers that"
-        " are ENABLE ALWAYS or ENABLE REPLICA fire while the applier works",
+        "if the trigger should not fire, run the ALTER TABLE … ENABLE TRIGGER that the message"
+        " contains. Only triggers that are ENABLE ALWAYS or ENABLE REPLICA fire while the applier"
+        " works",
     )
     AUTOVACUUM_UNFIT = _Entry(
         5163,
@@ -1742,8 +1746,8 @@ class Code(IntEnum):
     TRANSACTION_KEEPS_ROWS = _Entry(
         5168,
         "a transaction in the target has been open for a long time",
-        "commit it, roll it back or end its session: until then vacuum cannot remove rows that it"
-        " might see",
+        "commit the transaction, roll it back or end its session: until then VACUUM cannot remove"
+        " dead rows that this transaction might see",
     )
     STRUCTURE_DIFFERS = _Entry(
         5169,
@@ -1817,7 +1821,7 @@ class Code(IntEnum):
     ANOTHER_SPARK_SESSION = _Entry(
         6007,
         "a Spark session with other settings runs in this process",
-        "stop the running session first; a process has one session",
+        "stop the running session first: a process can have only one Spark session",
     )
     EXECUTOR_UNFIT = _Entry(
         6008,
@@ -1853,8 +1857,8 @@ class Code(IntEnum):
     STREAM_COLUMNS_CHANGED = _Entry(
         6222,
         "DDL changed the columns of a stream's table",
-        "start the query again with the same checkpointLocation. It continues with these changes,"
-        " with the new columns",
+        "start the query again with the same checkpointLocation. It then continues with these"
+        " changes and the new columns",
     )
     # 7xxx the live Oracle source
     ORACLE_UNREACHABLE = _Entry(
@@ -1945,9 +1949,9 @@ class Code(IntEnum):
         7021,
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
         " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
-        "load the tables of the PDB again (`olr-pg initial-load --anew`), or undo the target's"
-        " changes from after that SCN. Then start with an empty `context.data` (docs/operations.md,"
-        " “RESETLOGS”)",
+        "load the tables of the PDB again (`olr-pg initial-load --anew`), or undo in the target"
+        " all changes that were committed after that SCN. Then start with an empty `context.data`"
+        " (docs/operations.md, “RESETLOGS”)",
     )
     PDB_INCARNATION_UNKNOWN = _Entry(
         7022,
@@ -2021,9 +2025,9 @@ class Code(IntEnum):
     STANDBY_INCARNATION = _Entry(
         7045,
         "the source and the database in `source.standby` have different incarnations",
-        "after a failover, set `source.server` to the new primary (docs/mounted-standby.md). If the"
-        " standby is a snapshot standby, convert it to a physical standby. The appliance continues"
-        " by itself when both databases fit",
+        "after a failover, set `source.server` to the new primary (docs/mounted-standby.md). If"
+        " the standby is a snapshot standby, convert it to a physical standby. The appliance"
+        " continues by itself when both databases have the same incarnation",
     )
     IN_DOUBT = _Entry(
         7046,
@@ -2042,8 +2046,8 @@ class Code(IntEnum):
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",
-        "no redo contains the rows of NOLOGGING operations. A subscribed table stops with"
-        " OLR-02140 where decoding meets one. Run ALTER DATABASE FORCE LOGGING on the source",
+        "no redo contains the rows of NOLOGGING operations. If olr_pg decodes such an operation,"
+        " its table stops with OLR-02140. Run ALTER DATABASE FORCE LOGGING on the source",
     )
     UNLOGGED_WORK_POSSIBLE = _Entry(
         7051,
@@ -2072,8 +2076,9 @@ class Code(IntEnum):
         " earlier time. If olr_pg continued, it would skip what this source writes up to that SCN."
         " Stop the appliance and load the tables again (`olr-pg initial-load --anew --table"
         " OWNER.NAME`), or give this source a target of its own: another database, or another"
-        " `apply.subscription` and other tables. If olr_pg runs as root, its embedded PostgreSQL is"
-        " not in `context.data` and outlives it: the log names its directory",
+        " `apply.subscription` and other tables. If olr_pg runs as root, the data of the embedded"
+        " PostgreSQL are outside `context.data`, so they remain if you delete `context.data`: the"
+        " log names their directory",
     )
     STANDBY_LAGS = _Entry(
         7110,
@@ -2177,8 +2182,9 @@ class Code(IntEnum):
         7309,
         "PostgreSQL is not the database cluster in which the way back began",
         "check `apply.connect-string`. After a failover or a restore, Oracle has changes that"
-        " PostgreSQL has lost: compare with `olr-pg fallback verify`, correct the side that is"
-        " wrong, then `olr-pg fallback end` and `olr-pg fallback begin` while nobody writes",
+        " PostgreSQL has lost: compare with `olr-pg fallback verify`, correct the rows in the"
+        " database that is wrong, then run `olr-pg fallback end` and `olr-pg fallback begin` while"
+        " nobody writes",
     )
     FALLBACK_TABLE_UNFIT = _Entry(
         7310,
@@ -2236,7 +2242,8 @@ class Code(IntEnum):
         " written to Oracle",
         "add the section `fallback` with this account to the configuration again, and restore the"
         " files of `context.data` if they were removed. If the account was dropped too early, load"
-        " the tables again with `olr-pg initial-load` and start after the end of the way back",
+        " the tables again with `olr-pg initial-load` after the end of the way back, and replicate"
+        " from this load on",
     )
     WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
         7319,

@@ -56,7 +56,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
     if not interpret or not missing:
         if missing:
             _log.info(
-                "compiling kernels, which the first start of a version does; this can take minutes",
+                "compiling kernels, as at the first start of each version; this can take minutes",
                 in_advance="olr-pg prepare",
             )
         with ExitStack() as stack:

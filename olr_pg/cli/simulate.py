@@ -170,9 +170,11 @@ def simulate(
             min=1,
             max=2,
             metavar="N",
-            help="Number of PDBs whose changes truth.jsonl contains. With 2 (only random and"
-            " lobs), both have the same schema and tables. Default: 1 or none, chosen by"
-            " the seed.",
+            help=(
+                "Number of PDBs whose changes truth.jsonl contains. With 2 (only random and"
+                " lobs), both PDBs have the same schema and tables. Default: 1 or none, chosen by"
+                " the seed."
+            ),
         ),
     ] = None,
     prefilled: Annotated[

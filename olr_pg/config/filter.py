@@ -103,12 +103,17 @@ class Filter(Section):
     )
     columns: dict[str, Patterns] = Field(
         default_factory=dict,
-        description="an object: for a pattern of OWNER.NAME, the patterns of the columns to"
-        " exclude",
+        description=(
+            "an object that maps patterns of OWNER.NAME to lists of patterns of column"
+            " names: these columns are excluded"
+        ),
     )
     operations: dict[str, Operations] = Field(
         default_factory=dict,
-        description="an object: for a pattern of OWNER.NAME, the operations to exclude",
+        description=(
+            "an object that maps patterns of OWNER.NAME to lists of operations: these"
+            " operations are excluded"
+        ),
     )
     rows: RowFilters = Field(
         default=(),

@@ -381,11 +381,14 @@ class Apply(Section):
     )
     create_tables: bool = Field(default=False, description="create missing target tables")
     schema_mapping: SchemaMapping = Field(
-        default_factory=dict, description="an object: for an Oracle owner, the PostgreSQL schema"
+        default_factory=dict,
+        description=("an object that maps Oracle owners to PostgreSQL schemas"),
     )
     table_mapping: TableMapping = Field(
         default_factory=dict,
-        description="an object: for an Oracle table (OWNER.NAME), the PostgreSQL schema.table",
+        description=(
+            "an object that maps Oracle tables (OWNER.NAME) to PostgreSQL tables (schema.table)"
+        ),
     )
     names: Literal["folded", "kept"] = Field(
         default="folded",
@@ -395,9 +398,11 @@ class Apply(Section):
     )
     contexts: dict[str, Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]] = Field(
         default_factory=dict,
-        description="an object: for an application context, the prefix of PostgreSQL settings. With"
-        " {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes"
-        " current_setting('app.x')",
+        description=(
+            "an object that maps application contexts of Oracle to prefixes of PostgreSQL"
+            " settings. With {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes"
+            " current_setting('app.x')"
+        ),
     )
     types: TypesSection = Field(
         default_factory=TypesSection,
@@ -405,10 +410,12 @@ class Apply(Section):
     )
     columns: dict[str, ColumnSection] = Field(
         default_factory=dict,
-        description="an object: for a pattern of OWNER.NAME.COLUMN, an object with `type` (type"
-        " of a new target column), `name` (name of the target column) or"
-        " `boolean-values`. For each of these keys, the first matching pattern that"
-        " contains it applies",
+        description=(
+            "an object that maps patterns of OWNER.NAME.COLUMN to objects with the keys"
+            " `type` (type of a new target column), `name` (name of the target column) or"
+            " `boolean-values`. For each of these keys, the first matching pattern that contains"
+            " it applies"
+        ),
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error",
@@ -431,9 +438,11 @@ class Apply(Section):
     )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,
-        description="an object: for a pattern of OWNER.NAME.COLUMN, the action if the redo does not"
-        " contain a complete LOB value (lobs.md). The first matching pattern applies;"
-        ' default: "null"',
+        description=(
+            "an object that maps patterns of OWNER.NAME.COLUMN to actions: what olr_pg"
+            " does if the redo does not contain a complete LOB value (lobs.md). The first matching"
+            ' pattern applies; default: "null"'
+        ),
     )
     batch_changes: int = Field(
         default=40_000,

@@ -225,9 +225,11 @@ class Control(Section):
 
     tokens: dict[str, Secret] = Field(
         min_length=1,
-        description="an object: for the name of a person or program, the token with which it may"
-        ' run commands. A token has 16 characters or more; write "${ENV_NAME}" or'
-        ' {"file": "PATH"}',
+        description=(
+            "an object that maps names of persons or programs to tokens; with its token, a"
+            " person or program may run commands. A token has 16 characters or more; write"
+            ' "${ENV_NAME}" or {"file": "PATH"}'
+        ),
     )
 
 

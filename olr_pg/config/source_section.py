@@ -125,8 +125,10 @@ class BfileTransport(Section):
     kind: Literal["bfile"] = Field(description=_TRANSPORTS)
     directories: dict[str, str] = Field(
         default_factory=dict,
-        description="an object: for a path in Oracle, the name of its directory object; default:"
-        " the directory object in ALL_DIRECTORIES with this path",
+        description=(
+            "an object that maps paths in Oracle to names of their directory objects;"
+            " default: the directory object in ALL_DIRECTORIES with this path"
+        ),
     )
     sessions: int = Field(
         default=2,

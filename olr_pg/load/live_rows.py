@@ -154,8 +154,10 @@ class LivePartition(NamedTuple):
             raise OlrPgError(
                 Code.DEFINITION_CHANGED,
                 reason,
-                action="run the command again. A load that continues reads the same segments:"
-                " start it over with --restart",
+                action=(
+                    "run the command again; for a load, use --restart, because a load with"
+                    " --resume would read the same segments"
+                ),
                 table=self.table.full_name,
                 **self.place,
             )

@@ -51,8 +51,10 @@ def initial_load(
         bool,
         typer.Option(
             "--anew",
-            help="Empty the tables named with --table, and load them again. They may be"
-            " replicated or stopped. No appliance may run.",
+            help=(
+                "Empty the tables named with --table, and load them again, even if they are"
+                " replicated or stopped. The appliance must not run meanwhile."
+            ),
         ),
     ] = False,
     later_scn: Annotated[

@@ -103,8 +103,10 @@ def verify(
             "--lag-max",
             metavar="SECONDS",
             min=0,
-            help="With --continuous: compare less while a table of `run` lags behind, and nothing"
-            " from this lag on.",
+            help=(
+                "With --continuous: the more a table of `run` lags behind, the less is compared;"
+                " from this lag on, nothing is compared."
+            ),
         ),
     ] = None,
     rows_per_second: Annotated[
