@@ -7,7 +7,7 @@ changes its meaning and is never used again.
 
 An error contains what failed (the message), where (`where`, an ordered mapping such as ``thread``,
 ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do (`action`, from
-the catalogue unless the place that raises knows better).
+the catalogue, or from the code that raises the error).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _EXIT_CODES: Final = {9: 70}
-"""The exit codes of areas whose exit code is not their number plus one."""
+"""The exit codes by area, for areas whose exit code is not the number of the area plus one."""
 
 
 class _Entry(NamedTuple):
@@ -49,7 +49,8 @@ class Code(IntEnum):
     action: str
     exit_code: int
 
-    # The defaults are for type checkers, which take `Code(2005)`, the look-up, for a call of it.
+    # The defaults are for type checkers, which regard the look-up `Code(2005)` as a call of this
+    # method.
     def __new__(
         cls, number: int, title: str = "", action: str = "", exit_code: int | None = None
     ) -> Self:

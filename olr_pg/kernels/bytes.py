@@ -22,8 +22,8 @@ _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
 SHORT: Final = 32
 FORWARD: Final = 64
-"""Number of bytes that `copy_forward` copies if it is called for more than SHORT bytes and at most
-this many.
+"""If `copy_forward` is called for more than SHORT and at most this many bytes, it copies this many
+bytes.
 """
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 

@@ -6,9 +6,9 @@ their maximum, so that peaks stay visible. The readings are stored in a table of
 part of the standard library, with a write-ahead log. Commits do not wait for the disk, so a power
 failure can lose the readings of the last few seconds.
 
-Replication does not wait for the history, and does not fail because of it. If it cannot be written
-(for example, because the disk is full), this is logged once, and the next reading is tried. A
-damaged file, or a file of another release, is replaced by a new one.
+Replication does not wait for the history, and does not fail because of it. If a reading cannot be
+written (for example, because the disk is full), this is logged once, and the next reading is tried.
+A damaged file, or a file of another release, is replaced by a new one.
 
 It also records a reading of each target every few seconds, for the history.
 """

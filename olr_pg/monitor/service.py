@@ -1,10 +1,11 @@
 """The status page, its history, `/metrics` and `/healthz`, served over HTTP in a thread.
 
-`starlette` and `uvicorn` were chosen instead of `aiohttp`. They are pure Python and, with their
-dependencies, a third of its size, and `uvicorn` accepts an `ssl.SSLContext` and a protocol class of
-this module. This class closes connections that uvicorn would keep: connections from addresses that
-are not allowed, and connections that do not send a request in time. If all connections are in use,
-a connection without a request is closed for a new one, so that health checks always succeed.
+`starlette` and `uvicorn` were chosen instead of `aiohttp`. They are pure Python, and with their
+dependencies they have a third of the size of `aiohttp`. `uvicorn` accepts an `ssl.SSLContext` and a
+protocol class of this module. This class closes connections that uvicorn would keep: connections
+from addresses that are not allowed, and connections that do not send a request in time. If all
+connections are in use, a connection without a request is closed for a new one, so that health
+checks always succeed.
 """
 
 from __future__ import annotations

@@ -422,8 +422,8 @@ class ServedStatus(Protocol):
 
 
 def overall_health(statuses: Sequence[ServedStatus]) -> str:
-    """Return the health of all targets: ``failed`` if all have failed, ``degraded`` if one is not
-    ok.
+    """Return the health of all targets: ``failed`` if all have failed, ``degraded`` if at least one
+    is not ok.
     """
     found = {status.health for status in statuses}
     return found.pop() if len(found) == 1 else "degraded"

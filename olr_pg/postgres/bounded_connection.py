@@ -30,8 +30,9 @@ RV = TypeVar("RV")
 
 _TICK_SECONDS: Final = 0.1
 _STYLES: Final = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
-"""The styles in which psycopg can read times and intervals. The role, the database or the server
-may have others. PostgreSQL reports both when a session begins, so the check needs no statement.
+"""The styles in which psycopg can read times and intervals. The settings of the role, the database
+or the server may name other styles. PostgreSQL reports both when a session begins, so the check
+needs no statement.
 """
 
 _SET_SECONDS: Final = 30.0

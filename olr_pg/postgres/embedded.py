@@ -6,8 +6,7 @@ binaries of the package are used, not its Python wrapper (architecture, “Embed
 
 A cluster's folder contains ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server keeps running if the appliance is killed; the next start
-uses the running server. If the server is killed, a running appliance restarts it
-(`postgres.embedded`).
+uses the running server. If the server is killed, a running appliance restarts it (`Supervisor`).
 
 It also keeps the embedded PostgreSQL running: restarts a server that was killed.
 

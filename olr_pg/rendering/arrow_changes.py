@@ -80,8 +80,8 @@ class ChangeFacts:
         changes, xids = read.changes, _xid_texts(read.changes.xid[self._first])
         tables = directory.tables
         # None of these callables may refer to this object: the reference cycle would keep the bytes
-        # of the changes in memory until the garbage collector runs. When Python runs it depends on
-        # the number of objects, which is small here, so that could take long.
+        # of the changes in memory until the garbage collector runs. Python runs it after a number
+        # of new objects, so it would run late, because few objects are created here.
         self._facts: dict[str, Callable[[I64], Array]] = {
             "op": partial(_operations, changes),
             "commit_scn": lambda rows: _integers(changes.commit_scn[rows]),

@@ -72,7 +72,7 @@ class Definitions(Protocol):
     """The table definitions that are known so far."""
 
     def versions(self) -> Iterable[tuple[int, Table]]:
-        """Return them, each with the SCN from which on it is valid."""
+        """Return the definitions, each with the SCN from which on it is valid."""
 
 
 class Decoding(Protocol):
@@ -104,8 +104,8 @@ class Decoding(Protocol):
 class ParquetFiles:
     """Writes transactions to Parquet files. The caller must pass the transactions in commit order.
 
-    It is a context manager: at its end it completes the files. If it ends with an error, it deletes
-    the incomplete files.
+    The object is a context manager: at the end of the context, the files are completed; after an
+    error, the incomplete files are deleted.
 
     Args:
         directory: the directory of the files, created if it does not exist.

@@ -129,7 +129,7 @@ class _Running:
 
     @property
     def dead(self) -> bool:
-        """Whether the JVM is dead. It asks the JVM itself, because a killed JVM stops answering
+        """Whether the JVM is dead. The JVM itself is asked, because a killed JVM stops answering
         before its process has ended.
         """
         from py4j.protocol import Py4JError
