@@ -1968,6 +1968,13 @@ class Code(IntEnum):
         " `apply.start-scn` at the SCN at which it was opened again. If it is another PDB, also"
         " load its tables again (`olr-pg initial-load --anew`)",
     )
+    CHARACTER_SET_CHANGED = _Entry(
+        7024,
+        "the source has another character set than when its dictionary was read",
+        "the redo contains text in both character sets, and does not show where the change is."
+        " Start with an empty `context.data`, with `apply.start-scn` at an SCN after the change,"
+        " and load the tables again (`olr-pg initial-load --anew`)",
+    )
     VAULT_UNUSABLE = _Entry(
         7030,
         "the log vault cannot be used",

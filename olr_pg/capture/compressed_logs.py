@@ -26,8 +26,8 @@ up to 4 MiB, and can be decompressed only as a whole.
 """
 
 _ZIP_NAMES: Final = struct.Struct("<26x2H")
-"""Lengths of the name and of the extra field in the header of a member of a zip file (APPNOTE.TXT
-§4.3.7).
+"""Lengths of the name and of the extra field in the header of a member of a zip file (PKWARE's
+APPNOTE.TXT, "Local file header").
 """
 _ZIP_METHOD: Final = slice(8, 10)
 _STORED: Final = b"\0\0"

@@ -257,6 +257,8 @@ def add(
     changes = apply.changes.plus(names)
     wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
     if load:
+        with open_target_of(wider, ledger="required"):
+            pass  # the load would create the ledger, perhaps in a wrong database
         load_tables(wider, [str(name) for name in names], LoadOptions(resume=True))
     else:
         _check_targets(wider, [str(name) for name in names])

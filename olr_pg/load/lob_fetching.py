@@ -137,7 +137,8 @@ def fetch_lobs(
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is offline")
     section = apply_section(config)
-    with opened_target(config, replica=section.triggers == "replica") as (connection, target):
+    replica = section.triggers == "replica"
+    with opened_target(config, replica=replica, ledger="required") as (connection, target):
         counts = count_incomplete(connection, section.subscription)
         if not counts and not names:
             return

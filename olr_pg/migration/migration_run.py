@@ -13,6 +13,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.statements.target_plan import named_target, target_name
 from olr_pg.applier.stopped.pausing import paused_tables
+from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -59,8 +60,11 @@ _log = structlog.get_logger(__name__)
 
 
 def state_of(config: Config) -> list[StepState]:
-    """Return the recorded steps, in order."""
-    with opened_target(config) as target:
+    """Return the recorded steps, in order. If the target has no ledger, do not create it."""
+    with opened_target(config, ledger="unused") as target:
+        if not ledger_version(target.connection):
+            return []
+        ensure_ledger(target.connection)  # an earlier release may have created it
         found = migration_state(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in STEPS if step.name in found]
 

@@ -166,10 +166,7 @@ def read_facts(connection: Connection) -> CurrentDatabase:
         bound(row["PLATFORM_ID"]) == PLATFORM.c.PLATFORM_ID
     )
     endian = connection.execute(platform).scalar()
-    settings = select(PROPERTIES.c.PROPERTY_NAME, PROPERTIES.c.PROPERTY_VALUE).where(
-        PROPERTIES.c.PROPERTY_NAME.in_(among(_PROPERTIES))
-    )
-    values = {str(row[0]): str(row[1]) for row in connection.execute(settings)}
+    values = _read_properties(connection)
     con_id, con_name = read_container(connection) if row.get("CDB") == "YES" else (0, None)
     dbid = int(row["DBID"])
     database = Database(
@@ -185,6 +182,21 @@ def read_facts(connection: Connection) -> CurrentDatabase:
         timezone=values.get("DBTIMEZONE", "+00:00"),
     )
     return CurrentDatabase(database, incarnations, dbid, int(row["CURRENT_SCN"] or 0))
+
+
+def _read_properties(connection: Connection) -> dict[str, str]:
+    settings = select(PROPERTIES.c.PROPERTY_NAME, PROPERTIES.c.PROPERTY_VALUE).where(
+        PROPERTIES.c.PROPERTY_NAME.in_(among(_PROPERTIES))
+    )
+    return {str(row[0]): str(row[1]) for row in connection.execute(settings)}
+
+
+def read_charsets(connection: Connection) -> tuple[str, str]:
+    """Read NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET of the container that the connection is
+    in.
+    """
+    values = _read_properties(connection)
+    return values["NLS_CHARACTERSET"], values["NLS_NCHAR_CHARACTERSET"]
 
 
 def read_scn(connection: Connection) -> int:

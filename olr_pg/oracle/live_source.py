@@ -37,6 +37,7 @@ from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_t
 from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, PRIVILEGE, SNAPSHOT_AGE
 from olr_pg.oracle.facts import (
+    read_charsets,
     read_container,
     read_container_dbid,
     read_facts,
@@ -362,15 +363,43 @@ class LiveDatabase:
             files = self._files()
             if not files or not all(file.exists() for file in files):
                 return None
-            snapshot = self._join(self._load_dictionaries(files))
+            stored = self._load_dictionaries(files)
+            snapshot = self._join(stored)
             # The dictionary can be too old: an earlier run may have stored it, and then failed,
             # before the initial load or before old logs were deleted.
             if not self._start_scn() and snapshot.scn < (
                 self._behind_loads() or self._oldest_scn()
             ):
                 return None
+            if snapshot.database.dbid == self.database.dbid:
+                self._check_charsets(stored)
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
+
+    def _check_charsets(self, stored: Sequence[Snapshot]) -> None:
+        """Check that each container still has the character sets of its stored dictionary.
+
+        Otherwise text would be decoded with the old character sets, and converted with the new
+        ones.
+
+        Raises:
+            OlrPgError: 7024, a container has others.
+        """
+        for oracle, snapshot in zip(self._containers.databases.values(), stored, strict=True):
+            known = snapshot.database
+            try:
+                now = oracle.read("reading the character sets of the database", read_charsets)
+            except OlrPgError as error:
+                if error.code not in PASSING:
+                    raise
+                continue  # a closed PDB does not stop the others
+            if now != (known.charset, known.ncharset):
+                raise OlrPgError(
+                    Code.CHARACTER_SET_CHANGED,
+                    f"its character sets are {' and '.join(now)}, but the dictionary as of SCN"
+                    f" {snapshot.scn} has {known.charset} and {known.ncharset}",
+                    container=known.con_name or known.name,
+                )
 
     def _load_dictionaries(self, files: Sequence[Path]) -> list[Snapshot]:
         """Load the stored dictionary of each container, add the fallback's account, and store a

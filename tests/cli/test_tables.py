@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from olr_pg.applier.target.connection import connect
@@ -70,17 +72,52 @@ def test_a_database_without_a_ledger_is_not_taken_for_one_without_errors(
 ) -> None:
     """It may be another one than the applier's, so no command creates anything there."""
     config = write(tmp_path, postgres_database)
-    for command in (
-        *(("tables", "pause", "S.T"), ("tables", "pause", "--all"), ("tables", "resume", "S.T")),
-        *(("tables", "add", "S.MORE", "--no-load"), ("tables", "remove", "S.T")),
-        *(("tables", "list"), ("errors", "list"), ("errors", "show", "1")),
-        *(("errors", "retry", "S.T"), ("errors", "skip", "1")),
-    ):
-        result = CliRunner().invoke(app, [*command, "--config", str(config)])
+    for command in REFUSE:
+        result = CliRunner().invoke(app, [*command.split(), "--config", str(config)])
         assert result.exit_code == 6, (command, result.output)
         assert "OLR-05031" in result.output
+    for command in ONLY_READ:
+        CliRunner().invoke(app, [*command.split(), "--config", str(config)])
     with psycopg.connect(postgres_database) as connection:
         assert connection.execute("SELECT to_regnamespace('olr_pg')").fetchone() == (None,)
+
+
+def test_it_is_known_of_each_command_whether_it_may_create_the_ledger() -> None:
+    known = [*REFUSE, *ONLY_READ, *CREATE, *WAY_BACK, *NO_TARGET]
+    assert sorted(set(commands(typer.main.get_command(app)))) == sorted({
+        next(name for name in NAMES if f"{one} ".startswith(f"{name} ")) for one in known
+    })  # fmt: skip
+
+
+def commands(command: Any, before: str = "") -> Iterator[str]:
+    """The commands that read a configuration."""
+    for name, one in getattr(command, "commands", {}).items():
+        yield from commands(one, f"{before}{name} ")
+        if any("--config" in parameter.opts for parameter in one.params):
+            yield f"{before}{name}"
+
+
+NAMES: Final = sorted(commands(typer.main.get_command(app)))
+REFUSE: Final = (
+    *("tables pause S.T", "tables pause --all", "tables resume S.T", "tables remove S.T"),
+    *("tables add S.MORE", "tables add S.MORE --no-load", "tables list"),
+    *("errors list", "errors show 1", "errors retry S.T", "errors skip 1"),
+    *("cutover", "cutover --restart", "cutover --unverified", "schema put-back"),
+)
+"""They would create the ledger in a wrong database, or say that it has no errors."""
+ONLY_READ: Final = (
+    *("migrate --plan", "migrate --cutover", "doctor", "assess", "verify", "repair", "status"),
+    *("schema diff", "schema export", "schema apply --dry-run", "reload"),
+)
+"""They need no ledger, or check something else first."""
+CREATE: Final = "run", "initial-load", "migrate", "schema apply"
+WAY_BACK: Final = (
+    *("fallback begin", "fallback cutover", "fallback end", "fallback report", "fallback resume"),
+    *("fallback run", "fallback skip", "fallback status", "fallback verify"),
+)
+"""They need the section `fallback` and Oracle (tests/fallback)."""
+NO_TARGET: Final = "config check", "dictionary export", "dump", "logs", "prove", "fetch-lobs"
+"""They do not open the target, or need a live source first."""
 
 
 def test_a_table_whose_target_does_not_fit_is_not_added(

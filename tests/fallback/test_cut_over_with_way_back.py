@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.cli.migration.fallback import cutover_command, run_command
@@ -44,6 +45,8 @@ def config(served: Served, logical_database: str, tmp_path: Path) -> Path:
     served.execute("CREATE SEQUENCE sold_seq START WITH 5")
     served.execute(ITEMS)
     more = {"create-tables": True, "start-scn": served.server.database.current_scn()}
+    with connect(logical_database, replica=None) as connection:
+        ensure_ledger(connection)  # as after a load or a run
     document = way_document(served, tmp_path / "data", logical_database, "sold", **more)
     return write_document(document, tmp_path / "olr-pg.json")
 

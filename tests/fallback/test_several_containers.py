@@ -14,6 +14,8 @@ import psycopg
 import pytest
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.cli.migration.fallback import (
     begin_command,
@@ -101,6 +103,8 @@ def test_each_container_has_a_way_back_of_its_own(
 ) -> None:
     loaded = load_config(config)
     served.server.database.switch_logs()
+    with connect(logical_database, replica=None) as connection:
+        ensure_ledger(connection)  # as after a load or a run
     cutover(config, as_json=True, unverified=True, accept=["*"], fallback=True)
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
     begun = done["steps"][-2]["detail"]["containers"]

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
 from olr_pg.config.table_patterns import LEDGER
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from tests.oracle.conftest import NOTES, ORDERS, SCN
@@ -66,6 +66,27 @@ def test_a_restart_goes_on_with_the_dictionary_it_began_with(
         again, tables = database.resolve(ORDERS_ONLY)
         assert again == first
         assert tables == (ORDERS,)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NLS_CHARACTERSET", "WE8ISO8859P1"), ("NLS_NCHAR_CHARACTERSET", "UTF8")],
+)
+def test_a_restart_notices_that_the_source_has_another_character_set(
+    source: OracleSource, state: OracleState, tmp_path: Path, name: str, value: str
+) -> None:
+    with live(source, tmp_path) as database:
+        database.resolve(BOTH)
+    set_property = 'UPDATE SYS."DATABASE_PROPERTIES" SET "PROPERTY_VALUE" = ?'
+    state.catalogue.update(f'{set_property} WHERE "PROPERTY_NAME" = ?', value, name)
+    with live(source, tmp_path, SCN + 50) as database:
+        with pytest.raises(OlrPgError, match=value) as caught:
+            database.resolve(BOTH)
+        assert caught.value.code == Code.CHARACTER_SET_CHANGED
+    (tmp_path / "dictionary.json").unlink()  # a start with an empty context.data
+    with live(source, tmp_path) as database:
+        assert value in {database.database.charset, database.database.ncharset}
+        database.resolve(BOTH)
 
 
 def test_a_new_table_needs_a_new_dictionary_as_of_the_restart(

@@ -98,7 +98,7 @@ def begin_command(
     from olr_pg.load.steps_done import begin_again
 
     loaded = read_config(config, target_name)
-    with open_ways_back(loaded) as ways, opened_target(loaded) as target:
+    with opened_target(loaded, ledger="required") as target, open_ways_back(loaded) as ways:
         found = [prepare(way) for way in ways]
         begin_again(target.connection, ways[0].subscription)
     if as_json:

@@ -189,7 +189,7 @@ def put_back(
     from olr_pg.load.sources import apply_section
 
     loaded = read_config(config, target_name)
-    with opened_target(loaded) as (connection, _):
+    with opened_target(loaded, ledger="required") as (connection, _):
         back = put_all_back(connection, apply_section(loaded).subscription)
         problems = [*back.lost, *validate_foreign_keys(connection, back.done)]
     if as_json:

@@ -147,7 +147,7 @@ def _take_back(config: Config) -> None:
     pairs of sequences that it recorded.
     """
     subscription = sources.apply_section(config).subscription
-    with opened_target(config) as target, target.connection.transaction():
+    with opened_target(config, ledger="required") as target, target.connection.transaction():
         connection = target.connection
         steps = read_steps(connection, subscription)
         if _SEQUENCES in steps:
@@ -163,7 +163,7 @@ def check_not_taken_back(config: Config) -> None:
         OlrPgError: 7317, applications have returned to Oracle, and no later cut-over has begun a
             fallback.
     """
-    with opened_target(config) as target:
+    with opened_target(config, ledger="required") as target:
         steps = read_steps(target.connection, sources.apply_section(config).subscription)
     if TAKEN_BACK in steps and steps[TAKEN_BACK].state == DONE:
         at = steps[TAKEN_BACK].finished_at
@@ -180,7 +180,7 @@ def check_nobody_writes(config: Config) -> None:
     Raises:
         OlrPgError: 5133, there is such a transaction.
     """
-    with opened_target(config) as target:
+    with opened_target(config, ledger="required") as target:
         writers = [name for (name,) in target.connection.execute(_WRITERS)]
     if writers:
         raise OlrPgError(Code.TARGET_NOT_QUIET, ", ".join(writers))
@@ -192,7 +192,7 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
     Raises:
         OlrPgError: 5124, the rows differ; or the error of a table that cannot be compared.
     """
-    with opened_target(config) as target, sources.open_tables(config) as source:
+    with opened_target(config, ledger="required") as target, sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, target.connect_string)
         work = source.sources(source.choose(()))
         found = verify(settings, work, session)
@@ -240,7 +240,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
         OlrPgError: 5134, some sequences cannot be set; the others are set.
     """
     moves, failed = list[SequenceMove](), list[str]()
-    with opened_target(config) as target:
+    with opened_target(config, ledger="required") as target:
         pairs = list(_pairs(target.connection, sources.apply_section(config).subscription))
         wanted = {name: _next_value(target.connection, place) for name, place in pairs}
     with open_ways_back(config) as ways:

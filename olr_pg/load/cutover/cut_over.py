@@ -341,14 +341,14 @@ class CutoverOptions(NamedTuple):
 
 def cutover_state(config: Config) -> list[StepState]:
     """Return the recorded steps, in order."""
-    with opened_target(config) as target:
+    with opened_target(config, ledger="required") as target:
         found = read_steps(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in steps_of(fallback=True) if step.name in found]
 
 
 def restart_cutover(config: Config) -> None:
     """Delete the recorded steps."""
-    with opened_target(config) as target:
+    with opened_target(config, ledger="required") as target:
         forget_steps(target.connection, sources.apply_section(config).subscription)
 
 
@@ -470,7 +470,7 @@ class _Cutover:
         if not is_offline or self._options.unverified or is_over or ends_before:
             return
         with (
-            opened_target(self._config) as target,
+            opened_target(self._config, ledger="required") as target,
             sources.open_tables(self._config, folder=self._options.tables) as source,
         ):
             key = self._apply.subscription
@@ -489,12 +489,12 @@ class _Cutover:
 
     def known(self, step: CutOverStep) -> StepState | None:
         """Return the recorded state of a step; None if it has not begun."""
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
     def note(self, step: CutOverStep, state: str, detail: dict[str, Any]) -> None:
         """Store the state of a step in the target."""
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
@@ -541,7 +541,7 @@ class _Cutover:
                 later commits.
         """
         scn = self._scn()
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             tables, _ = self._replicated(target)
             names = [table.full_name for table in tables]
             rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
@@ -611,7 +611,7 @@ class _Cutover:
         """
         config, folder = self._config, self._options.tables
         with (
-            opened_target(config) as target,
+            opened_target(config, ledger="required") as target,
             sources.open_tables(config, folder=folder, scn=scn) as source,
         ):
             string = target.connect_string
@@ -622,7 +622,7 @@ class _Cutover:
     def _sequences(self) -> tuple[str, dict[str, Any]]:
         scn = self._scn()
         advanced, missing = list[dict[str, Any]](), list[str]()
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             connection = target.connection
             tables, settings = self._replicated(target)
             for one in self._source.sequences({table.owner for table in tables}, scn):
@@ -662,7 +662,7 @@ class _Cutover:
         return [one.oid for one in targets if one is not None]
 
     def _constraints(self) -> tuple[str, dict[str, Any]]:
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             connection = target.connection
             back = put_back(connection, self._apply.subscription)
             tables, settings = self._replicated(target)
@@ -713,7 +713,10 @@ class _Cutover:
             raise OlrPgError(
                 Code.WAY_BACK_TOO_LATE, f"the cut-over ended at {report.finished_at:%Y-%m-%d %H:%M}"
             )
-        with open_ways_back(self._config) as ways, opened_target(self._config) as target:
+        with (
+            open_ways_back(self._config) as ways,
+            opened_target(self._config, ledger="required") as target,
+        ):
             begun = [prepare(way) for way in ways]
             begin_again(target.connection, self._apply.subscription)
         return DONE, begun_record(begun)
@@ -735,7 +738,7 @@ class _Cutover:
         known = self.known(STEPS[4])
         advanced = known.detail.get("advanced", ()) if known is not None else ()
         sequences = [(one["target"][0], one["target"][1]) for one in advanced]
-        with opened_target(self._config) as target:
+        with opened_target(self._config, ledger="required") as target:
             tables, settings = self._replicated(target)
             targets = [
                 read_table(target.connection, *target_name(settings, table.owner, table.name))
