@@ -201,7 +201,8 @@ def _unfound(
     # Sorted keys are searched, because NumPy's `isin` takes ten times as long.
     found = np.sort(_undone_keys(take(known, np.flatnonzero(near)))[1])
     wanted = _marker_keys(events, markers)[1]
-    return markers[found.searchsorted(wanted) == found.searchsorted(wanted, side="right")]
+    is_unfound = found.searchsorted(wanted) == found.searchsorted(wanted, side="right")
+    return markers[np.flatnonzero(is_unfound)]
 
 
 def _record_bits(dba: npt.NDArray[np.uint32], events: EventColumns) -> npt.NDArray[np.uint32]:
