@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 _IDLE_GROWTH: Final = 1.5
 _IDLE_FACTOR_MAX: Final = 10.0
-"""Maximum factor by which the pause between scans of archived logs grows while online logs are
-read.
-"""
+"""Maximum factor by which the pause between scans grows while a source is quiet."""
 
 _LOOK_SHARE: Final = 0.05
 """Maximum share of the time that is spent in scans. It matters if a scan takes long because there
 are many files.
 """
+
+
+def idle_factor(idle: int) -> float:
+    """Return the factor by which the pause between scans is longer after `idle` scans without news."""
+    return min(_IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX), _IDLE_FACTOR_MAX)
 
 
 class SourceDatabase(Protocol):
@@ -286,7 +289,7 @@ class OfflineDatabase:
         """
         factor = 1.0
         if self._online is not None:
-            factor = min(_IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX), _IDLE_FACTOR_MAX)
+            factor = idle_factor(idle)
         return max(factor * self._poll_seconds, self._look_seconds / _LOOK_SHARE)
 
     @property

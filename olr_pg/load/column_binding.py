@@ -15,6 +15,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.arrow import ArrowColumn, arrow_column
+from olr_pg.load.table_data import place_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,14 +83,7 @@ def bind_columns(
     """
     bound = []
     for column in table.delivered:
-        place = schema.get_field_index(column.name)
-        if place < 0:
-            raise OlrPgError(
-                Code.TABLE_DATA_UNUSABLE,
-                "the table data has no such column",
-                table=table.full_name,
-                column=column.name,
-            )
+        place = place_in(schema, table, column)
         field = plan.field(column.name)
         target = plan.target.columns[field]
         if target.generated:

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from olr_pg.conditions.evaluate import Truth, evaluate
 from olr_pg.decoding.filters import charsets_of
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow import arrow_column
-from olr_pg.load.table_data import schema_of
+from olr_pg.load.table_data import place_in, schema_of
 from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
@@ -89,14 +88,7 @@ class _Rows:
         described = {}
         for ordinal in wanted.ordinals:
             column = table.delivered[ordinal]
-            place = schema.get_field_index(column.name)
-            if place < 0:
-                raise OlrPgError(
-                    Code.TABLE_DATA_UNUSABLE,
-                    "the table data has no such column",
-                    table=table.full_name,
-                    column=column.name,
-                )
+            place = place_in(schema, table, column)
             arrow = arrow_column(column, schema.field(place).type)
             described[column.name] = arrow.described
             self._columns.append((place, arrow))

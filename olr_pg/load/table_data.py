@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from olr_pg.decoding.filters import Filters
-    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.oracle.facts import ReadableScn
     from olr_pg.oracle.key_cuts import KeyCut
@@ -144,6 +144,23 @@ class TableSource(Protocol):
 def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
     """Return the schema of the batches from `SourcePartition.batches`."""
     return rows.batch.schema if isinstance(rows, LargeRow) else rows.schema
+
+
+def place_in(schema: pa.Schema, table: Table, column: Column) -> int:
+    """Return the index of a column in the table data.
+
+    Raises:
+        OlrPgError: 5103, the table data lacks the column.
+    """
+    place = schema.get_field_index(column.name)
+    if place < 0:
+        raise OlrPgError(
+            Code.TABLE_DATA_UNUSABLE,
+            "the table data has no such column",
+            table=table.full_name,
+            column=column.name,
+        )
+    return int(place)
 
 
 def named_tables(

@@ -28,6 +28,7 @@ from sqlalchemy import select
 
 from olr_pg.capture.archived_log import AbsentLog, LogPosition
 from olr_pg.capture.logs import FileStamp, LogScan
+from olr_pg.capture.source_database import idle_factor
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
@@ -170,13 +171,6 @@ def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
         f" {known.con_id} with DBID {known.dbid}",
     )
 
-
-IDLE_FACTOR_MAX: Final = 10.0
-"""Maximum pause between polls, as a multiple of `poll-ms`."""
-
-IDLE_GROWTH: Final = 1.5
-IDLE_STEPS_MAX: Final = 10
-"""Number of polls without new logs after which the pause no longer grows."""
 
 CATALOGUE: Final = "FROM DBA_TABLES"
 """A query that contains this text was made from patterns (`config.table_patterns`), so the tables
@@ -679,8 +673,7 @@ class LiveDatabase:
         """
         if self._online is not None:
             return self._source.poll_ms / 1000
-        factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
-        return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
+        return idle_factor(idle) * self._source.poll_ms / 1000
 
     @property
     def is_online(self) -> bool:

@@ -8,6 +8,7 @@ which `repair` uses.
 from __future__ import annotations
 
 import base64
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -118,15 +119,8 @@ def check_writable(path: Path) -> None:
     Raises:
         OlrPgError: 5112, the file cannot be written.
     """
-    try:
+    with _writing(path):
         owned.check_writable(path)
-    except OSError as error:
-        raise OlrPgError(
-            Code.DIFFERENCES_FILE_UNUSABLE,
-            system_reason(error),
-            action=_NAME_ANOTHER,
-            file=str(path),
-        ) from error
 
 
 def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
@@ -135,10 +129,16 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     Raises:
         OlrPgError: 5112, the file cannot be written.
     """
+    # The file will contain values of rows.
+    with _writing(path), owned.written_whole(path, 0o600) as file:
+        for line in lines:
+            file.write(orjson.dumps(line, default=str) + b"\n")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        with owned.written_whole(path, 0o600) as file:  # the file will contain values of rows
-            for line in lines:
-                file.write(orjson.dumps(line, default=str) + b"\n")
+        yield
     except OSError as error:
         raise OlrPgError(
             Code.DIFFERENCES_FILE_UNUSABLE,

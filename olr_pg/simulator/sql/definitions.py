@@ -763,13 +763,7 @@ class _Definitions:
         name, on = self._words.name(), self._words.take("ENABLE")
         if not on:
             self._words.expect("DISABLE")
-        found = self._find_trigger(name)
-        if found is None:
-            raise OraError(4080, f"trigger '{name}' does not exist")
-        table, trigger = found
-        for triggers in (table.triggers, table.disabled_triggers):
-            if trigger in triggers:
-                triggers.remove(trigger)
+        table, trigger = self._remove_trigger(name)
         (table.triggers if on else table.disabled_triggers).append(trigger)
 
     def _create_index(self, *, unique: bool = False) -> None:
@@ -842,6 +836,10 @@ class _Definitions:
         return None
 
     def _drop_trigger(self, name: str) -> None:
+        self._remove_trigger(name)
+
+    def _remove_trigger(self, name: str) -> tuple[SqlTable, Trigger]:
+        """Remove a trigger from its table; return both."""
         found = self._find_trigger(name)
         if found is None:
             raise OraError(4080, f"trigger '{name}' does not exist")
@@ -849,6 +847,7 @@ class _Definitions:
         for triggers in (table.triggers, table.disabled_triggers):
             if trigger in triggers:
                 triggers.remove(trigger)
+        return table, trigger
 
     def _create_sequence(self) -> None:
         words, database = self._words, self._database
