@@ -34,8 +34,9 @@ are many files.
 
 
 def idle_factor(idle: int) -> float:
-    """Return the factor by which the pause between scans is longer after `idle` scans without news."""
-    return min(_IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX), _IDLE_FACTOR_MAX)
+    """Return the factor by which the pause between scans grows after `idle` scans without news."""
+    growth: float = _IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX)
+    return min(growth, _IDLE_FACTOR_MAX)
 
 
 class SourceDatabase(Protocol):
