@@ -313,7 +313,8 @@ def loading_new_tables(
     context is active.
 
     The function returns whether the table will be loaded into every target that has a bundled
-    applier: the source is live, and they have the policy ``load``. It returns at once.
+    applier: the source is live, and these targets have the policy ``load``. The function returns at
+    once.
 
     Args:
         withheld: returns the values that the configuration reads from the environment.

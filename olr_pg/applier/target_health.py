@@ -44,7 +44,9 @@ minute.
 """
 
 _CONNECT_SECONDS: Final = 2
-"""Timeout in seconds. It is short, because the applier waits for it when it ends."""
+"""Timeout of a connection attempt in seconds. It is short, because the end of the applier waits for
+a running attempt.
+"""
 
 _log = structlog.get_logger(__name__)
 

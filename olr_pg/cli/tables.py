@@ -266,8 +266,8 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str]) -> None:
-    """Raise an error if a target table is unfit, as a load does. Changes from before now are not
-    wanted, so none of them counts as missing.
+    """Raise an error if a target table is unfit, as a load does. Changes that committed before this
+    command are not wanted, so none of them counts as missing.
 
     Raises:
         OlrPgError: 5040–5043.

@@ -1,4 +1,4 @@
-"""``olr-pg version``."""
+"""``olr-pg version``: prints the version of the package, and of the platform."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ class ContainerFollower:
         versions: the versions of changed tables, by OBJ#.
         done: the commit position of the last processed transaction.
         late: transactions with DDL of a table that committed before `done` but were not processed.
-            They are recorded, but have no effect yet: the next follower begins with all recorded
-            transactions, and processes them in commit order.
+            These transactions are recorded, but have no effect yet: the next follower begins with
+            all recorded transactions, and processes them in commit order.
     """
 
     def __init__(
@@ -499,8 +499,8 @@ class ContainerFollower:
     def _of_new_table(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[Statement]:
-        """Yield the statements that may have created a new table. They contain its name, not its
-        number.
+        """Yield the statements that may have created a new table. Such a statement contains the
+        table's name, not its number.
 
         The rows of SYS tables can be inserted by a recursive transaction, which commits before the
         transaction with the statement.

@@ -173,7 +173,7 @@ class SubscribedTables:
         if version.table is None:
             return
         if self._filters.is_ledger(version.table):
-            name = None  # clients do not know ledgers, even if another table had the name before
+            name = None  # clients must not see a ledger, even under the name of a former table
         if name is None or name in self.names:
             self._append(version.table, Span(since=version.since), name)
 

@@ -185,8 +185,8 @@ class Filters:
         return Conditions(found) if found else None
 
     def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
-        """Return (key, pattern) of filters that match nothing in `tables`. Their names may be
-        misspelt.
+        """Return (key, pattern) of filters that match nothing in `tables`. The names in these
+        patterns may be misspelt.
         """
         found = [
             ("filter.tables.exclude", pattern)

@@ -94,7 +94,8 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         )
         path = directory / f"{error.code}-{thread}-{sequence}-{block}-{offset}.incident.json"
         directory.mkdir(parents=True, exist_ok=True)
-        # It contains rows, and the directory can be /tmp, where others know the name of the file.
+        # The file contains rows, and the directory can be /tmp, where others know the name of the
+        # file.
         with written_whole(path, 0o600) as file:
             file.write(sealed_bytes(content))
     except (OSError, OlrPgError) as reason:

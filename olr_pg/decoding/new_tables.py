@@ -46,7 +46,7 @@ class Begin(NamedTuple):
         scn: commit SCN of the statement that created the table, or gave it the name.
         is_renamed: True if the table had another name before, so it already has rows.
         has_rows: True if the table has rows that are not in the redo since then, and that are not
-            replicated under another name. It must be loaded.
+            replicated under another name. Such a table must be loaded.
     """
 
     scn: int

@@ -211,8 +211,8 @@ class SpillFiles:
             raise self.refused(0, error) from error
 
     def map(self, file: IO[bytes], size: int) -> mmap.mmap:
-        """Map the bytes of a file into memory. They exist as long as the mapping is used. `size`
-        must be greater than 0.
+        """Map the bytes of a file into memory. The bytes can be read as long as the mapping is
+        used. `size` must be greater than 0.
         """
         mapping = mmap.mmap(file.fileno(), size)
         self.spilled_bytes += size
@@ -249,7 +249,7 @@ class _Gathered:
 
     Args:
         file: the file, which is already unlinked.
-        growing: the bytes of each file that still grows. This file is among them until it is
+        growing: the bytes of each file that still grows. It includes this file until the file is
             complete or is dropped.
     """
 

@@ -347,7 +347,8 @@ class SplitResult(NamedTuple):
         blocks: the blocks [first, end) of the decoded LWN groups; None if there were none.
         passed: the uninterpreted vectors.
         names: names of transactions, by packed XID; empty if they were not requested.
-        parallel: the parallel commits that begin or may have ended, in order.
+        parallel: the commits of parallel DML that begin in the split or may have ended in it, in
+            order.
     """
 
     encoded: tuple[Encoded, ...]
@@ -650,10 +651,10 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
     the split.
 
     Args:
-        mapped: False to read the blocks even if the log can be mapped. It takes a sixth more
-            processor time to decode them, but a file that is truncated or deleted meanwhile gives
-            an error, and does not end the process (`capture.readers`). The copy of a log that is
-            still being written is mapped nevertheless, because it is our own.
+        mapped: False to read the blocks even if the log can be mapped. Decoding then takes a sixth
+            more processor time, but a file that is truncated or deleted meanwhile gives an error,
+            and does not end the process (`capture.readers`). The copy of a log that is still being
+            written is mapped nevertheless, because it is our own.
 
     Raises:
         OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains

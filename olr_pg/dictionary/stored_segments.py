@@ -85,8 +85,8 @@ def row_segments(
     Args:
         index: the index that contains the rows.
         parts: partitions of the index.
-        of_table: partitions of the table. They have no segments, but if redo names one, it means
-            rows of this table.
+        of_table: partitions of the table. A partition has no segment, but if redo names its number,
+            the redo concerns rows of this table.
     """
     if not tab.property & _PARTITIONED:
         return [index]

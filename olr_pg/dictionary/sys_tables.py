@@ -329,8 +329,8 @@ def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
     """Return the column; if it belongs to an XMLTYPE, with the name of the XMLTYPE's other column.
 
     An XMLTYPE has two columns. The visible column stores nothing; a hidden CLOB or BLOB with the
-    same COL# contains the documents as text or as binary XML. They exchange their names, so that
-    the LOB is delivered under the user's name (values-and-lobs §15.3).
+    same COL# contains the documents as text or as binary XML. Here the two columns exchange their
+    names, so that the LOB is delivered under the name that the user gave (values-and-lobs §15.3).
     """
     if column.col == 0:
         return column
@@ -398,8 +398,9 @@ def _lobs(
 ) -> dict[tuple[int, int], Lob]:
     """Return LOBs by (OBJ#, INTCOL#).
 
-    If the rows do not contain OBJ# of a LOB index, the index is found by its name. Its partitions
-    have the same name, and their OBJ# have the order of the LOB's partitions.
+    If the rows do not contain OBJ# of a LOB index, the index is found by its name. The partitions
+    of the index have the name of the index, and their OBJ# are in the order of the LOB's
+    partitions.
     """
     block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
     indexes = {row.name: row for row in objects.values() if _is_lob_index(row, _INDEX)}

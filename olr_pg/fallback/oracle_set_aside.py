@@ -312,7 +312,7 @@ class OracleSetAside:
         again.
 
         Args:
-            user: name of the account in Oracle's dictionary.
+            user: name of the account, as Oracle's dictionary contains it.
 
         Raises:
             OlrPgError: see `firing`.

@@ -29,8 +29,8 @@ _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 
 
 def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to position `at` of `out`; return the end of the copy. Both are
-    arrays of bytes.
+    """Copy ``data[begin:end]`` to position `at` of `out`; return the end of the copy. `out` and
+    `data` are arrays of bytes.
 
     The function does not check bounds. The caller must check them.
     """

@@ -54,8 +54,8 @@ _BLANK: Final = ord(" ")
 _REGION: Final = 10_000
 _UTC_HIGH: Final = 0x80 | 28 >> 6
 _UTC_LOW: Final = (28 & 0x3F) << 2
-"""The two bytes are the region Etc/UTC. PostgreSQL stores no region, so it is not visible in the
-result (values-and-lobs §7.2, appendix A).
+"""The two bytes represent the region Etc/UTC. PostgreSQL stores no region, so it is not visible in
+the result (values-and-lobs §7.2, appendix A).
 """
 _YEAR_MIN: Final = -4712
 _YEAR_MAX: Final = 9999

@@ -279,8 +279,8 @@ class StatusService:
         except OlrPgError as error:
             if error.code != Code.ADDRESS_IN_USE:
                 raise
-            # The user did not choose this port, so use another one. It can be in use by another
-            # appliance.
+            # The default port can be in use by another appliance. The user did not choose this
+            # port, so use another one.
             return listen(Address(DEFAULT_ADDRESS.host, 0))
 
     def _run(self) -> None:

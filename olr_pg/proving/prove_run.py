@@ -159,7 +159,7 @@ def prove(
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "scenarios are run in the source database")
-    # The scratch schema is in one container, so only the first one is used.
+    # The scratch schema is in one container, so only the first configured container is used.
     one = config.source.model_copy(update={"containers": config.source.containers[:1]})
     config = config.model_copy(update={"source": one})
     assert isinstance(config.source, OracleSource)
@@ -498,8 +498,8 @@ class _Notes:
         """Record the current rows.
 
         Oracle can refuse to read a table as of an SCN that is too close to the last change of its
-        definition (ORA-01466). Then a later SCN is tried. It has the same rows, because the script
-        waits.
+        definition (ORA-01466). Then a later SCN is tried. The table has the same rows as of that
+        SCN, because the script waits.
         """
         assert self._reader is not None
         deadline = time.monotonic() + SETTLE_SECONDS

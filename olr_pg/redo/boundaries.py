@@ -72,8 +72,8 @@ _OVERLONG = int(ChangeStatus.OVERLONG)
 _MOST = 128
 """Maximum bytes of the field list and the fields of a 5.2 or 5.4. Real vectors have 84.
 
-A longer vector has a misread length and includes the vectors after it: an undo record with its row
-vector has at least 140 bytes.
+If a vector is longer, its length was misread, and the vector seems to include later vectors: an
+undo record together with its row vector has at least 140 bytes.
 """
 
 

@@ -280,8 +280,8 @@ def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
     """Push the STRAY event of a vector if its numbers, except the container, are those of a
     subscribed table.
 
-    Its container may have been misread. Because its undo is in the root, only its transaction shows
-    which container it belongs to (`transactions.shared_undo`).
+    The container in the vector may have been misread. Because the undo is in the root, only the
+    transaction shows which container the vector belongs to (`transactions.shared_undo`).
     """
     table = stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
     if table < 0:

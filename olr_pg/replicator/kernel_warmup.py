@@ -86,8 +86,8 @@ def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
     _decode(folder, lines=lines)
     behind.join()
     if behind.exitcode != 0:
-        # The call of `_decode` above has compiled the kernels that the other process has not. Its
-        # traceback is on stderr.
+        # The call of `_decode` above has compiled the kernels that the other process has not
+        # compiled. The traceback of that process is on stderr.
         _log.warning("not all kernels could be compiled in advance", exit_code=behind.exitcode)
 
 

@@ -38,7 +38,8 @@ class SharedLogs:
 
     Attributes:
         source: see above; its constant properties can be read without a lock.
-        reach_scn: the highest end of all logs found so far; 0 before the first log.
+        reach_scn: the highest SCN at which a log ends, of all logs found so far; 0 before the first
+            log.
         unseen_since: new redo that the last `scan` found in online logs was written after this Unix
             time in seconds; None before the second scan.
         answered_at: start time of the last `scan` that the source answered; None before the first

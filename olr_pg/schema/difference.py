@@ -46,8 +46,8 @@ _PLACE: Final = re.compile(
 """Finds the table of a statement."""
 _ADDED: Final = re.compile(rf" ADD COLUMN ({_NAME})")
 _COMPARED: Final = (GENERATED, DEFAULT, CHECK, INDEX, COMMENT)
-"""The kinds of statements whose definitions are compared. The other kinds can use a generated
-column.
+"""The kinds of statements whose definitions are compared, in the order in which they run on a copy
+of the table: the other kinds can use a generated column.
 """
 
 _log = structlog.get_logger(__name__)

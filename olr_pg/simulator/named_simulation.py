@@ -495,8 +495,8 @@ class NamedSimulation:
         """Return the blocks that a thread was writing when its instance crashed, after its last
         LWN.
 
-        The changes in these blocks are lost. Another simulated database of the same shape writes
-        them.
+        The changes in these blocks are lost. The blocks come from another simulated database of the
+        same shape.
 
         Args:
             thread: its number from 0; it must have no pending records.

@@ -37,8 +37,8 @@ Share: TypeAlias = "list[tuple[int, bytes]]"
 Work: TypeAlias = "Callable[[Iterable[Share]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
-"""Maximum number of jobs that `SparkCall` remembers to cancel. It is more than run at a time,
-because earlier jobs may not have ended yet.
+"""Maximum number of jobs that `SparkCall` remembers to cancel. More jobs are remembered than run at
+a time, because earlier jobs may not have ended yet.
 """
 
 _CANCEL_SECONDS: Final = 10.0

@@ -196,8 +196,8 @@ def transactions_of(
 def _sessions(
     events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
-    """Return serial and session number of each transaction, from its first SESSION event. They are
-    0 if it has none.
+    """Return serial and session number of each transaction, from its first SESSION event. Both are
+    0 if the transaction has no SESSION event.
     """
     serial = np.zeros(chosen.size, np.uint16)
     session = np.zeros(chosen.size, np.uint32)

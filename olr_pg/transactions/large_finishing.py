@@ -209,8 +209,8 @@ class LargeTransaction:
         self.faults += tuple(faults)
 
     def _part_end(self, start: int, size: int) -> int:
-        """Return the end of the part that begins at `start`. The part has at least `size` events;
-        unless it needs more events for this, it ends in the chunk in which it begins.
+        """Return the end of the part that begins at `start`. The part ends in the chunk in which it
+        begins, except if it would then have fewer than `size` events.
         """
         first = self._chunks.first
         number = self._chunks.place(start)

@@ -123,8 +123,8 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
         if _is_of_no_row(job, table, piece, groups):
             return OK, groups, -1
         if flags & _FIRST_AND_LAST == 0 and _is_whole(pieces.row_flags[piece]):
-            # The supplemental header has neither F nor L, and the piece contains the whole row: it
-            # is a complete change.
+            # The supplemental header has neither F nor L, but the piece contains the whole row, so
+            # the piece is a complete change.
             if not is_by(pieces.op[piece], pieces.sup_type[piece]):
                 return CONTRADICTS, groups, -1
             return OK, groups, piece

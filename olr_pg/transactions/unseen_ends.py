@@ -109,7 +109,8 @@ class UnseenEnds:
 def successors(
     opened: Mapping[int, OpenTransaction], whole: TransactionColumns
 ) -> list[tuple[int, EventColumns]]:
-    """Return the slots of open transactions that complete transactions have used since then.
+    """Return the slots of open transactions that other transactions have used later and completely,
+    from begin to end.
 
     Args:
         opened: the open transactions, by slot.
@@ -393,7 +394,7 @@ def left_of_large(
             pass
     first: dict[int, EventColumns] = {}
     for changes in standing.stretches():
-        # One remaining change of each table is enough.
+        # One remaining change of each table is enough to stop the table.
         is_left = (changes.kind != EventKind.LOB) & (changes.table >= 0)
         left = take(changes, is_left & ~np.isin(changes.table, list(first)))
         for place in reversed(range(len(chunks) if left.size else 0)):

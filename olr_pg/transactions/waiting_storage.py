@@ -287,8 +287,8 @@ class Waiting:
         )
 
     def move_to(self, room: U8) -> None:
-        """Move the batches that are in memory into the buffer `room`. It must be aligned, and have
-        exactly their size.
+        """Move the batches that are in memory into the buffer `room`. `room` must be aligned, and
+        have exactly the size of these batches.
         """
         rest = room
 

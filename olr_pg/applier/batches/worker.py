@@ -670,7 +670,7 @@ def give_up(applier: TableApplier, connection: Connection[Any], selection: Selec
     fails.
 
     Raises:
-        psycopg.Error: a transient error that cannot be the table's own. Transactions that were
+        psycopg.Error: a transient error that the table cannot have caused. Transactions that were
             applied or held before stay so.
     """
     for rows in selection.transactions():

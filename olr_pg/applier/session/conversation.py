@@ -229,9 +229,10 @@ class Conversation:
         self._shared.progress.wait(self._settings.poll_milliseconds / 1000)
 
     def _rest(self) -> None:
-        """While the subscription is paused, request nothing, but apply the received changes.
+        """While the subscription is paused, request nothing, but let the received changes be
+        applied.
 
-        They are not confirmed, because each confirmation also requests more changes.
+        The applied changes are not confirmed, because each confirmation also requests more changes.
         """
         if self._exchange.pending:
             self._take_answers()
@@ -367,8 +368,8 @@ class Conversation:
             self._positions.saved(saved.scn)
 
     def _window_max(self, elements: Elements) -> int:
-        """Return the maximum number of requests in flight. Their answers will be unconfirmed
-        changes, too.
+        """Return the maximum number of requests in flight. The answers to these requests will be
+        unconfirmed changes, too.
         """
         fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
         fitting //= max(elements.blob.size, 1)

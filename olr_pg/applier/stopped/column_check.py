@@ -147,7 +147,8 @@ def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
         except TargetAlteredError as error:
             altered = error
             if error.is_replaced:
-                # Its rows are unknown, and inserts succeed even if all former rows are missing.
+                # The rows of the other table are unknown, and inserts succeed even if all former
+                # rows are missing.
                 _log.warning(
                     "another table has taken the name of a target table: compare its rows with"
                     " `olr-pg verify`",

@@ -96,7 +96,7 @@ class _Partition(NamedTuple):
 
     @property
     def identifier(self) -> sql.Identifier:
-        """Its name as SQL."""
+        """The name of the partition as SQL."""
         return sql.Identifier(self.schema, self.name)
 
 

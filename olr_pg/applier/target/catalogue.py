@@ -168,7 +168,7 @@ class Instead(NamedTuple):
 
 
 class NewColumn(NamedTuple):
-    """A column of a table to create. `type_name` is the type in SQL."""
+    """A column of a table that will be created. `type_name` is the type in SQL."""
 
     name: str
     type_name: str

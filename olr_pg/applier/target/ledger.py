@@ -189,7 +189,7 @@ class TablePosition(NamedTuple):
 
     @property
     def reach(self) -> Reach:
-        """This position for comparisons."""
+        """The position in the form in which positions are compared."""
         return Reach(self.commit_scn, len(self.xids) or ALL)
 
     def has(self, commit_scn: int, xid: int) -> bool:

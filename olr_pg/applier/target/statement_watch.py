@@ -183,9 +183,9 @@ class StatementWatch:
     def opened(self, connection: BoundedConnection) -> None:
         """Watch a connection until it is closed.
 
-        First, terminate the sessions of broken connections in PostgreSQL. Their transactions may
-        still be open. Then they could keep locks that the new connection needs, or they could
-        commit after the new connection has read the ledger.
+        First, terminate PostgreSQL's sessions of broken connections. Their transactions may still
+        be open: such a transaction could keep locks that the new connection needs, or could commit
+        after the new connection has read the ledger.
 
         Raises:
             psycopg.Error: PostgreSQL cannot be queried.

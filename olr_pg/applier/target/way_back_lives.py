@@ -14,9 +14,9 @@ So the replication from Oracle and the way back both use one row in the target, 
   dictionary contains. The row also contains each *life* of a ledger, which is the time from its
   creation to its removal. The run fails if it would not recognise the transactions of a life
   (`register`).
-- Before the way back creates a ledger, it adds a life to the row. It fails if the stored accounts
-  do not include its own account, because then a run that does not know the account may be in
-  progress (`begin_life`).
+- Before the way back creates a ledger, it adds a life to the row. The way back fails if the stored
+  accounts do not include its own account, because then a run that does not know the account may be
+  in progress (`begin_life`).
 
 Because both lock the row, the one that comes second sees what the first one has stored. When the
 way back ends, it stores the SCN of the ledger's last change in the life. When the replication from

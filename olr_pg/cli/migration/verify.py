@@ -40,8 +40,8 @@ DEFINITIONS_SECONDS: Final = 600.0
 """Time after which `--continuous` reads the list of tables and their definitions again."""
 
 FAILURE_SECONDS: Final = 30.0
-"""Time after which `--continuous` reads them again if a table could not be compared. It is shorter,
-because the table's definition may have changed.
+"""Time after which `--continuous` reads the list and the definitions again if a table could not be
+compared. It is shorter, because the table's definition may have changed.
 """
 
 SHOWN_MAX: Final = 20
@@ -267,7 +267,7 @@ def _verify_continuously(
         mend_per_hour: maximum number of rows to repair per hour; 0 to repair none.
 
     Raises:
-        OlrPgError: 4046, another process does it.
+        OlrPgError: 4046, another process compares this target continuously.
     """
     from olr_pg.appliance.data_lock import hold_verification_lock
     from olr_pg.appliance.encryption import row_key

@@ -199,7 +199,7 @@ def _several(step: str) -> str:
 def _scalar(found: str, clauses: str) -> Translated:
     """Return SQL for the result of JSON_VALUE, from an array of matches. If there is no match, the
     result is the value of ON EMPTY. If there are several matches, or the match is an object or
-    array, it is the value of ON ERROR. Both are NULL by default.
+    array, it is the value of ON ERROR. By default, the values of ON EMPTY and ON ERROR are NULL.
     """
     typed = _TYPE.match(clauses)
     rest = clauses[typed.end() :] if typed else clauses

@@ -361,8 +361,9 @@ def _texts_if_null_first(t: Translator, results: Sequence[exp.Expr]) -> tuple[li
 
 
 def _same(t: Translator, value: exp.Expr, wanted: exp.Expr, first: exp.Expr) -> str:
-    """Return the condition under which DECODE finds a search value. Both become texts if the first
-    search value is a text (CHAR keeps its blanks), and numbers if it is a number.
+    """Return the condition under which DECODE finds a search value. The value and the search value
+    become texts if the first search value is a text (CHAR keeps its blanks), and numbers if it is a
+    number.
     """
     if t.is_null(wanted):
         return f"{t.sql(value)} IS NULL"

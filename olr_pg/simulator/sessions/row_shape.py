@@ -49,7 +49,9 @@ class RowShape:
 
     @property
     def can_be_copied(self) -> bool:
-        """Return whether such redo can be copied: rows of one piece, several transactions."""
+        """Return whether redo of this shape can be copied: each row must have one piece, and there
+        must be several transactions.
+        """
         in_one_piece = self.columns <= ONE_PIECE_COLUMNS and (self.row_bytes or 0) < ONE_PIECE_BYTES
         return in_one_piece and self.statements != 0
 

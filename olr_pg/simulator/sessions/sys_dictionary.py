@@ -390,7 +390,7 @@ class SysDictionary:
         )  # fmt: skip
 
     def drop_intcol(self, session: RowStatements, table: SimTable, intcol: int) -> None:
-        """Give each column of a table with a higher INTCOL# the next lower one."""
+        """Decrease INTCOL# by one for those columns of a table that have a higher INTCOL#."""
         for name, (of_table, field) in _INTCOLS.items():
             rows = self._rows[name].items()
             found = [

@@ -160,7 +160,7 @@ class SqlTable:
 
     @property
     def name(self) -> str:
-        """Its name, without its owner."""
+        """The name of the table, without the owner."""
         return self.sim.name
 
     @property
@@ -178,7 +178,7 @@ class SqlTable:
 
     @property
     def primary_key(self) -> Key | None:
-        """Its primary key."""
+        """The primary key of the table."""
         return next((key for key in self.keys if key.is_primary), None)
 
     def add_key(self, key: Key) -> None:

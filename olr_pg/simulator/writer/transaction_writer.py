@@ -348,8 +348,8 @@ class TransactionWriter:
     ) -> tuple[UndoEntry, bytes]:
         """Write an undo record; return its entry and its UBA.
 
-        Write a 5.2 before it if a transaction begins or an undo block is new, or, `with_header`, as
-        an update of the undo header.
+        A 5.2 is written before the record if the transaction begins with it, or if its undo block
+        is new. Otherwise a 5.2 that updates the undo header is written if `with_header`.
         """
         transaction = self.current
         segment, begins = transaction.segment, not transaction.begin_scn
