@@ -80,6 +80,12 @@ LIVE: Final = (
     Check("oracle.compression", "no table is compressed", _LIVE_TABLES, of_tables=True),
     Check("oracle.columns", "every column can be replicated", _LIVE_TABLES, of_tables=True),
     Check(
+        "oracle.object-tables",
+        "no object table is left out because patterns do not match it",
+        _LIVE_TABLES,
+        of_tables=True,
+    ),
+    Check(
         "oracle.supplemental",
         "the redo contains the key of every changed row",
         _LIVE_TABLES,

@@ -45,7 +45,7 @@ from olr_pg.oracle.supplemental import (
     without_key_words,
 )
 from olr_pg.oracle.table_list_query import run_table_list
-from olr_pg.oracle.tables import bound
+from olr_pg.oracle.tables import among, bound
 from olr_pg.oracle.text_byte_checks import check_text_bytes
 from olr_pg.oracle.transport.bfile_transport import readable_directories, split_path
 from olr_pg.oracle.transport.log_transport import make_transport
@@ -111,6 +111,13 @@ def check_directories(connection: Connection, names: Iterable[str], user: str) -
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _NEEDED_MAX: Final = 200
+_READS_VIEW: Final = "DBA_TABLES"
+"""In the text of a TableList query that is not a list of names."""
+_OWNERS_MAX: Final = 500
+_OBJECT_TABLE: Final = 0x1
+_NESTED: Final = 0x2000
+_DROPPED: Final = 0x80
+"""Bits of TAB$.PROPERTY (`_DROPPED`: of OBJ$.FLAGS): dictionary §2.1, §2.3."""
 """Maximum number of logs per thread that are checked, beginning with the oldest log that a restart
 reads.
 """
@@ -192,6 +199,10 @@ def check_oracle(
     found += oracle.read(
         "checking the tables", lambda connection: _tables(connection, snapshot, names)
     )
+    if _READS_VIEW in query.upper():
+        found += oracle.read(
+            "looking for object tables", lambda connection: list(_object_tables(connection, names))
+        )
     chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
     if all(one.check != _LOGGING_PRIVILEGES for one in found):
         found += oracle.read(
@@ -624,6 +635,36 @@ def _conditions(
             f"{table.full_name}: {what}",
             f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;',
         )
+
+
+def _object_tables(connection: Connection, names: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield a warning for each object table, or table of XMLTYPE, in the schemas of these tables.
+
+    DBA_TABLES does not contain them, so a pattern of `apply.tables` does not match them.
+    """
+    listed = set(names)
+    owners = sorted({owner for owner, _ in listed})
+    tab, obj, user = tables.TAB.c, tables.OBJ.c, tables.USER.c
+    for at in range(0, len(owners), _OWNERS_MAX):
+        query = (
+            select(user.NAME, obj.NAME)
+            .where(tab["OBJ#"] == obj["OBJ#"])
+            .where(obj["OWNER#"] == user["USER#"])
+            .where(user.NAME.in_(among(owners[at : at + _OWNERS_MAX])))
+            .where(
+                func.bitand(tab.PROPERTY, bound(_OBJECT_TABLE | _NESTED)) == bound(_OBJECT_TABLE)
+            )
+            .where(func.bitand(obj.FLAGS, bound(_DROPPED)) == bound(0))
+            .order_by(user.NAME, obj.NAME)
+        )
+        for owner, name in connection.execute(query):
+            if (owner, name) not in listed:
+                yield warning(
+                    "oracle.object-tables",
+                    f"{owner}.{name} is an object table, or a table of XMLTYPE, and is not"
+                    " replicated",
+                    "migrate its rows with another tool, or change it to a relational table",
+                )
 
 
 def _tables(

@@ -425,6 +425,22 @@ def test_tables_and_columns_that_cannot_be_replicated_are_named(patient: Patient
     assert found["oracle.columns"].severity is Severity.WARNING
 
 
+def test_object_tables_that_a_pattern_leaves_out_are_named(patient: Patient) -> None:
+    customers = next(one for one in patient.live.summary.tables if one.name == "CUSTOMERS")
+    catalogue = patient.live.state.catalogue
+    catalogue.update("DELETE FROM SYS.DBA_TABLES WHERE TABLE_NAME = 'CUSTOMERS'")
+    property_of = 'UPDATE SYS."TAB$" SET "PROPERTY" = ? WHERE "OBJ#" = ?'
+    catalogue.update(property_of, 0x2001, customers.obj)  # the storage of a nested table
+    patient.changes = {"tables": ["SHOP.*"]}
+    assert patient.findings() == []
+    catalogue.update(property_of, 1, customers.obj)
+    finding = patient.only()
+    assert (finding.check, finding.severity) == ("oracle.object-tables", Severity.WARNING)
+    assert finding.what.startswith("SHOP.CUSTOMERS is an object table")
+    patient.changes = {"tables": ["SHOP.ORDERS"]}
+    assert patient.findings() == []
+
+
 def test_a_table_that_does_not_exist(patient: Patient) -> None:
     patient.changes = {"tables": ["SHOP.ORDERS", "SHOP.ORDRES"]}
     finding = patient.only()

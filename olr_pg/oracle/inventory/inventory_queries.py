@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     Columns = Mapping[tuple[str, ...], tuple[InventoryColumn, ...]]
 
+_STORAGE_OF_NESTED: Final = re.compile(r"SYS_NT.*==")
 _LOB_SEGMENT: Final = re.compile(r"LOB|LOBSEGMENT|LOB PARTITION|LOB SUBPARTITION")
 _NONE: Final = ("", "NONE")
 _IS_YES: Final = "YES"
@@ -115,7 +116,11 @@ def _column(row: Row, identity: Row | None, comment: str) -> InventoryColumn:
 
 
 def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable]:
-    """Read the tables, with the columns from `read_columns`."""
+    """Read the tables, with the columns from `read_columns`.
+
+    DBA_TABLES contains only relational tables. The other tables of DBA_OBJECTS are object tables,
+    which includes tables of XMLTYPE.
+    """
     rows = reader.rows(views.TABLES)
     external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(views.EXTERNAL_TABLES)}
     containers = {(row[OWNER], row["MVIEW_NAME"]) for row in reader.rows(views.MVIEWS)}
@@ -148,6 +153,20 @@ def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable
             partitioning=partitions.get(name),
             temporary_duration=row["DURATION"],
         )
+    relational = {(row[OWNER], row["TABLE_NAME"]) for row in rows}
+    for row in reader.rows(views.OBJECTS):
+        name = row[OWNER], row["OBJECT_NAME"]
+        is_of_oracle = _STORAGE_OF_NESTED.fullmatch(name[1]) or name[1].startswith("BIN$")
+        if row["OBJECT_TYPE"] == "TABLE" and name not in relational and not is_of_oracle:
+            yield InventoryTable(
+                owner=name[0],
+                name=name[1],
+                kind="object table",
+                columns=columns.get(name, ()),
+                bytes=sizes[name],
+                lob_bytes=lob_sizes[name],
+                comment=comments.get(name, ""),
+            )
 
 
 def _kind(row: Row) -> str:

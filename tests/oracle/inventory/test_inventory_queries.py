@@ -85,6 +85,20 @@ def test_a_view_that_may_not_be_read_is_named(
     assert found.triggers
 
 
+def test_tables_that_are_only_in_dba_objects_are_object_tables(
+    shop: Snapshot, shop_state: OracleState, shop_oracle: OracleDatabase
+) -> None:
+    catalogue = shop_state.catalogue
+    catalogue.update("DELETE FROM SYS.DBA_TABLES WHERE TABLE_NAME IN ('ORDERS', 'CUSTOMERS')")
+    catalogue.update(
+        "UPDATE SYS.DBA_OBJECTS SET OBJECT_NAME = 'SYS_NTabc+/==' WHERE OBJECT_NAME = 'CUSTOMERS'"
+    )
+    found = {one.name: one for one in read_inventory(shop_oracle, ["SHOP"], shop.scn).tables}
+    assert found["ORDERS"].kind == "object table"
+    assert found["ORDERS"].columns
+    assert [one.name for one in found.values() if one.kind == "object table"] == ["ORDERS"]
+
+
 def test_a_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         read_inventory_file(inventory_path(tmp_path / "dictionary.json"))
