@@ -487,7 +487,7 @@ def check_flags(
     settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
 ) -> Iterator[Finding]:
     """Report columns that `types.boolean` would convert to boolean, unless check constraints show
-    that they only contain flags.
+    that they contain only flags.
     """
     parts = [one for one in structure.left_out if one.full_name == table.full_name]
     conditions, choices = check_conditions(parts), settings.choices

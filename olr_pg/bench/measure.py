@@ -79,8 +79,8 @@ class Result(NamedTuple):
 
 
 def cpu_of_process_tree(pid: int) -> float:
-    """Return the CPU seconds of a process and of its children, whether they have ended or not; 0.0
-    if the process has ended.
+    """Return the CPU seconds of a process and of its children, including children that have ended;
+    0.0 if the process itself has ended.
     """
     return sum(map(_cpu, (pid, *descendants(pid))))
 

@@ -4,8 +4,8 @@ PostgreSQL.
 The benchmark also measures the lag at a high rate of redo, which is the highest of these latencies,
 and the CPU time of the appliance while the source is idle.
 
-It also contains the latency from redo to visible rows in PostgreSQL, for archived logs and online
-logs, in a running appliance.
+Another benchmark measures the latency from redo to visible rows in PostgreSQL, for archived logs
+and online logs, in a running appliance.
 """
 
 from __future__ import annotations

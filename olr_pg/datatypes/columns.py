@@ -21,7 +21,7 @@ class _Slices(NamedTuple):
 
 
 class ValueColumn(_Slices):
-    """Values of one column as slices of a buffer that is only read.
+    """Values of one column as slices of a buffer that is never changed.
 
     Value i is ``data[offset[i] : offset[i] + length[i]]``. The values have Oracle's internal form
     before a conversion, and PostgreSQL's binary form after it.

@@ -43,8 +43,8 @@ _CODES: Final = (
 """The errors whose cause can be found in the bytes of redo records."""
 
 _BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)
-"""Numbers of blocks before the failure in which the beginning of its LWN group is searched, one
-after the other until it is found.
+"""Numbers of blocks before the failure. The beginning of the failed LWN group is searched in the
+first number of blocks; if it is not found there, in the next number, and so on.
 """
 
 _log = structlog.get_logger(__name__)

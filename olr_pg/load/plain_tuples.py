@@ -1,6 +1,6 @@
 """Converts record batches directly to the tuples of a binary COPY: one kernel writes row after row.
 
-If a column's type, or one of its values, can only be converted by the column's encoder, the encoder
+If a column's type, or one of its values, cannot be converted by the kernel, the column's encoder
 converts the column for the whole batch, and the kernel copies the resulting bytes. The tuples are
 the same as those from `column_binding.encode_batch`, but most columns need no intermediate copy.
 """

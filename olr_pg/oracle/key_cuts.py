@@ -4,7 +4,7 @@ Oracle would read the index from ``a = 1`` on for each range. So a range of a ke
 columns is divided into several cuts. Each cut compares the first columns with ``=`` and the next
 column with a bound.
 
-It also contains a row with a LOB that is too large for memory.
+It also contains the form of a row with a LOB that is too large for memory (`LargeRow`).
 
 It also reads and writes text as the bytes that Oracle stores, for columns with a character set that
 differs from the declared one (`dictionary.true_charsets`).

@@ -605,9 +605,9 @@ class DictionaryOrder:
         return -1 if self._last is None else self._last[0]
 
     def release(self, limit: int) -> None:
-        """Remove the transactions that commit below `limit`. Set `left` to those that were not
-        released before: a split that is decoded again can contain transactions that were already
-        released.
+        """Remove the transactions that commit below `limit`. Set `left` to those removed
+        transactions that were not released before: a split that is decoded again can contain
+        transactions that were already released.
         """
         known, last = self.before(limit), self._last
         self.left = [t for t in known if last is None or t.order > last]

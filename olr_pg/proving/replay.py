@@ -1,7 +1,7 @@
 """The replay judge: it applies the decoded changes to the initial rows, and compares the result
 with the source's rows at each commit.
 
-The judge only needs flashback queries in the source. It finds wrong values, lost rows, phantom
+In the source, the judge needs only flashback queries. It finds wrong values, lost rows, phantom
 rows, and changes at a wrong commit. If DDL changes rows without row changes in the redo (the
 default of a new column, ROWIDs of a moved table), the new state is taken from the source. LOB
 values that the redo contains only partly are also taken from the source. A TRUNCATE is applied; if

@@ -4,8 +4,8 @@ sessions.
 A statement can wait for another session's lock. Then the script continues with other sessions. A
 waiting session runs its next statement only after its waiting statement got the lock and ended.
 
-It also contains the redo of a scenario: finds the logs that contain it, and writes incident files
-for changes that were decoded wrongly.
+It also finds the logs that contain the redo of a scenario, and writes incident files for changes
+that were decoded wrongly.
 """
 
 from __future__ import annotations

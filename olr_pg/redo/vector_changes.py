@@ -5,8 +5,8 @@ followed by a row vector is a change. A row vector followed by a 5.6 or 5.11 und
 
 A change of a subscribed table must not be lost, even if its vectors are damaged. So two independent
 properties identify the table of a row vector: the object in its undo record, and the segment in its
-own header. The change becomes an UNDECODED event (`undecoded`), and its table stops, if only one of
-the two is subscribed, or if the undo record contradicts the row vector.
+own header. If only one of the two is subscribed, or if the undo record contradicts the row vector,
+the change becomes an UNDECODED event (`undecoded`), and its table stops.
 
 Facts: redo-format §3.1, §4, §5, §6; checked on real logs of 19c and 23ai and real records.
 """

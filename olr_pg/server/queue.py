@@ -16,11 +16,11 @@ list:
 - `take` returns the messages of the first transaction of *ready*, and after the last message moves
   the transaction to *sent*;
 - `confirm(n)` removes transactions from the head of *sent* while their commit SCN ≤ n. It confirms
-  only transmitted transactions: for any n, the transaction that is being transmitted stays. An n of
-  0, or lower than in an earlier call, removes nothing;
+  only transmitted transactions: whatever n is, the transaction that is being transmitted stays. An
+  n of 0, or lower than in an earlier call, removes nothing;
 - `rewind(n)` (BackToSCN) moves transactions from the tail of *sent* back to the head of *ready*
-  while their commit SCN > n. The transaction that is being transmitted starts again at its Begin,
-  for any n.
+  while their commit SCN > n. Whatever n is, the transaction that is being transmitted is sent again
+  from its Begin on.
 
 A checkpoint needs the lowest begin SCN of the unconfirmed transactions. It is computed as a sliding
 minimum: each transaction is added once and removed once, so the cost of a confirmation does not

@@ -131,8 +131,8 @@ def demo_shape(size: int = DEFAULT_SIZE) -> DatabaseShape:
     """Make the database of the named workloads: a 19c PDB with ALL-column logging.
 
     Args:
-        size: bytes of redo to write. A log has a sixteenth of them, but at least 1 MB and at most
-            64 MB.
+        size: bytes of redo to write. Each log contains a sixteenth of these bytes, but at least 1
+            MB and at most 64 MB.
     """
     blocks = min(max(size // 16, MEGABYTE), LOG_BYTES_MAX) // 512
     return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=blocks))

@@ -5,7 +5,7 @@ Changes are stored as the protocol's messages, as received, so that they are app
 same way as changes that were just received. The target transaction that stores them also advances
 the table's position in the ledger past these changes. DDL events are stored in their order between
 the changes. The definition that the table had when it stopped is stored in the ledger, because the
-process that replays the changes may only know a newer definition.
+process that replays the changes may know only a newer definition.
 """
 
 from __future__ import annotations

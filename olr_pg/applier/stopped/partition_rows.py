@@ -104,7 +104,7 @@ class PartitionRows:
     """Which partitions of a target table hold the rows of which partitions of the source.
 
     Args:
-        connection: in the transaction of a DDL event of the table.
+        connection: a connection to the target, in the transaction of a DDL event of the table.
         key: subscription and source table.
     """
 
@@ -250,7 +250,9 @@ class PartitionRows:
             self._write({**self._holders, name: [name, _UNKNOWN]})
 
     def _held_by(self, partitions: Sequence[str]) -> Iterator[list[str]]:
-        """Yield the holders of each of these partitions of the source whose holders are known."""
+        """Yield the holders of each of these partitions of the source; leave out partitions whose
+        holders are unknown.
+        """
         for one in map(self._choices.name, filter(None, partitions)):
             if self._is_known(one):
                 yield self._holding(one) or []

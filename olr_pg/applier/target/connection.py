@@ -39,19 +39,18 @@ _REPLICA: Final = "SET session_replication_role = replica"
 
 # Timeouts are off: if a statement takes long, it is large or waits for a lock, and a retry after a
 # timeout would take as long. synchronous_commit must not be off: after a crash, commits that were
-# confirmed to the server could be missing. It is also set if it is on, because the server's default
-# can change while the session lasts.
-# JIT is off: a batch has few rows, so compiling its plan would cost more than it saves.
-# The timeouts are named one by one. To find them in pg_settings, PostgreSQL would need a temporary
-# file if `work_mem` is small, and the role may not be allowed to create one.
-# Hash and merge joins are off, so that rows are found through the index of their key. Otherwise the
-# planner would read a whole table of some thousand rows for each batch.
-# client_connection_check_interval: the server checks regularly whether this client still exists,
-# because an abandoned session would keep its locks. A server on Windows cannot do this.
+# confirmed to the server could be missing. It is set even if its value is already on, because the
+# server's default can change while the session lasts. JIT is off: a batch has few rows, so
+# compiling its plan would cost more than it saves. The timeouts are named one by one. To find them
+# in pg_settings, PostgreSQL would need a temporary file if `work_mem` is small, and the role may
+# not be allowed to create one. Hash and merge joins are off, so that rows are found through the
+# index of their key. Otherwise the planner would read a whole table of some thousand rows for each
+# batch. client_connection_check_interval: the server checks regularly whether this client still
+# exists, because an abandoned session would keep its locks. A server on Windows cannot do this.
 # bytea_output and extra_float_digits are set, because `olr_pg.incomplete` contains keys as text.
 # standard_conforming_strings is on: if it were off, PostgreSQL would read a backslash in a literal
-# of the converted schema as an escape, and \' would not end the literal.
-# row_security is off: if a row security policy would hide rows, PostgreSQL reports an error.
+# of the converted schema as an escape, and \' would not end the literal. row_security is off: if a
+# row security policy would hide rows, PostgreSQL reports an error.
 _SETTINGS: Final = """
 SET standard_conforming_strings = on;
 SET row_security = off;

@@ -6,8 +6,8 @@ changes nothing. Kinds that would lose or hide rows are refused. The others are 
 `olr-pg doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
 INSERT, UPDATE and DELETE, Inheritance, and Publication (replica identity).
 
-It also contains a property of the target that is unfit for replication, and the error with which a
-load or a run refuses it.
+It also contains the properties that make a target unfit for replication (`Unfit`), and the error
+with which a load or a run refuses such a target.
 """
 
 from __future__ import annotations

@@ -270,8 +270,8 @@ class FarMember(OnlineMember):
     @property
     def is_replaced(self) -> bool:
         """See `OnlineMember.is_replaced`. True `_REOPEN_SECONDS` after the opening, so that the
-        file is opened again; but False while Oracle writes the log, because it does not replace
-        that file.
+        file is opened again; but False while Oracle writes the log, because Oracle does not replace
+        the file while it writes to it.
         """
         return not self._is_current and self._clock() >= self._reopen_at
 

@@ -624,8 +624,8 @@ def _read(name: str, fact: Fact) -> CallRule:
 
 
 def _read_checked(t: Translator, value: exp.Expr, given: str, fact: Fact) -> str:
-    """Return SQL that reads a date, and fails if Oracle would. PostgreSQL ignores what follows the
-    date, and takes missing parts for 1.
+    """Return SQL that reads a date, and that fails if Oracle would fail. PostgreSQL alone would
+    ignore what follows the date, and would take missing parts for 1.
     """
     read, text, literal = read_format(given), t.text(value), t.literal(value)
     pattern = rf"\s*{read.pattern}\s*"

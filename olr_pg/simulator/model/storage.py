@@ -229,7 +229,7 @@ class UndoSegment:
 
     Args:
         usn: undo segment number, from 1.
-        afn, first_dba: file and first block; the header is that block.
+        afn, first_dba: file and first block; the first block is the undo header.
         scn: SCN at which its blocks were formatted.
 
     Attributes:
