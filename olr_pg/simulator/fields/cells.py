@@ -162,6 +162,12 @@ def timestamp(when: Moment) -> Cell:
     return Cell(when.date_bytes + tail, json_text(when.label + _fraction(when.nanosecond)))
 
 
+def timestamp_ltz(when: Moment) -> Cell:
+    """Encode a TIMESTAMP WITH LOCAL TIME ZONE, of a database whose time zone is UTC."""
+    stored = timestamp(when)
+    return Cell(stored.raw, json_text(f"{when.label}{_fraction(when.nanosecond)}+00:00"))
+
+
 def timestamp_tz(utc: Moment, local: Moment, offset_minutes: int) -> Cell:
     """Encode a TIMESTAMP WITH TIME ZONE with a fixed offset; `local` is the local time of `utc`."""
     sign = -1 if offset_minutes < 0 else 1

@@ -23,6 +23,7 @@ from olr_pg.simulator.fields.cells import (
     raw,
     text,
     timestamp,
+    timestamp_ltz,
     timestamp_tz,
 )
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, NCLOB
@@ -156,6 +157,14 @@ def timestamp_tz_type(digits: int) -> ColumnType:
         return timestamp_tz(_moment_of(utc, nanosecond), _moment_of(local, nanosecond), minutes)
 
     return ColumnType(181, 13, make, scale=digits)
+
+
+def timestamp_ltz_type(digits: int) -> ColumnType:
+    """TIMESTAMP(digits) WITH LOCAL TIME ZONE: the bytes of a TIMESTAMP, in the time zone of the
+    database (values-and-lobs §6.3).
+    """
+    length = 11 if digits else 7
+    return ColumnType(231, length, lambda rng: timestamp_ltz(_moment(rng, digits)), scale=digits)
 
 
 def interval_ym() -> ColumnType:

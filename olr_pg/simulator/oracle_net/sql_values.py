@@ -160,6 +160,7 @@ _KINDS: Final[dict[str, ResultType]] = {
     "DATE": ResultType(OracleType.DATE, 7),
     "TIMESTAMP": ResultType(OracleType.TIMESTAMP, 11, scale=9),
     "TIMESTAMP WITH TIME ZONE": ResultType(OracleType.TIMESTAMP_TZ, 13, scale=9),
+    "TIMESTAMP WITH LOCAL TIME ZONE": ResultType(OracleType.TIMESTAMP_LTZ, 11, scale=9),
     "INTERVAL YEAR TO MONTH": ResultType(OracleType.INTERVAL_YM, 5),
     "INTERVAL DAY TO SECOND": ResultType(OracleType.INTERVAL_DS, 11),
     "BINARY_FLOAT": float_kind(OracleType.BINARY_FLOAT),

@@ -248,14 +248,8 @@ class Compiler:
         return bound
 
     def alias(self, node: Any) -> Compiled:
-        """Compile a number with a suffix: 1.5d is a BINARY_DOUBLE, 1.5f a BINARY_FLOAT."""
-        suffix = plain_name(node.args["alias"])
-        if not isinstance(node.this, exp.Literal) or suffix not in ("D", "F"):
-            raise OraError(923, "FROM keyword not found where expected")
-        value = FUNCTIONS["TO_BINARY_DOUBLE" if suffix == "D" else "TO_BINARY_FLOAT"](
-            None, to_number(node.this.this)
-        )
-        return lambda _: value
+        """Refuse an alias outside of a list of expressions."""
+        raise OraError(923, f"FROM keyword not found where expected: {node.alias}")
 
     def interval(self, node: Any) -> Compiled:
         """Compile INTERVAL '…' and its unit."""

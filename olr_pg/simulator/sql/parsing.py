@@ -11,6 +11,7 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlglot
@@ -214,6 +215,29 @@ def name_of(token: Token) -> str:
     return token.text if token.kind is TokenType.IDENTIFIER else token.text.upper()
 
 
+_BINARY: Final = {"D": "TO_BINARY_DOUBLE", "F": "TO_BINARY_FLOAT"}
+"""The functions that mean the same as a number with a suffix."""
+
+
+def _with_binary_numbers(text: str) -> str:
+    """Replace numbers with a suffix, such as 1.5D and 3.4E+38F, by functions. sqlglot takes the
+    suffix for an alias.
+
+    A suffix follows the number without a blank (Oracle's SQL Language Reference, Numeric Literals).
+    """
+    tokens, out, last = tokens_of(text), list[str](), 0
+    for at, (number, suffix) in enumerate(pairwise(tokens)):
+        function = _BINARY.get(word(suffix))
+        if number.kind is not TokenType.NUMBER or suffix.start != number.end + 1 or not function:
+            continue
+        dot = tokens[at - 1] if at else None  # sqlglot reads .5 as two words
+        has_dot = dot is not None and dot.kind is TokenType.DOT and dot.end + 1 == number.start
+        start = number.start - has_dot
+        out.append(f"{text[last:start]}{function}('{text[start : suffix.start]}')")
+        last = suffix.end + 1
+    return "".join(out) + text[last:]
+
+
 def tree_of(text: str) -> Any:
     """Parse a query or DML.
 
@@ -222,7 +246,9 @@ def tree_of(text: str) -> Any:
     """
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        trees = sqlglot.parse(text, read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE)
+        trees = sqlglot.parse(
+            _with_binary_numbers(text), read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE
+        )
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
         raise OraError(

@@ -341,7 +341,7 @@ class Selection:
                         declared.append(one.declared[at])
                         values.append(_value_at(one.source.slot, at))
                 continue
-            inner = node.this if isinstance(node, exp.Alias) and not _is_suffixed(node) else node
+            inner = node.this if isinstance(node, exp.Alias) else node
             label = plain_name(node.args["alias"]) if inner is not node else _label(node)
             names.append(label)
             declared.append(self._declared_of(inner))
@@ -407,15 +407,6 @@ class Selection:
 
 def _value_at(slot: int, at: int) -> Compiled:
     return lambda env: None if env[slot] is None else env[slot][at]
-
-
-def _is_suffixed(node: Any) -> bool:
-    """Return whether an alias is the suffix of a number, as in 1.5d."""
-    return (
-        isinstance(node.this, exp.Literal)
-        and not node.this.is_string
-        and (plain_name(node.args["alias"]) in ("D", "F"))
-    )
 
 
 def _label(node: Any) -> str:

@@ -181,6 +181,9 @@ def _type(column: SqlColumn) -> ColumnType:
         "DATE": column_types.date_type,
         "TIMESTAMP": lambda: column_types.timestamp_type(_digits(declared)),
         "TIMESTAMP WITH TIME ZONE": lambda: column_types.timestamp_tz_type(_digits(declared)),
+        "TIMESTAMP WITH LOCAL TIME ZONE": lambda: column_types.timestamp_ltz_type(
+            _digits(declared)
+        ),
         "INTERVAL YEAR TO MONTH": lambda: replace(
             column_types.interval_ym(), precision=numbers[0] if numbers else 2
         ),
@@ -313,6 +316,14 @@ def _to_zoned(column: SqlColumn, value: Value, _table: str) -> Value:
     return Zoned(_rounded(moment.nanoseconds, _digits(column.declared)), offset)
 
 
+def _to_local_zone(column: SqlColumn, value: Value, _table: str) -> Value:
+    """Return a moment in the time zone of the database and of all sessions, which is UTC here. A
+    text without a zone, a DATE and a TIMESTAMP are in the time zone of the session.
+    """
+    moment = literal_moment(value) if isinstance(value, str) else _moment(value, "")
+    return Timestamp(_rounded(moment.nanoseconds, _digits(column.declared)))
+
+
 def _to_months(column: SqlColumn, value: Value, _table: str) -> Value:
     if not isinstance(value, Months):
         raise mismatch("INTERVAL YEAR TO MONTH", value)
@@ -373,6 +384,7 @@ _CONVERSIONS: Final[dict[Kind, Callable[[SqlColumn, Value, str], Value]]] = {
     "DATE": _to_date,
     "TIMESTAMP": _to_timestamp,
     "TIMESTAMP WITH TIME ZONE": _to_zoned,
+    "TIMESTAMP WITH LOCAL TIME ZONE": _to_local_zone,
     "INTERVAL YEAR TO MONTH": _to_months,
     "INTERVAL DAY TO SECOND": _to_duration,
     "BINARY_FLOAT": _to_float,
@@ -407,7 +419,9 @@ def _cell(column: SqlColumn, value: Value) -> Cell:
     if isinstance(value, DateValue):
         return cells.date(moment_of(value.seconds * SECOND))
     if isinstance(value, Timestamp):
-        return cells.timestamp(moment_of(value.nanoseconds))
+        is_local = column.declared.kind == "TIMESTAMP WITH LOCAL TIME ZONE"
+        encode = cells.timestamp_ltz if is_local else cells.timestamp
+        return encode(moment_of(value.nanoseconds))
     if isinstance(value, Zoned):
         local = moment_of(value.nanoseconds + value.offset * MINUTE)
         return cells.timestamp_tz(moment_of(value.nanoseconds), local, value.offset)

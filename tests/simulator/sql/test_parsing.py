@@ -15,6 +15,7 @@ from olr_pg.simulator.sql.parsing import (
     Update,
     parse,
     tokens_of,
+    tree_of,
     word,
 )
 
@@ -81,3 +82,18 @@ def test_words_that_the_library_joins_are_parted() -> None:
 def test_what_cannot_be_read(text: str) -> None:
     with pytest.raises(OraError, match="ORA-00900"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("1.5D", "TO_BINARY_DOUBLE('1.5')"),
+        ("3.4E+38F", "TO_BINARY_FLOAT('3.4E+38')"),
+        ("-2e-3d * 2F", "-TO_BINARY_DOUBLE('2e-3') * TO_BINARY_FLOAT('2')"),
+        (".5f", "TO_BINARY_FLOAT('.5')"),
+        ("1.5 d", "1.5 d"),  # an alias
+        ("'1.5D' || \"2F\"", "'1.5D' || \"2F\""),
+    ],
+)
+def test_a_suffix_makes_a_binary_float(written: str, read: str) -> None:
+    assert tree_of(f"SELECT {written} FROM dual") == tree_of(f"SELECT {read} FROM dual")
