@@ -65,8 +65,10 @@ class SlotStream:
     """
 
     def __init__(self, connect_string: str) -> None:
+        # PostgreSQL sends texts and names in client_encoding. Its default is the encoding of the
+        # database, or the value of ALTER ROLE … SET or ALTER DATABASE … SET.
         self._connection = psycopg.connect(
-            with_timeouts(connect_string),
+            with_timeouts(connect_string, client_encoding="UTF8"),
             autocommit=True,
             replication="database",
             application_name="olr_pg fallback",

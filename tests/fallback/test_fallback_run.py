@@ -56,6 +56,18 @@ def test_all_kinds_of_changes_go_back(made: MadeWay) -> None:
     assert made.rows() == ([(1, "one", 1, None)],) * 2
 
 
+def test_the_session_of_the_slot_has_its_own_encoding(made: MadeWay) -> None:
+    """LATIN1 encodes these letters as the bytes of UTF-8 for one other letter."""
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        connection.execute(
+            f"ALTER DATABASE {connection.info.dbname} SET client_encoding = 'LATIN1'".encode()
+        )
+    made.sql("INSERT INTO {t} VALUES (1, chr(195) || chr(169), 1, NULL)")
+    run(made.way, once=True)
+    assert made.same()
+    assert made.rows()[1][0][1] == "\u00c3\u00a9"
+
+
 def test_a_toasted_value_that_did_not_change_stays(made: MadeWay) -> None:
     made.sql("ALTER TABLE {t} ALTER big SET STORAGE EXTERNAL")
     made.sql("INSERT INTO {t} VALUES (1, 'a', 1, repeat('long', 900))")
