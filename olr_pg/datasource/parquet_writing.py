@@ -165,8 +165,8 @@ def _with_umask(umask: int) -> Iterator[None]:
 
 
 class _Parts:
-    """The files of a task: one file, or one for each day. As a context manager, it closes them at
-    its end.
+    """The files of a task: one file, or one for each day. The object is a context manager, which
+    closes the files at its end.
     """
 
     def __init__(self, job: PartsJob, task: int) -> None:
@@ -416,8 +416,8 @@ def _size(split: RedoSplit) -> int:
 
 
 class _Target:
-    """The directory to which the files are written. As a context manager, it deletes temporary
-    files at its end.
+    """The directory to which the files are written. The object is a context manager, which deletes
+    temporary files at its end.
 
     Args:
         directory: a path or a URL.

@@ -113,8 +113,8 @@ class ContainerFollower:
 
     Args:
         snapshot: the initial dictionary of the container.
-        record: called with every transaction that changes a table, before it takes effect, to store
-            it durably; or None.
+        record: called with every transaction that changes a table, to store it durably before the
+            change takes effect; or None.
         filters: the filters for columns and operations.
         tell: called with a table and the event for its change.
         take: see `decoding.new_tables.Take`.

@@ -212,8 +212,8 @@ class DictionaryFollower:
     """Keeps the versions of the tables of a dictionary; see the module's docstring.
 
     Args:
-        record: called with every transaction that changes a table, before it takes effect, to store
-            it durably.
+        record: called with every transaction that changes a table, to store it durably before the
+            change takes effect.
         ends_delivery: whether the delivery of all tables ends if replication of one table ends,
             because no client can be informed.
         filters: the filters for columns and operations.

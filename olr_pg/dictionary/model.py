@@ -232,8 +232,8 @@ class Table:
 
     @property
     def obstacle(self) -> str | None:
-        """Why the table cannot be replicated: `refusal`, or that none of its columns can be; None
-        if it can.
+        """Why the table cannot be replicated: its `refusal`, or that none of its columns can be
+        replicated; None if the table can be replicated.
         """
         if self.refusal is not None or self.delivered:
             return self.refusal

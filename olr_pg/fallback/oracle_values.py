@@ -2,9 +2,9 @@
 python-oracledb can bind for a column.
 
 This module does the inverse of `datatypes.convert`, with every choice of the configuration
-(`datatypes.choices`): for example, a boolean is converted back to the text or number for it, and a
-uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping §4). Each such
-value has a cause, and each cause has a policy in the configuration
+(`datatypes.choices`): for example, a boolean is converted back to the text or number that stands
+for it, and a uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping
+§4). Each such value has a cause, and each cause has a policy in the configuration
 (`config.fallback_section.FallbackPolicies`). The policy either refuses the value, which stops its
 table, or changes the value and records the change. No value is changed without a record: before
 values are sent to Oracle, this module finds those that Oracle would round, truncate or store as

@@ -1,9 +1,9 @@
 """Numbers the tables and columns in messages, with hash tables that kernels can search.
 
 A message contains the description of a column (37 bytes and its name) before each of its values. To
-find its number, `known_column` first compares it with the column that followed the previous column
-in an earlier row. If they differ, it searches a hash table. Python code adds unknown columns
-(`ColumnNumbers.describe`).
+find the number of a column, `known_column` first compares the column with the one that followed the
+previous column in an earlier row. If they differ, it searches a hash table. Python code adds
+unknown columns (`ColumnNumbers.describe`).
 """
 
 from __future__ import annotations

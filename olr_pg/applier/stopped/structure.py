@@ -314,7 +314,9 @@ class StructureNotes:
         except psycopg.Error as error:
             if is_transient(error):
                 raise
-            return False  # for example without the privilege TEMPORARY: remove it, then create it
+            return (
+                False  # perhaps TEMPORARY is not granted: the caller removes and creates the object
+            )
         old = printed(self._connection, whole).get((kind, name))
         return old is not None and old == new.get((kind, made.name))
 

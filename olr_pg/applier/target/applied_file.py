@@ -191,8 +191,9 @@ class AppliedTables:
         still work, but detects less. Only the session's thread calls this.
 
         Call it before each confirmation: a restart trusts the server's saved SCN, so the file must
-        not know less than the server. If it did, a failover to a standby that lacks the last
-        transactions, together with the end of the applier, would lose them without a message.
+        not know less than the server. If it knew less, and the target failed over to a standby that
+        lacks the last transactions while the applier ended, these transactions would be lost
+        without a message.
         """
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:

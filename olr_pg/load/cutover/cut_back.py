@@ -126,7 +126,8 @@ def cut_back(
 def _check_nothing_was_written(config: Config) -> None:
     """Apply the transactions that have committed since the step `drained`. Raise an error if there
     were any, because the comparison and the sequences did not include their rows. Oracle's triggers
-    are enabled next. After that, the fallback must apply nothing, because it disables them.
+    are enabled next. After that, the fallback must apply nothing, because it would disable the
+    triggers again.
 
     Raises:
         OlrPgError: 5133, there are some.

@@ -157,8 +157,7 @@ class Row:
     Attributes:
         cells: one per column of the table, None is NULL.
         owner: the last transaction that locked it.
-        deleted: the row is deleted. If `owner` is still active, it is the transaction that deleted
-            it.
+        deleted: the row is deleted; by `owner`, if that transaction is still active.
         chain: its pieces in row order, head first; empty if the row has one piece.
         chain_owner: the transaction that wrote all pieces after the head; None if several
             transactions wrote them.

@@ -253,8 +253,8 @@ class Strangers:
         """Record the claims of a transaction.
 
         Args:
-            chunks: the events of the transaction. The last one counts as its commit, which is after
-                its pages.
+            chunks: the events of the transaction. The last event counts as the commit of the
+                transaction; the commit is after the pages.
             lob_tables: see `claims_of_stranger`.
             large: the transaction, if it is a large one that is read in parts.
         """
