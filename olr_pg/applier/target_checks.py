@@ -111,7 +111,7 @@ def check_grants(
     if row == (False,):
         yield error(
             "postgres.privileges",
-            f"{user} may not use the schema {schema}",
+            f"{user} is not allowed to use the schema {schema}",
             _grant(connection, "USAGE", "SCHEMA {}", sql.Identifier(schema), user),
         )
     values = {"privileges": list(privileges), "schema": schema, "table": name}
@@ -336,7 +336,7 @@ def check_target(
         return [
             error(
                 "postgres.privileges",
-                f"{user} may not set session_replication_role: {problem.detail}",
+                f"{user} is not allowed to set session_replication_role: {problem.detail}",
                 f'GRANT SET ON PARAMETER session_replication_role TO "{user}";',
                 'or, if nobody can grant this, set `"triggers": "disable"` in `apply`',
             )
@@ -367,7 +367,9 @@ def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     if row == (True,):
         yield from check_ledger(connection, user)
     else:
-        yield from check_creation(connection, user, "olr_pg", f"{user} may not create the ledger")
+        yield from check_creation(
+            connection, user, "olr_pg", f"{user} is not allowed to create the ledger"
+        )
 
 
 def _user(connection: Connection[Any]) -> str:
@@ -420,7 +422,7 @@ def _check_table(
                 f"{table.full_name}: {found.what}; olr_pg would create another table in addition",
                 'if this table is the intended target, rename it, or set `apply.names` to "kept"',
             )
-        what = f"{user} may not create tables in the schema {schema}"
+        what = f"{user} is not allowed to create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
         yield from _check_choices(settings, table)
     else:

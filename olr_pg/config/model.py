@@ -429,7 +429,7 @@ class Apply(Section):
         default="replica",
         description="how olr_pg prevents that triggers and foreign keys of the target fire."
         ' "replica": it sets session_replication_role; "disable": it disables them'
-        " until the cut-over, for a role that may not set session_replication_role"
+        " until the cut-over, for a role that is not allowed to set session_replication_role"
         " (managed-targets.md)",
     )
     unlogged_tables: Literal["refuse", "accept"] = Field(

@@ -321,7 +321,7 @@ def _refusals(statement: str) -> Iterator[None]:
             raise
         raise OlrPgError(
             Code.TARGET_PRIVILEGE,
-            "this role may not prepare the way back",
+            "this role is not allowed to prepare the way back",
             action=f"ask the owner of the tables to run: {statement}; then start the command"
             " again. The role also needs the attribute REPLICATION",
         ) from error

@@ -249,13 +249,13 @@ def _check_role(connection: Connection[Any], facts: _Facts) -> Iterator[Finding]
         grant = f"GRANT rds_replication TO {role};" if facts.is_rds else ""
         yield error(
             ROLE,
-            f"{facts.role} may not use replication slots",
+            f"{facts.role} is not allowed to use replication slots",
             grant or f"ALTER ROLE {role} REPLICATION;",
         )
     if not facts.may_publish:
         yield error(
             ROLE,
-            f"{facts.role} may not create a publication in {facts.database}",
+            f"{facts.role} is not allowed to create a publication in {facts.database}",
             f"GRANT CREATE ON DATABASE {database} TO {role};",
         )
 
@@ -306,7 +306,7 @@ def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Fi
                 rights, owner = ", ".join(lacking), table.source_owner
                 yield error(
                     RIGHTS,
-                    f"{source.user} may not {rights} {table.full_name}",
+                    f"{source.user} lacks {rights} on {table.full_name}",
                     f'GRANT {rights} ON "{owner}"."{table.name}" TO {source.user};',
                     "or run sql/oracle/fallback.sql again for the schema",
                 )

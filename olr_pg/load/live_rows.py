@@ -370,7 +370,7 @@ class LiveTables:
             source = next(iter(self._containers.sources.values()))
             user = source.user.upper()
             return (
-                f"{user} may not read V$PARAMETER and V$UNDOSTAT, so the current undo"
+                f"{user} cannot read V$PARAMETER and V$UNDOSTAT, so the current undo"
                 " retention is unknown"
             )
         tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"

@@ -106,10 +106,10 @@ def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrP
     return OlrPgError(
         Code.POLICY_HIDES_DATA,
         reason,
-        action=f"as a DBA: GRANT {privilege} TO {str(connection.username).upper()}; even if the"
-        " policy itself makes an exception for this user, which olr_pg cannot see. Or disable the"
-        " policy while olr_pg reads the table. Replication needs neither, because redo contains all"
-        " rows",
+        action=f"as a DBA: GRANT {privilege} TO {str(connection.username).upper()}. This is"
+        " necessary even if the policy itself already exempts this user, because olr_pg cannot see"
+        " that. Or disable the policy while olr_pg reads the table. Replication needs neither,"
+        " because redo contains all rows",
         table=table.full_name,
     )
 

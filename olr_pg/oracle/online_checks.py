@@ -57,7 +57,7 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
         return [
             error(
                 "oracle.privileges",
-                f"{user} may not read {view.name}",
+                f"{user} is not allowed to read {view.name}",
                 f"GRANT SELECT ON SYS.{view.name.replace('V$', 'V_$')} TO {user};",
             )
             for view in missing

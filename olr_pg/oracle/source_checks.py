@@ -261,7 +261,7 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     """
     user = source.user.upper()
     found = [
-        error("oracle.privileges", f"{user} may not read {view.name}", _grant(view, user))
+        error("oracle.privileges", f"{user} is not allowed to read {view.name}", _grant(view, user))
         for view in unreadable(connection, tables.VIEWS)
     ]
     if any(tables.DATABASE.name in finding.what for finding in found):
@@ -269,21 +269,21 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     if may_read_levels(connection) is False:
         view = tables.SUPPLEMENTAL
         what = (
-            f"{user} may not read {view.name}, so supplemental logging of a single PDB cannot"
-            " be checked"
+            f"{user} is not allowed to read {view.name}, so supplemental logging of a single PDB"
+            " cannot be checked"
         )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     for view in unreadable(connection, (tables.ENCRYPTED_TABLESPACES,)):
         what = (
-            f"{user} may not read {view.name}, so a tablespace that is being encrypted is not"
-            " noticed"
+            f"{user} is not allowed to read {view.name}, so a tablespace that is being encrypted is"
+            " not noticed"
         )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     if is_in_pdb(connection):
         for view in unreadable(connection, (tables.PDB_INCARNATION,)):
             what = (
-                f"{user} may not read {view.name}, so a PDB that is set back to an earlier SCN"
-                " (FLASHBACK PLUGGABLE DATABASE) is not noticed"
+                f"{user} is not allowed to read {view.name}, so a PDB that is set back to an"
+                " earlier SCN (FLASHBACK PLUGGABLE DATABASE) is not noticed"
             )
             found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
@@ -312,7 +312,7 @@ def _load_privileges(
     sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}
     found = list(_table_privileges(connection, sources, user, scn))
     for view in unreadable(connection, tables.LOAD_VIEWS):
-        what = f"{user} may not read {view.name}: {tables.LOAD_VIEWS[view]}"
+        what = f"{user} is not allowed to read {view.name}: {tables.LOAD_VIEWS[view]}"
         found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
 
@@ -340,13 +340,13 @@ def _table_privileges(
         if name in now:
             yield error(
                 "oracle.privileges",
-                f"{user} may not read {name}",
+                f"{user} is not allowed to read {name}",
                 f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
             )
         elif name in then:
             yield error(
                 "oracle.privileges",
-                f"{user} may not read {name} as of an SCN",
+                f"{user} is not allowed to read {name} as of an SCN",
                 f"GRANT FLASHBACK ON {name} TO {user};",
             )
 
@@ -422,7 +422,7 @@ def _unlogged(
     denied = [
         warning(
             _LOGGING_PRIVILEGES,
-            f"{user} may not read {view.name}, so NOLOGGING operations are noticed only"
+            f"{user} is not allowed to read {view.name}, so NOLOGGING operations are noticed only"
             " when their redo is decoded",
             _grant(view, user),
         )
@@ -438,7 +438,7 @@ def _unlogged(
             " replicated",
             *_in_root(facts),
             FORCE_LOGGING,
-            "load the tables that stop again: `olr-pg initial-load --anew --table OWNER.NAME`",
+            "load again the tables that stop: `olr-pg initial-load --anew --table OWNER.NAME`",
         )
         for one in unlogged_files(connection)
         if one.scn >= saved_scn

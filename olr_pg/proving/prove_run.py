@@ -515,7 +515,7 @@ class _Notes:
                 return
 
 
-_UNKNOWN: Final = "may not be read"
+_UNKNOWN: Final = "not readable"
 _QUERIES: Final = {
     "patch": "SELECT VERSION_FULL FROM PRODUCT_COMPONENT_VERSION",
     "platform": "SELECT PLATFORM_NAME FROM V$DATABASE",

@@ -37,7 +37,7 @@ def test_a_finding_names_its_container_and_is_mended_there(
     twins.server.containers["PDB2"].catalogue.denied.add("CCOL$")
     (first, *_) = found(twins, postgres_database)
     enter = "ALTER SESSION SET CONTAINER = PDB2;"
-    assert first[:2] == ("oracle.privileges", "PDB2: OLR may not read SYS.CCOL$")
+    assert first[:2] == ("oracle.privileges", "PDB2: OLR is not allowed to read SYS.CCOL$")
     assert first[2] == (enter, "GRANT SELECT, FLASHBACK ON SYS.CCOL$ TO OLR;")
     for line in first[2]:
         twins.server.containers["PDB2"].command(line)

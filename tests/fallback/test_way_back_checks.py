@@ -239,7 +239,7 @@ def test_an_account_without_rights_gets_its_grants(served: Served, target: str) 
         served.execute("DROP TABLE gone")
         found = check_way_back(connection, ways, config.fallback)
     (rights,) = [one for one in found if one.check == "fallback.privileges"]
-    assert rights.what == "app may not SELECT, INSERT, UPDATE, DELETE APP.GONE"
+    assert rights.what == "app lacks SELECT, INSERT, UPDATE, DELETE on APP.GONE"
     assert rights.mend[0] == 'GRANT SELECT, INSERT, UPDATE, DELETE ON "APP"."GONE" TO app;'
 
 

@@ -533,7 +533,7 @@ def test_a_role_that_may_not_touch_the_tables_of_others(patient: Patient) -> Non
             if finding.check == "postgres.tables":
                 superuser.execute(finding.mend[0].encode())
         lacking = [finding.what for finding in patient.findings()]
-        assert "doctor_test may not use the schema olr_pg" in lacking
+        assert "doctor_test is not allowed to use the schema olr_pg" in lacking
         assert "doctor_test lacks SELECT, INSERT, UPDATE, DELETE on olr_pg.cutover" in lacking
         assert (
             "doctor_test lacks SELECT, INSERT, UPDATE, DELETE, TRUNCATE on shop.orders" in lacking
@@ -551,7 +551,7 @@ def test_a_role_that_may_not_create_in_a_schema(patient: Patient) -> None:
         database = superuser.info.dbname
         superuser.execute(f'GRANT CREATE ON DATABASE "{database}" TO doctor_test'.encode())
         finding = patient.only()
-        assert finding.what == "doctor_test may not create tables in the schema shop"
+        assert finding.what == "doctor_test is not allowed to create tables in the schema shop"
         assert finding.mend[0] == 'GRANT CREATE ON SCHEMA "shop" TO "doctor_test";'
         superuser.execute(finding.mend[0].encode())
         assert patient.findings() == []
