@@ -39,8 +39,7 @@ from olr_pg.wire.room_filling import (
     just_sized,
     stopped,
 )
-from olr_pg.wire.rowid_text import ROWID, put_rowid
-from olr_pg.wire.value_parts import measure_value, write_parts
+from olr_pg.wire.value_parts import ROWID, measure_value, put_rowid, write_parts
 
 if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
@@ -160,7 +159,7 @@ def fill_room(
         place: the position, an array of numbers that is updated. By index: `NUMBER`, the
             transaction; `ROW`, the row change plus 1, or 0 before the Begin; `BEFORE_ROOM`, the
             bytes in earlier rooms; `FILLED`, the bytes in this room; `NEEDED`, the bytes that the
-            next message and its Chunks need. `rowid_text` uses the other numbers.
+            next message and its Chunks need. the text of a ROWID uses the other numbers.
         first, messages: the arrays of `EncodedTransactions`, which are filled.
     """
     table_first, table_data, table_column = forms.table_first, forms.table_data, forms.table_column

@@ -44,8 +44,7 @@ from olr_pg.wire.room_filling import (
     filled,
     stopped,
 )
-from olr_pg.wire.rowid_text import ROWID, put_rowid
-from olr_pg.wire.value_parts import measure_value, write_parts
+from olr_pg.wire.value_parts import ROWID, measure_value, put_rowid, write_parts
 
 if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns

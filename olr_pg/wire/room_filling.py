@@ -13,7 +13,7 @@ import numpy.typing as npt
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import inlined
 from olr_pg.wire.output import Unkept, Whole
-from olr_pg.wire.rowid_text import PLACE_SIZE
+from olr_pg.wire.value_parts import PLACE_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

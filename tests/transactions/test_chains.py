@@ -11,8 +11,8 @@ from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.format.opcodes import CFA, DRP, IRP, ORP, URP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST, FB_NEXT, FB_PREVIOUS
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.transactions.piece_groups import add_piece
 from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK
+from olr_pg.transactions.rows import add_piece
 from tests.transactions.hand_made_pieces import BLOCK, Entry, Piece, job_of
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
