@@ -32,7 +32,7 @@ _ENVIRONMENT: Final = (
 
 
 def manual() -> str:
-    """Return the page."""
+    """Return the man page in the form of roff."""
     program: Any = get_command(app)
     context = program.context_class(program, info_name="olr-pg")
     describe(program, context)

@@ -99,7 +99,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def stream(self) -> RedoStream:
-        """The redo of the stream."""
+        """The redo of the stream, surveyed up to now; it is created on first use."""
         if self._stream is None:
             self._stream = RedoStream(self._options, storage())
         return self._stream

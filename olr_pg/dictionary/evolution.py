@@ -309,7 +309,7 @@ class Evolution(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Return whether the table stops."""
+        """Whether the copy cannot follow this change, so that the table stops."""
         return self.error is not None
 
     @property

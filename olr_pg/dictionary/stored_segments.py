@@ -5,7 +5,7 @@ encryption and compression.
   tablespace (dictionary §2.10). The redo of a segment in an encrypted tablespace is encrypted. If
   such a segment contains rows, the table is refused; if it contains a column's LOB values, the
   column is left out.
-- Compression: for existing segments, it is in SEG$, and SEG$ is only read if the source is a live
+- Compression: for existing segments, it is in SEG$, and SEG$ is read only if the source is a live
   database; for deferred segments, it is in DEFERRED_STG$. Rows with hybrid columnar compression are
   not in the redo. Other compressed rows are logged with their values only if ALL columns are logged
   supplementally.

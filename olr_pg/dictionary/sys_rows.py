@@ -49,7 +49,7 @@ class SysRow(SysDocument):
 
 
 class UserRow(SysRow):
-    """USER$; `single` is 1 if only some tables of that owner are captured."""
+    """A row of USER$; `single` is 1 if only some tables of that owner are captured."""
 
     user: Number
     name: str
@@ -58,7 +58,7 @@ class UserRow(SysRow):
 
 
 class ObjectRow(SysRow):
-    """OBJ$; `subname` is the name of a partition; empty if unknown."""
+    """A row of OBJ$; `subname` is the name of a partition; empty if unknown."""
 
     owner: Number
     obj: Number
@@ -70,7 +70,7 @@ class ObjectRow(SysRow):
 
 
 class TabRow(SysRow):
-    """TAB$; `ts` is TS# of the tablespace. In all classes with `ts`, None means unknown."""
+    """A row of TAB$. `ts` is TS# of the tablespace; in all classes, None means unknown."""
 
     obj: Number
     data_obj: Number
@@ -81,7 +81,7 @@ class TabRow(SysRow):
 
 
 class ColRow(SysRow):
-    """COL$; `default_text` is known only if the redo has inserted or updated the row."""
+    """A row of COL$; `default_text` is known only if the redo has inserted or updated the row."""
 
     obj: Number
     col: Number
@@ -100,8 +100,8 @@ class ColRow(SysRow):
 
 
 class ConstraintRow(SysRow):
-    """CDEF$; `enabled` is 0 if the constraint is disabled; for an enabled key, it is OBJ# of the
-    key's index.
+    """A row of CDEF$. `enabled` is 0 if the constraint is disabled; for an enabled key, it is OBJ#
+    of the key's index.
 
     For a foreign key, `parent` is OBJ# of the referenced table, and `parent_con` is CON# of the
     referenced key.
@@ -119,7 +119,7 @@ class ConstraintRow(SysRow):
 
 
 class ConstraintColumnRow(SysRow):
-    """CCOL$; `pos` is 0 if the order of the columns is unknown."""
+    """A row of CCOL$; `pos` is 0 if the order of the columns is unknown."""
 
     con: Number
     obj: Number
@@ -128,7 +128,7 @@ class ConstraintColumnRow(SysRow):
 
 
 class IndexRow(SysRow):
-    """IND$."""
+    """A row of IND$."""
 
     obj: Number
     data_obj: Number = 0
@@ -140,7 +140,7 @@ class IndexRow(SysRow):
 
 
 class IndexColumnRow(SysRow):
-    """ICOL$."""
+    """A row of ICOL$."""
 
     obj: Number
     bo: Number
@@ -161,7 +161,9 @@ class PartitionRow(SysRow):
 
 
 class SubPartitionRow(SysRow):
-    """TABSUBPART$; `part` gives the order of a partition's sub-partitions; None if unknown."""
+    """A row of TABSUBPART$. `part` gives the order of a partition's sub-partitions; None if
+    unknown.
+    """
 
     obj: Number
     data_obj: Number = 0
@@ -171,7 +173,7 @@ class SubPartitionRow(SysRow):
 
 
 class LobRow(SysRow):
-    """LOB$; unknown `ind` and `chunk` are 0, unknown `flags` and `property` are None."""
+    """A row of LOB$; unknown `ind` and `chunk` are 0, unknown `flags` and `property` are None."""
 
     obj: Number
     int_col: Number
@@ -184,15 +186,15 @@ class LobRow(SysRow):
 
 
 class LobCompositePartRow(SysRow):
-    """LOBCOMPPART$."""
+    """A row of LOBCOMPPART$."""
 
     part_obj: Number
     l_obj: Number
 
 
 class LobFragmentRow(SysRow):
-    """LOBFRAG$; `table_part` is OBJ# of the table's partition. `ind` and `table_part` are 0 if
-    unknown.
+    """A row of LOBFRAG$. `table_part` is OBJ# of the table's partition. `ind` and `table_part` are
+    0 if unknown.
     """
 
     frag_obj: Number
@@ -203,7 +205,7 @@ class LobFragmentRow(SysRow):
 
 
 class TablespaceRow(SysRow):
-    """TS$; if unknown, `name` is empty, `state` is 0 and `flags` is None."""
+    """A row of TS$; if unknown, `name` is empty, `state` is 0 and `flags` is None."""
 
     ts: Number
     name: str = ""
@@ -213,7 +215,7 @@ class TablespaceRow(SysRow):
 
 
 class DeferredRow(SysRow):
-    """DEFERRED_STG$; `cmp_flag` is None if unknown."""
+    """A row of DEFERRED_STG$; `cmp_flag` is None if unknown."""
 
     obj: Number
     flags_stg: Bits
@@ -221,8 +223,8 @@ class DeferredRow(SysRow):
 
 
 class EcolRow(SysRow):
-    """ECOL$; `guard_id` is −1 without a guard bit; `default` is hex and missing in a schema
-    checkpoint.
+    """A row of ECOL$. `guard_id` is −1 without a guard bit; `default` is hex and missing in a
+    schema checkpoint.
     """
 
     tab_obj: Number
@@ -232,7 +234,7 @@ class EcolRow(SysRow):
 
 
 class ConstraintNameRow(SysRow):
-    """CON$."""
+    """A row of CON$."""
 
     con: Number
     owner: Number
@@ -240,7 +242,7 @@ class ConstraintNameRow(SysRow):
 
 
 class CommentRow(SysRow):
-    """COM$; `col` is INTCOL# of the column, or 0 for the table's comment."""
+    """A row of COM$; `col` is INTCOL# of the column, or 0 for the table's comment."""
 
     obj: Number
     col: Number

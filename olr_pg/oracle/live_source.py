@@ -112,7 +112,7 @@ class PdbWatch:
         self._is_allowed = True
 
     def check(self, scn: int, known: Database | None) -> None:
-        """Query the source.
+        """Query the source whether the PDB is still the same, and was not set back.
 
         Args:
             scn: redo is read from this SCN on; 0 if there is no log yet. The check uses the lowest

@@ -59,7 +59,7 @@ class UnloggedFile(NamedTuple):
 
     @property
     def as_error(self) -> OlrPgError:
-        """Return error 7050 with the details."""
+        """Return error 7050: the file was written without redo."""
         what = f"data file {self.number} ({self.name}) was written without redo at {self.time}"
         return OlrPgError(Code.UNLOGGED_WORK, what, scn=self.scn)
 

@@ -336,7 +336,7 @@ def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField,
 
 
 def _is_read_row_by_row(table: Table) -> bool:
-    """Return whether the table is read as one with LOBs."""
+    """Return whether rows of the table are read one by one, as for a table with LOBs."""
     return any(
         _is_lob(one)
         or one.charset_form == _NATIONAL_FORM

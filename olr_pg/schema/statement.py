@@ -94,7 +94,7 @@ class Statement(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether the statement can run."""
+        """Whether the statement can run: it has SQL, and no reason against it is known."""
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:

@@ -67,7 +67,7 @@ class Selection(NamedTuple):
         return len(self.element)
 
     def part(self, rows: slice | npt.NDArray[np.bool_]) -> Selection:
-        """Return some of the changes."""
+        """Return a selection of only these of the changes."""
         return Selection(
             self.chunks,
             self.chunk[rows],

@@ -99,7 +99,7 @@ Key = tuple[str, str]
 
 
 class HeldEvent(NamedTuple):
-    """A held event."""
+    """A DDL event in the hold; `last_id` is the id of its last row there."""
 
     last_id: int
     event: SchemaEvent

@@ -366,8 +366,9 @@ class StructureNotes:
         return found[0] if found else None
 
     def _replace(self, renaming: _Pending, step: Step, statement: str) -> None:
-        """Replace a pending renaming by the later change of the same object. It keeps its place in
-        the order, because another object can wait for its name.
+        """Replace a pending renaming by the later change of the same object. The change gets the
+        place of the renaming in the order, because another object can wait for the name that
+        becomes free.
         """
         assert step.structure is not None
         values = step.structure.name, str(step), [statement], renaming.present, renaming.number

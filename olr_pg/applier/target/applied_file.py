@@ -104,7 +104,7 @@ class AppliedTables:
         self._is_told = False
 
     def read_file(self, tables: Collection[str] = ()) -> None:
-        """Read the file, once.
+        """Read the file; later calls do nothing.
 
         Args:
             tables: the tables of the subscription, empty if unknown. Other tables in the file are

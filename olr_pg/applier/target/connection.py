@@ -75,8 +75,8 @@ WHERE version() !~* 'msvc|mingw|visual c'
 
 
 class Binary:
-    """A parameter that is already in PostgreSQL's binary format. The SQL must cast it to its
-    type.
+    """A parameter that is already in PostgreSQL's binary format. The SQL must cast the parameter to
+    the type of the value.
     """
 
     __slots__ = ("data",)

@@ -226,7 +226,7 @@ class _SourceReader:
             yield digester.digest(batch)
 
     def digests(self) -> PartDigests:
-        """Digest the partition."""
+        """Read the rows of the partition, and return the digests of its chunks."""
         losses = dict[str, Counters]()
         found = ChunkDigests.none(self._table.chunks)
         rows = 0

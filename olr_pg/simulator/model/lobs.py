@@ -240,7 +240,7 @@ class PageImage:
     known: bytearray
 
     def copy(self) -> PageImage:
-        """Return a copy of it."""
+        """Return a copy that can be changed independently."""
         return PageImage(bytearray(self.content), bytearray(self.known))
 
     def put(self, offset: int, data: bytes) -> None:

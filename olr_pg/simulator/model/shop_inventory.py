@@ -310,7 +310,7 @@ def _table_indexes(tables: Iterable[SimTable]) -> Iterable[Index]:
 
 
 def order_structure(tables: Iterable[SimTable], next_keys: Mapping[str, int]) -> Structure:
-    """Return the structure of the shop.
+    """Return the indexes, constraints and sequences of the shop's tables.
 
     Args:
         next_keys: the next value of the key of each table that has a sequence.

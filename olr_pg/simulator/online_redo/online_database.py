@@ -103,7 +103,7 @@ class Archiver:
             self._jobs.append(_Job(number, header, due))
 
     def switched(self) -> None:
-        """Count a switch."""
+        """Count a log switch; archiving is late by a number of switches."""
         self._switches += 1
 
     def may_reuse(self, number: int) -> bool:

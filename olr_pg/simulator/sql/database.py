@@ -337,7 +337,7 @@ class SqlDatabase:
         )
 
     def drawn_sequences(self) -> tuple[Sequence, ...]:
-        """Return the current sequences."""
+        """Return the sequences with their next values, as a dictionary describes them."""
         return tuple(
             Sequence(
                 owner=self.owner, name=one.name, next=one.following, increment=one.increment,
