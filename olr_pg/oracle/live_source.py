@@ -370,16 +370,16 @@ class LiveDatabase:
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
-    def _check_charsets(self, stored: Sequence[Snapshot]) -> None:
-        """Check that each container still has the character sets of its stored dictionary.
+    def _check_charsets(self, snapshots: Sequence[Snapshot]) -> None:
+        """Check that each container still has the character sets of its dictionary: at the start,
+        because an earlier run has stored it, and before the first redo of a new list is read.
 
-        Otherwise text would be decoded with the old character sets, and converted with the new
-        ones.
+        Otherwise text would be decoded with the old character sets.
 
         Raises:
             OlrPgError: 7024, a container has others.
         """
-        for oracle, snapshot in zip(self._containers.databases.values(), stored, strict=True):
+        for oracle, snapshot in zip(self._containers.databases.values(), snapshots, strict=True):
             known = snapshot.database
             try:
                 now = oracle.read("reading the character sets of the database", read_charsets)
@@ -577,6 +577,8 @@ class LiveDatabase:
         is_new = self._newest != listing.archived.keys()
         self._check_pdbs(scn, listing, is_new=is_new)
         if is_new:
+            if self._snapshot is not None:
+                self._check_charsets(self._snapshot.containers)
             self._newest = frozenset(listing.archived)
             for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
                 watch.look(chosen)

@@ -129,6 +129,22 @@ def test_it_is_noticed_although_the_redo_behind_it_was_read(
         live.scan(5_000, 0)
 
 
+def test_another_character_set_is_noticed_before_the_redo_of_a_new_list_is_read(
+    live: LiveDatabase, state: OracleState
+) -> None:
+    live.resolve("SELECT owner, table_name FROM all_tables")
+    live.scan(100, 0)
+    state.catalogue.update(
+        'UPDATE SYS."DATABASE_PROPERTIES" SET "PROPERTY_VALUE" = ? WHERE "PROPERTY_NAME" = ?',
+        *("WE8ISO8859P1", "NLS_CHARACTERSET"),
+    )
+    live.scan(100, 0)
+    archive(state, 100, 6_000)
+    with pytest.raises(OlrPgError, match="WE8ISO8859P1") as caught:
+        live.scan(100, 0)
+    assert caught.value.code == Code.CHARACTER_SET_CHANGED
+
+
 @pytest.mark.parametrize("seconds", [3_600.0, 0.0])
 def test_with_the_same_list_of_logs_it_is_noticed_after_a_while(
     live: LiveDatabase, state: OracleState, seconds: float, monkeypatch: pytest.MonkeyPatch

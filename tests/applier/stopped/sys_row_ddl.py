@@ -113,7 +113,7 @@ class Source:
             tell=lambda _table, event: self.events.append(event),
             take=(lambda _table, _begin: True) if later else None,
         )
-        self.definition = tables[0]
+        self.definition, self.snapshot = tables[0], snapshot
         self._scn = 100
 
     def ddl(
@@ -132,18 +132,24 @@ class Source:
         self, text: str, changes: Sequence[tuple[SysRowOperation, tuple[str, dict[str, Any]]]]
     ) -> list[SchemaEvent]:
         """Carry a statement out; what it means for every table."""
+        transaction = self.transaction(text, changes)
+        before = len(self.events)
+        self._follower.take(transaction, ())
+        return self.events[before:]
+
+    def transaction(
+        self, text: str, changes: Sequence[tuple[SysRowOperation, tuple[str, dict[str, Any]]]]
+    ) -> DictionaryTransaction:
+        """The transaction of a statement."""
         self._scn += 10
         begin = next((one for one in COMMANDS if text.startswith(one)), "")
         obj = 0 if begin == "CREATE TABLE" else T
         told = (Statement(COMMANDS.get(begin, ALTER_TABLE), obj, "SHOP", "T", text, self._scn),)
-        transaction = DictionaryTransaction(
+        return DictionaryTransaction(
             *(0, self._scn, self._scn - 5, self._scn, (1, 1, self._scn, 0)),
             tuple(_change(operation, *row) for operation, row in changes),
             told,
         )
-        before = len(self.events)
-        self._follower.take(transaction, ())
-        return self.events[before:]
 
 
 def _change(operation: SysRowOperation, table: str, row: dict[str, Any]) -> SysRowChange:

@@ -15,6 +15,7 @@ import olr_pg
 from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.dictionary.evolution import ENDING
 from olr_pg.errors import Code, OlrPgError
 from tests.applier.stopped.sys_row_ddl import UPDATE, Source, T, a_row, altered
@@ -144,6 +145,19 @@ def test_a_table_that_is_renamed_while_it_is_refused_stops_under_its_new_name() 
     renamed = source.all("RENAME TO u", ((UPDATE, a_row("OBJ$", "o1", name="U")),))
     assert [event.table for event in renamed] == ["SHOP.T", "SHOP.U"]
     assert codes(renamed) == [None, Code.TABLE_NOT_REPLICABLE_NOW]
+
+
+def test_where_nobody_is_told_the_delivery_ends_at_the_ddl() -> None:
+    """An external client would not notice that the changes of one table are missing."""
+    source = Source()
+    follower = DictionaryFollower(source.snapshot, ends_delivery=True)
+    follower.subscribe([source.definition])
+    follower.apply([source.transaction("RENAME COLUMN n TO m", (altered("c3", name="M"),))])
+    assert follower.end is None
+    follower.apply([source.transaction("MOVE", IN_A_CLUSTER)])
+    assert follower.end is not None
+    assert codes([follower.end]) == [Code.TABLE_NOT_REPLICABLE_NOW]
+    assert [error.code for error in follower.ended()] == [Code.TABLE_NOT_REPLICABLE_NOW]
 
 
 def codes(events: list[SchemaEvent]) -> list[int | None]:
