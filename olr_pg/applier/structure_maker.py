@@ -130,8 +130,8 @@ class StructureLine(NamedTuple):
     is_due: bool
 
     def waits_for(self, earlier: Iterable[StructureLine]) -> bool:
-        """Return whether an earlier change must be made first, because it removes or renames
-        another object with the name of this one.
+        """Return whether an earlier change removes or renames another object with the name of this
+        one, so that the earlier change must be made first.
         """
         return any((one.target, one.name) == (self.target, self.name) for one in earlier)
 

@@ -430,8 +430,8 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Return whether a file that contains only a part of a log, or a compressed log, can be
-        ignored, because another file contains the whole log.
+        """Return whether another file contains the whole log, so that a file with only a part of
+        the log, or with the compressed log, can be ignored.
 
         Args:
             known: pairs of paths (whole log, part) that the last scan logged; they are not logged

@@ -419,8 +419,8 @@ class OnlineLogs:
         return is_new or closed or grown
 
     def _is_outdated(self, group: _Group) -> bool:
-        """Return whether to look for a later log in the other members of a group, because the log
-        in the current member is not needed. The current member is outdated if its log is archived
+        """Return whether to look for a later log in the other members of a group whose current
+        member has a log that is not needed. The current member is outdated if its log is archived
         but its header says that Oracle is still writing it: Oracle closes a log before it archives
         it. Otherwise the current member may be outdated if the log that Oracle writes is unknown
         for some thread.

@@ -134,7 +134,7 @@ def _coded(path: str) -> Iterator[None]:
 
 
 def is_by_ranges(path: str) -> bool:
-    """Return whether a log must be read in ranges, because it cannot be mapped."""
+    """Return whether a log cannot be mapped, so that it must be read in ranges."""
     return is_url(path) or is_sealed(path)
 
 

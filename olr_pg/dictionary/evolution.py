@@ -491,8 +491,8 @@ def _stays(
     *,
     is_whole: bool,
 ) -> bool:
-    """Return whether the copy keeps an object of a dropped table, because the new table has the
-    same.
+    """Return whether the new table has the same object as the dropped table, so that the copy keeps
+    the object.
     """
     if isinstance(was, Constraint):
         used = set(was.columns)

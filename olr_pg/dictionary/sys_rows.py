@@ -70,7 +70,9 @@ class ObjectRow(SysRow):
 
 
 class TabRow(SysRow):
-    """A row of TAB$. `ts` is TS# of the tablespace; in all classes, None means unknown."""
+    """A row of TAB$. `ts` is TS# of the tablespace. In all classes with `ts`, None means that the
+    tablespace is unknown.
+    """
 
     obj: Number
     data_obj: Number

@@ -442,7 +442,7 @@ def _lobs(
 
 
 def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
-    """Return whether an object has one of these types, and the name of a LOB index."""
+    """Return whether an object has one of these types and is named like a LOB index."""
     return row.type in kinds and row.name.startswith("SYS_IL")
 
 

@@ -47,7 +47,7 @@ class _LinkedLate(JITCodeLibrary):
         self.needed: dict[Any, None] = {}
 
     def add_linking_library(self, library: Any) -> None:
-        """Note a library that this code needs, and after it those that this library needs."""
+        """Record a library that this code needs, and after it those that this library needs."""
         if library in self.needed:
             return
         for one in (library, *getattr(library, "needed", ())):

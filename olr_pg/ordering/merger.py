@@ -668,7 +668,7 @@ def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | N
 
 
 def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Return whether delivery must end at a fault, because the client cannot be informed of it or
+    """Return whether a fault must end the delivery: the client cannot be informed of the fault, or
     the dictionary is unknown after it.
     """
     if fault.lobs:

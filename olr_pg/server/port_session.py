@@ -418,8 +418,8 @@ class PortSession:
         queue.confirm(scn)
 
     def _is_quiet(self, queue: ReadyQueue) -> bool:
-        """Return whether the decoder's progress may raise the saved SCN, because nothing remains to
-        be confirmed.
+        """Return whether nothing remains to be confirmed, so that the decoder's progress may raise
+        the saved SCN.
 
         This way, a restart does not need the logs of a time without changes. See the module
         `checkpoint` for the clients to which it applies.

@@ -327,13 +327,13 @@ class LiveWatch(Protocol):
     """Is notified of the progress of a live simulation."""
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
-        """Note a database that is about to start."""
+        """Record a database that is about to start."""
 
     def made(self, files: SimulatedFiles) -> None:
-        """Note that redo was generated and will be flushed."""
+        """Record that redo was generated and will be flushed."""
 
     def stepped(self, step: Step) -> None:
-        """Note a step that was carried out."""
+        """Record a step that was carried out."""
 
 
 def simulate_live(

@@ -88,8 +88,8 @@ def _meaning(
     known = is_guarded & is_logged
     stored[known] = _bits(dml, guard[known], guard_id[known])
     means = ~is_guarded | (is_logged & ~stored)
-    # The image of a whole row always contains the guard column; the image of an UPDATE only if it
-    # changed.
+    # The image of a whole row always contains the guard column. The image of an UPDATE contains it
+    # only if the guard column was changed.
     whole = dml.kind[change[rows]] != DmlKind.UPDATE
     absent = is_guarded & ~is_logged & ~whole
     after = np.flatnonzero(dml.entries.image == Image.AFTER)

@@ -134,8 +134,8 @@ def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int
 
 @inlined
 def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
-    """Return whether to ignore a piece that would begin a group, because it is a CMP that belongs
-    to no row.
+    """Return whether a piece that would begin a group is a CMP that belongs to no row, and must be
+    ignored.
 
     If a change of the table is incomplete, the piece may belong to its row, and the function
     returns False. Facts: redo-format §5.12.

@@ -73,7 +73,7 @@ _BY_XID: Final = (
 
 @inlined
 def _is_by_xid(events: EventColumns, at: int) -> bool:
-    """Return whether an event names its transaction only by an XID, because it has no undo."""
+    """Return whether an event has no undo, so that it names its transaction only by an XID."""
     event = events[np.uint64(at)]
     return bool(
         event.con_id > ROOT

@@ -177,7 +177,7 @@ class TableQueue:
 
     @property
     def waits_too_long(self) -> bool:
-        """Return whether the changes should be held, because a lock has blocked them too long.
+        """Return whether a lock has blocked the changes so long that they should be held.
 
         A transaction that does not fit in memory is held after its first attempt, which has waited
         for `HOLD_SECONDS`.

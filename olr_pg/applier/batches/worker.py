@@ -87,11 +87,11 @@ class WorkerTime:
         self._begun: tuple[float, str] | None = None
 
     def begin(self, table: str) -> None:
-        """Note that a batch of the table begins."""
+        """Record that a batch of the table begins."""
         self._begun = self._clock(), table
 
     def end(self) -> None:
-        """Note that the batch has ended."""
+        """Record that the batch has ended."""
         if self._begun is not None:
             began, table = self._begun
             self._begun = None

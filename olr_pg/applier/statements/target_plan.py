@@ -131,8 +131,8 @@ class TablePlan:
 
     @property
     def indexed(self) -> bool:
-        """Return whether a row can be found by the key through an index, because the key contains
-        the target's key.
+        """Return whether the key contains the target's key, so that an index finds a row by the
+        key.
         """
         target = {self.target.column_number(name) for name in self.target.key}
         return bool(target) and target <= set(self.key.tolist())

@@ -87,7 +87,7 @@ class BlockState:
     seq: int = 1
 
     def change(self, scn: int, *, cls: int, obj: int, typ: int = TYP_NORMAL) -> VectorBlock:
-        """Note a change at `scn`; return the state before the change, for the vector header."""
+        """Record a change at `scn`; return the state before the change, for the vector header."""
         if typ == TYP_NEW:
             self.scn, self.seq = scn, 1
         before = VectorBlock(cls, self.afn, self.dba, obj, self.scn, self.seq, typ)
@@ -360,5 +360,5 @@ class UndoSegment:
 
 
 def undo_vector_block(block: BlockState, scn: int, *, cls: int, new: bool = False) -> VectorBlock:
-    """Note a change of an undo block or header; return the block part of the vector header."""
+    """Record a change of an undo block or header; return the block part of the vector header."""
     return block.change(scn, cls=cls, obj=NO_OBJECT, typ=TYP_NEW if new else TYP_NORMAL)

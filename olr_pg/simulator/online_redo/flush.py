@@ -51,7 +51,7 @@ class FlushInProgress:
     written: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def note(self, write: Write) -> None:
-        """Note a write that was carried out.
+        """Record a write that was carried out.
 
         A torn block counts as written when its beginning is written, because its later parts may
         already be in the file.

@@ -106,7 +106,7 @@ def alter_logging(catalogue: Catalogue, sql: str) -> bool:
 
 
 def note_unrecoverable(catalogue: Catalogue, file: int, scn: int, at: int) -> None:
-    """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
+    """Record that data file `file` was written to without redo at `scn`, Unix time `at`."""
     catalogue.update('DELETE FROM SYS."V$DATAFILE" WHERE "FILE#" = ?', file)
     catalogue.put(
         "V$DATAFILE",

@@ -306,7 +306,7 @@ class SessionHost:
         faults: the planned faults.
         stopping: the server is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
-        heard: the last statements, each with whether it came in a read-only transaction.
+        heard: the last statements; for each, whether it came in a read-only transaction.
         sql: a database that executes SQL for its owner; None if there is none.
         sql_beside: such a database for each PDB, by name.
         privileges: the administrative privileges of the user.

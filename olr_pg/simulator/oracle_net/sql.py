@@ -222,7 +222,7 @@ class _Translation:
             self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
 
     def _alias(self, name: tuple[str, str], *behind: tuple[str, str]) -> None:
-        """Note the word after AS: a column's alias or, if a bracket follows, a type.
+        """Record the word after AS: a column's alias or, if a bracket follows, a type.
 
         Raises:
             OraError: ORA-00923, the alias is a reserved word.

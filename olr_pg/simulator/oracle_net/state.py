@@ -274,7 +274,7 @@ class OracleState:
         *,
         moves_scn: bool = True,
     ) -> None:
-        """Note a log that has been archived.
+        """Record a log that has been archived.
 
         Args:
             name: name of the file in the archive directory.
@@ -307,7 +307,7 @@ class OracleState:
         self.catalogue.put("ALL_DIRECTORIES", OWNER="SYS", DIRECTORY_NAME=name, DIRECTORY_PATH=path)
 
     def note_unrecoverable(self, file: int, scn: int, at: int) -> None:
-        """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
+        """Record that data file `file` was written to without redo at `scn`, Unix time `at`."""
         note_unrecoverable(self.catalogue, file, scn, at)
 
     def open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:

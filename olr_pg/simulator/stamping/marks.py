@@ -185,7 +185,7 @@ class _Finder:
         return True
 
     def _scn8(self, at: int) -> bool:
-        """Note an SCN; return False if it is lower than those of the copied redo."""
+        """Record an SCN; return False if it is lower than those of the copied redo."""
         is_long = self._u16(at + 4) & 0x8000
         return self._note_scn(self._redo.read_scn8(self._data, at), at, at + (6 if is_long else 4))
 
@@ -212,7 +212,7 @@ class _Finder:
         self.marks.incarnations.append(Stepped(at, self._u16(at), step))
 
     def _block(self, at: int, dataobj: int) -> None:
-        """Note the address of a block of a table or index, unless it is 0."""
+        """Record the address of a block of a table or index, unless it is 0."""
         dba, step = self._u32(at), self._steps.blocks.get(dataobj, 0)
         if dba and step:
             self.marks.words.append(Stepped(at, dba, step))
@@ -244,7 +244,7 @@ class _Finder:
             begin = self._vector(begin)
 
     def _vector(self, at: int) -> int:
-        """Note the values of a vector; return the place of the next vector."""
+        """Record the values of a vector; return the place of the next vector."""
         redo, data = self._redo, self._data
         listed_at = at + redo.vector_header_size
         (listed,) = redo.unpack("H", data, listed_at)
@@ -303,14 +303,14 @@ class _Finder:
         return (vector.cls - 15) // 2
 
     def _header_state(self, vector: _Vector) -> None:
-        """Note the first change of an undo header, which refers to the state after the previous
+        """Record the first change of an undo header, which refers to the state after the previous
         copy.
         """
         if vector.cls % 2 and not vector.scn_is_new:
             self.marks.carried.append(Carried("header", vector.at, self._usn(vector)))
 
     def _header_change(self, vector: _Vector) -> None:
-        """Note the values of a 5.2 or 5.4."""
+        """Record the values of a 5.2 or 5.4."""
         self._header_state(vector)
         usn, (at, _) = self._usn(vector), vector.fields[0]
         sequence = self._u32(at + undo.KTUDH_SQN)
@@ -331,7 +331,7 @@ class _Finder:
         self.marks.words.append(Stepped(at, self._u32(at), self._steps.seconds))
 
     def _wrap(self, ktub: int, usn: int) -> None:
-        """Note the low half of a transaction's sequence; its first undo record has 1 instead."""
+        """Record the low half of a transaction's sequence; its first undo record has 1 instead."""
         at = ktub + undo.KTUB_WRP
         value = self._u16(at)
         if not self._u16(ktub + undo.KTUB_FLG) & KTUB_BEGIN:
@@ -388,7 +388,7 @@ class _Finder:
     # --- rows and index leaves ---
 
     def _row(self, fields: list[tuple[int, int]], kdo: int, dataobj: int) -> None:
-        """Note addresses and keys of a row change, and of its supplemental data."""
+        """Record addresses and keys of a row change, and of its supplemental data."""
         at = fields[kdo][0]
         self._block(at + row.KDO_BDBA, dataobj)
         op = self._data[at + row.KDO_OP] & row.KDO_OPERATION
@@ -446,7 +446,7 @@ class _Finder:
                 self._key(*value, keys.get(self._u16(numbers + 2 * number) - 1))
 
     def _leaf(self, fields: list[tuple[int, int]], obj: int) -> None:
-        """Note the key and the ROWID of an index entry."""
+        """Record the key and the ROWID of an index entry."""
         if not fields:
             return
         index = self._steps.indexes[obj]

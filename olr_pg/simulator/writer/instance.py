@@ -318,7 +318,7 @@ class RecordWriter:
         )
 
     def note_undecoded(self, opcode: tuple[int, int], dataobj: int, reason: str) -> None:
-        """Note a vector that cannot be decoded, if it changes rows or LOBs of a table."""
+        """Record a vector that cannot be decoded, if it changes rows or LOBs of a table."""
         for table in self._container.tables:
             if opcode[0] in CHANGE_LAYERS and table.holds(dataobj):
                 own = self.scn, self._container.con_id, self.of
@@ -399,7 +399,7 @@ class Instance:
         return mode in self.modes and self.mode_rng.random() < chance
 
     def note_unrecoverable(self, afn: int, scn: int) -> None:
-        """Note in the control file that data file `afn` has changes without redo at `scn`."""
+        """Record in the control file that data file `afn` has changes without redo at `scn`."""
         self.unrecoverable[afn] = scn, self.unix_time
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
