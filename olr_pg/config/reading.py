@@ -19,6 +19,7 @@ import copy
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,10 +44,12 @@ recognised.
 
 
 _OF_FILE: Final = (
-    "correct the file there, then check it with `olr-pg config check --config FILE`. `olr-pg init`"
+    "correct the file there, then check it with `olr-pg config check --config {}`. `olr-pg init`"
     " writes a new one, and configs/ holds a commented example of each kind"
 )
-"""The action to report if the text of the file is wrong, and not the value of a key."""
+"""The action to report if the text of the file is wrong, and not the value of a key, without the
+file's name.
+"""
 
 
 class ConfigError(OlrPgError):
@@ -58,7 +61,8 @@ class ConfigError(OlrPgError):
         count = f"{len(lines)} problems" if len(lines) > 1 else lines[0]
         detail = "\n  ".join([count, *(lines if len(lines) > 1 else [])])
         is_of_file = code == Code.CONFIG_INVALID and not any(one.key for one in problems)
-        super().__init__(code, detail, action=_OF_FILE if is_of_file else None, file=file)
+        action = _OF_FILE.format(shlex.quote(file or "FILE")) if is_of_file else None
+        super().__init__(code, detail, action=action, file=file)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (ConfigError, (self.code, self.problems, self.where.get("file")))
