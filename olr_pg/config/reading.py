@@ -195,8 +195,9 @@ def _check_version(data: Any, file: str | None) -> None:
 
 
 def _check_state(config: Config, folder: Path, file: str) -> None:
-    """Raise an error if the state of earlier runs is in the former default of `context.data`, and
-    the file does not set `context.data`: otherwise the appliance would start without that state.
+    """Raise an error if the state of earlier runs is in the former default of `context.data`, the
+    new default does not exist, and the file does not set `context.data`: otherwise the appliance
+    would start without that state.
     """
     if "data" in config.context.model_fields_set or (folder / DATA).exists():
         return

@@ -119,8 +119,9 @@ def _identity(
 def advance_identity(
     cursor: oracledb.Cursor, identity: Identity, wanted: int | None
 ) -> tuple[int, int]:
-    """Set the next value of an identity column, so that it is above the largest value of its rows.
-    Return the next value before and after the change.
+    """Advance the next value of an identity column, so that it is beyond the values of its rows and
+    not before `wanted`; with a negative increment, "beyond" means lower. Return the next value
+    before and after the change.
 
     Args:
         wanted: the next value of the sequence in PostgreSQL; None if no sequence is known there.

@@ -132,7 +132,8 @@ def _encoder(
 
 def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
     """Convert TIMESTAMP WITH LOCAL TIME ZONE values, given in UTC, to text. The text contains local
-    times in DBTIMEZONE, as Oracle stores them (`local_isoformat`).
+    times in DBTIMEZONE if that is an offset, and times in UTC if it is a region
+    (`local_isoformat`).
     """
     minutes = offset_minutes(zone)
 

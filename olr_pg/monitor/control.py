@@ -310,7 +310,7 @@ class OwnCommand:
         return process.wait()
 
     def stop(self) -> None:
-        """End the process, and let no other one start."""
+        """End the running process, and start no further one."""
         with self._lock:
             self.ended.set()
             process = self._process

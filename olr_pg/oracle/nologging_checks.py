@@ -271,8 +271,8 @@ class Storage:
         return (*moves, _REBUILD, _DECRYPT, again) if moves else ()
 
     def findings(self, chosen: Iterable[Table]) -> Iterator[Finding]:
-        """Yield a warning for each table that can be replicated, but whose storage hides some of
-        its changes.
+        """Yield warnings about storage that hides some changes from decoding, although the tables
+        can be replicated: an encrypted SYSTEM tablespace, and compressed tables.
 
         Rows that a direct-path load inserts into a compressed segment are compressed in the redo,
         so they cannot be decoded.

@@ -256,8 +256,8 @@ class ArrowImages:
 
 
 def _words(kind: pa.DataType) -> int:
-    """Return the number of 8-byte words of an item of the type; 0 if its size is not fixed, or not
-    a whole number of words.
+    """Return the number of 8-byte words in which the kernel writes an item of the type; 0 for types
+    that the kernel does not write as words.
     """
     if pa.types.is_decimal(kind):
         return 2

@@ -142,7 +142,7 @@ class Delivery:
 
     @property
     def begun_scn(self) -> int:
-        """An SCN at or after which all transactions that are not queued yet began; 0 if there is no
+        """All transactions that are not queued yet began at this SCN or later; 0 if there is no
         session.
         """
         feed = self._feed

@@ -235,7 +235,7 @@ def _known(
 def changed_containers(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32]:
-    """Return the container that each of some complete transactions changes.
+    """Return, for each of some complete transactions, the container that it changes.
 
     The BEGIN event contains it, unless the undo is in the root and no change was in the same record
     as the begin. Then another event shows it.

@@ -173,8 +173,8 @@ class PartitionRows:
         )
 
     def _without_own(self, partitions: Sequence[str]) -> str | None:
-        """Return the first of these partitions of the source whose rows are in no partition of the
-        target that is known; None if there is none.
+        """Return the first of these partitions of the source for which no partition of the target
+        is known to hold the rows; None if there is none.
         """
         names = (self._choices.name(one) if one else "" for one in partitions)
         return next((one for one in names if not one or not self._is_known(one)), None)
