@@ -30,6 +30,8 @@ SHORT_LENGTH_MAX: Final = 252
 CHUNK: Final = 32_767
 
 _NEGATIVE: Final = 0x80
+_SIZES: Final = (0, 1, 2, 4, 4, 8, 8, 8, 8)
+"""The length of an integer with so many bytes: lengths of 3, 5, 6 and 7 never occur."""
 
 
 class MalformedMessageError(Exception):
@@ -58,25 +60,33 @@ class TtcReader:
     def raw(self, size: int) -> bytes:
         """Read the next `size` bytes."""
         end = self._at + size
-        while end > len(self._data):
-            if self._more is None:
-                raise MalformedMessageError(f"{size} bytes at {self._at} of {len(self._data)}")
-            self._data += self._more()
+        if end > len(self._data):
+            self._receive(size)
         piece = self._data[self._at : end]
         self._at = end
         return piece
 
     def byte(self) -> int:
         """Read one byte."""
-        return self.raw(1)[0]
+        at = self._at
+        if at >= len(self._data):
+            self._receive(1)
+        self._at = at + 1
+        return self._data[at]
+
+    def _receive(self, size: int) -> None:
+        """Receive packets until the next `size` bytes are here."""
+        while self._at + size > len(self._data):
+            if self._more is None:
+                raise MalformedMessageError(f"{size} bytes at {self._at} of {len(self._data)}")
+            self._data += self._more()
 
     def skip(self, layout: str) -> None:
         """Skip fields; each letter of `layout` is one field: ``b`` a byte, ``i`` an integer."""
         for field in layout:
-            if field == "i":
-                self.integer()
-            else:
-                self.byte()
+            first = self.byte()
+            if first and field == "i":
+                self.raw(first & ~_NEGATIVE)
 
     def u16(self) -> int:
         """Read two bytes, big-endian."""
@@ -85,6 +95,8 @@ class TtcReader:
     def integer(self) -> int:
         """Read an integer with its length before it."""
         size = self.byte()
+        if not size:
+            return 0
         value = int.from_bytes(self.raw(size & ~_NEGATIVE), "big")
         return -value if size & _NEGATIVE else value
 
@@ -129,9 +141,10 @@ class TtcWriter:
     def integer(self, *values: int) -> TtcWriter:
         """Write integers, each with its length before it."""
         for value in values:
-            size = (abs(value).bit_length() + 7) // 8
-            # Lengths of 3, 5, 6 and 7 never occur.
-            size = next(fit for fit in (0, 1, 2, 4, 8) if fit >= size)
+            if not value:  # more than half of all
+                self.data.append(0)
+                continue
+            size = _SIZES[(abs(value).bit_length() + 7) // 8]
             self.data.append(size | (_NEGATIVE if value < 0 else 0))
             self.data += abs(value).to_bytes(size, "big")
         return self

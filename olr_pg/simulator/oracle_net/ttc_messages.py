@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.simulator.oracle_net.ttc import TtcWriter
 from olr_pg.simulator.oracle_net.values import LOBS, NATIONAL, BindType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
+    from olr_pg.simulator.oracle_net.ttc import TtcReader
     from olr_pg.simulator.oracle_net.values import ResultColumn
 
 FIELD_VERSION_19: Final = 13
@@ -324,13 +326,20 @@ def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
     if columns:
         out.byte(0)
     for number, column in enumerate(columns, 1):
-        kind = column.kind
-        out.byte(kind.code, 0, kind.precision, kind.scale & 0xFF).integer(kind.size, 0, 0)
-        charset = CHARSET_UTF16 if kind.form == NATIONAL else CHARSET_UTF8 if kind.form else 0
-        out.sized_bytes(b"").integer(0, charset).byte(kind.form)
-        out.integer(kind.size, 0).byte(1, min(len(column.name), 30)).sized_text(column.name)
-        out.sized_bytes(b"").sized_bytes(b"").integer(number, 0)
+        out.raw(_described(number, column))
     out.sized_bytes(b"").integer(0, 0, 0, 0).sized_bytes(b"")
+
+
+@lru_cache(4096)  # clients ask for the same columns again and again
+def _described(number: int, column: ResultColumn) -> bytes:
+    """Return the description of one column."""
+    out, kind = TtcWriter(), column.kind
+    out.byte(kind.code, 0, kind.precision, kind.scale & 0xFF).integer(kind.size, 0, 0)
+    charset = CHARSET_UTF16 if kind.form == NATIONAL else CHARSET_UTF8 if kind.form else 0
+    out.sized_bytes(b"").integer(0, charset).byte(kind.form)
+    out.integer(kind.size, 0).byte(1, min(len(column.name), 30)).sized_text(column.name)
+    out.sized_bytes(b"").sized_bytes(b"").integer(number, 0)
+    return bytes(out.data)
 
 
 def write_bind_directions(out: TtcWriter, count: int, returned: Sequence[int]) -> None:

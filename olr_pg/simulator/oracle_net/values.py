@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.charsets import DATABASE_FORM, charset
@@ -245,13 +246,18 @@ def write_value(
     elif code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE) and value is not None:
         out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
     elif code == OracleType.NUMBER and value is not None:
-        out.bytes_(encode_number(Decimal(str(value))))
+        out.bytes_(_number(str(value)))
     elif isinstance(value, datetime):
         out.bytes_(encode_date(DateTime(*value.timetuple()[:6])))
     else:
         out.bytes_(_to_bytes(value, wanted.form, text))
         if code in LONGS:
             out.integer(0, 0)
+
+
+@lru_cache(4096)  # the numbers of a dictionary are few, and clients ask for them again and again
+def _number(text: str) -> bytes:
+    return encode_number(Decimal(text))
 
 
 def _ordered_float(number: float, size: int) -> bytes:
