@@ -220,7 +220,7 @@ def advised_in(path: Path) -> Iterator[str]:
     """The commands in the texts of a module, its documentation apart."""
     source = path.read_text("utf-8")
     if "`olr-pg" not in source:
-        return  # to parse all modules would be a third of what collecting all tests takes
+        return
     nodes = list(ast.walk(ast.parse(source)))
     documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     inner: set[int] = set()
@@ -233,9 +233,11 @@ def advised_in(path: Path) -> Iterator[str]:
             yield from _COMMAND.findall(str(node.value))
 
 
-ADVISED: Final = sorted(
-    {text for path in Path(olr_pg.__file__).parent.rglob("*.py") for text in advised_in(path)}
-)
+@pytest.fixture(scope="module")
+def advised() -> list[str]:
+    """All of them. No parameter of a test: each of the tests' processes would parse the modules."""
+    modules = Path(olr_pg.__file__).parent.rglob("*.py")
+    return sorted({text for path in modules for text in advised_in(path)})
 
 
 tree = cache(get_command)  # to build it takes a sixteenth of a second
@@ -256,17 +258,19 @@ def parse(text: str) -> None:
     assert all(value is None or value for value in options.values()), text
 
 
-def test_there_are_commands_in_texts() -> None:
-    assert len(ADVISED) > 30
-    assert {"olr-pg migrate --plan", "olr-pg errors list"} <= set(ADVISED)
+def test_there_are_commands_in_texts(advised: list[str]) -> None:
+    assert len(advised) > 30
+    assert {"olr-pg migrate --plan", "olr-pg errors list"} <= set(advised)
 
 
-@pytest.mark.parametrize("text", ADVISED)
-def test_what_is_advised_is_a_command_and_stays_one_when_it_is_complete(text: str) -> None:
-    parse(text)
-    parse(complete_commands(f"`{text}`", "my file.json", "eu").strip("`"))
-    of_error = commands_of_error(f"`{text}`", 'SHOP."Or ders"', 17)
-    parse(complete_commands(of_error, "x.json", None).strip("`"))
+def test_what_is_advised_is_a_command_and_stays_one_when_it_is_complete(
+    advised: list[str],
+) -> None:
+    for text in advised:
+        parse(text)
+        parse(complete_commands(f"`{text}`", "my file.json", "eu").strip("`"))
+        of_error = commands_of_error(f"`{text}`", 'SHOP."Or ders"', 17)
+        parse(complete_commands(of_error, "x.json", None).strip("`"))
 
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
