@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from olr_pg.kernels.compile import inlined, kernel
+from olr_pg.kernels.compile import inlined, kernel, part
 from olr_pg.redo.batch import columns_of
 from olr_pg.redo.blocks import LWN, RECORD
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
@@ -111,58 +111,80 @@ def empty(walk: Walk) -> None:
         walk.state[k] = 0
 
 
-@kernel
-def mutate_records(walk: Walk, sound: Sound, count: int, random: Any, endings: Any) -> int:
-    """Walk `count` mutated records; how many of them left the bytes they were given.
+class Group(NamedTuple):
+    """A log of one LWN group whose blocks are mutated; empty where records are.
 
-    The walk's payload is as long as the longest record. ``endings[stage, status]`` counts.
+    Attributes:
+        sound: the log.
+        raw: as long, for the mutated log.
+        log: `raw` once more, as bytes and as words that cannot be written, as those of a file: for
+            others the extraction would be compiled a second time.
+        sequence: that of the log.
+        room: for the records of the group.
     """
-    outside = 0
-    for _ in range(count):
-        record = draw(random, sound.first.size - 1)
-        start = sound.first[record]
-        size = sound.first[record + 1] - start
-        # At the very end, so that a step behind the record is a step out of bounds.
-        position = walk.payload.size - size
-        for k in range(size):
-            walk.payload[position + k] = sound.data[start + k]
-        skipped = 24 if draw(random, 50) > 0 and size > 24 else 4
-        mutate(walk.payload, position + skipped, walk.payload.size, random)
-        walk.records.position[0] = position
-        walk.records.length[0] = size
-        walk.records.vld[0] = walk.payload[position + 4] & ~4
-        empty(walk)
-        stage, status, _ = walk_record(walk, 0)
-        endings[stage, status] += 1
-        if status == 0 and not stays_inside(walk):
-            outside += 1
-    return outside
+
+    sound: npt.NDArray[np.uint8]
+    raw: npt.NDArray[np.uint8]
+    log: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]
+    sequence: int
+    room: Room
 
 
-@kernel
-def mutate_blocks(
-    walk: Walk, sound: Any, raw: Any, log: tuple[Any, Any], sequence: int, room: Room, count: int,
-    random: Any, endings: Any,
-) -> int:  # fmt: skip
-    """Extract from `count` mutated logs of one LWN group; as `mutate_records`.
+@part
+def walk_mutated_record(walk: Walk, sound: Sound, random: Any) -> tuple[int, int]:
+    """Walk a mutated record; return (stage, status).
 
-    The log is `raw` once more, as bytes and as words that cannot be written, as those of a file:
-    for others the extraction would be compiled a second time.
+    The walk's payload is as long as the longest record.
     """
-    outside = 0
+    record = draw(random, sound.first.size - 1)
+    start = sound.first[record]
+    size = sound.first[record + 1] - start
+    # At the very end, so that a step behind the record is a step out of bounds.
+    position = walk.payload.size - size
+    for k in range(size):
+        walk.payload[position + k] = sound.data[start + k]
+    skipped = 24 if draw(random, 50) > 0 and size > 24 else 4
+    mutate(walk.payload, position + skipped, walk.payload.size, random)
+    walk.records.position[0] = position
+    walk.records.length[0] = size
+    walk.records.vld[0] = walk.payload[position + 4] & ~4
+    stage, status, _ = walk_record(walk, 0)
+    return stage, status
+
+
+@part
+def extract_mutated_blocks(walk: Walk, group: Group, random: Any) -> tuple[int, int]:
+    """Extract from a mutated log; return (stage, status)."""
     block_size = walk.width + BLOCK_HEADER
-    blocks = raw.size // block_size
+    blocks = group.raw.size // block_size
+    for k in range(group.raw.size):
+        group.raw[k] = group.sound[k]
+    mutate(group.raw, 2 * block_size, group.raw.size, random)
+    verify = draw(random, 20) == 0
+    stage, status, _, _ = extract_groups(
+        walk, group.log[0], group.log[1], 2, blocks, group.sequence, verify, group.room
+    )
+    return stage, status
+
+
+@kernel
+def mutate_redo(
+    walk: Walk, sound: Sound, group: Group, count: int, random: Any, endings: Any
+) -> int:
+    """Walk `count` mutated records of `sound`, or extract as many mutated logs of `group`.
+
+    ``endings[stage, status]`` counts. Returns how many of them left the bytes they were given. It
+    is one kernel, since to compile the walk into two takes seconds.
+    """
+    outside = 0
     for _ in range(count):
-        for k in range(raw.size):
-            raw[k] = sound[k]
-        mutate(raw, 2 * block_size, raw.size, random)
         empty(walk)
-        verify = draw(random, 20) == 0
-        stage, status, _, _ = extract_groups(
-            walk, log[0], log[1], 2, blocks, sequence, verify, room
-        )
+        if group.raw.size:
+            stage, status = extract_mutated_blocks(walk, group, random)
+        else:
+            stage, status = walk_mutated_record(walk, sound, random)
         endings[stage, status] += 1
-        if not stays_inside(walk):
+        if (status == 0 or group.raw.size) and not stays_inside(walk):
             outside += 1
     return outside
 
@@ -187,9 +209,8 @@ def fuzz_records(
         longest // 28 + 1,
         (longest, longest),
     )
-    endings = np.zeros((4, 64), np.int64)
-    outside = mutate_records(walk, Sound(data, first), count, _generator(seed), endings)
-    return _counted(endings, int(outside))
+    group = _group(np.empty(0, np.uint8), log.header.sequence, 0, walk)
+    return _mutated(walk, Sound(data, first), group, count, seed)
 
 
 def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tuple[int, int]]:
@@ -207,16 +228,26 @@ def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tu
         size // 28 + 1,
         (size, size),
     )
-    room = Room(np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(walk.tally))
     assert walk.width == width
-    raw = log.raw.copy()
+    nothing = Sound(np.frombuffer(b"", np.uint8), np.empty(0, np.int64))
+    group = _group(log.raw, log.header.sequence, most, walk)
+    return _mutated(walk, nothing, group, count, seed)
+
+
+def _group(sound: npt.NDArray[np.uint8], sequence: int, records: int, walk: Walk) -> Group:
+    raw = sound.copy()
     seen = raw.view()
     seen.flags.writeable = False
+    places = np.empty(records, np.int64), np.empty(records, np.int64)
+    room = Room(*places, np.empty_like(walk.tally))
+    return Group(raw.copy(), raw, (seen, seen.view(np.uint64)), sequence, room)
+
+
+def _mutated(
+    walk: Walk, sound: Sound, group: Group, count: int, seed: int
+) -> Counter[tuple[int, int]]:
     endings = np.zeros((4, 64), np.int64)
-    outside = mutate_blocks(
-        walk, log.raw, raw, (seen, seen.view(np.uint64)), log.header.sequence, room, count,
-        _generator(seed), endings,
-    )  # fmt: skip
+    outside = mutate_redo(walk, sound, group, count, _generator(seed), endings)
     return _counted(endings, int(outside))
 
 
