@@ -265,6 +265,9 @@ def _spare(postgres: str) -> None:
         connection.execute("SET scram_iterations = 1")  # the session may not have read it yet
         password = sql.Literal(str(conninfo_to_dict(postgres)["password"]))
         connection.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(password))
+    # Its first connection leaves a file there that the first one to each copy would make again.
+    with psycopg.connect(make_conninfo(postgres, dbname="template1")):
+        pass
 
 
 @pytest.fixture(scope="session")
