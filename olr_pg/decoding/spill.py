@@ -114,7 +114,8 @@ class SpillFiles:
         return np.frombuffer(self._reserved(size), np.uint8)
 
     def spill(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return a buffer of `size` bytes in a file. Several buffers can share the file.
+        """Return a buffer of `size` bytes in a file, which several buffers can share. If files must
+        be encrypted, the buffer is in memory.
 
         Raises:
             OlrPgError: 2081 if the file cannot be created or the disk is full, 1097 if the limit is

@@ -74,7 +74,7 @@ def bind_columns(
     plan: TablePlan, table: Table, schema: pa.Schema, settings: ApplierSettings
 ) -> tuple[LoadColumn, ...]:
     """Bind every delivered column of the source's table to its columns in the table data and in the
-    target.
+    target, except generated columns of the target.
 
     Raises:
         OlrPgError: 5006 the target lacks the column, 5007 the type of the target column is

@@ -532,6 +532,7 @@ def find_server(data: Path) -> Running | None:
 
 def _is_server(pid: int, data: Path) -> bool | None:
     """Return whether a process is alive and runs in `data`; None if it belongs to another user.
+    Without ``/proc``, the directory is not checked.
 
     The directory is checked because another process can have the pid of a server that has ended. A
     zombie process has no directory, so it does not count as alive.

@@ -204,8 +204,8 @@ class Decoder:
         return [group for alike in (raw, text) if alike for group in self._restartable(alike)]
 
     def _restartable(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Group targets with the same form of XML so that each group can begin with one recovery
-        image, or without any.
+        """Divide targets, which must have the same form of XML, into groups: each group can begin
+        with one recovery image, or without any.
         """
         if self.recovery is None:
             return [list(feeds)]

@@ -325,7 +325,7 @@ class TableWriter:
         self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> ChangeCounts | None:
         """Write a conflicting change together with later changes that share its keys. Return None
-        if there are no such changes, or if they are refused, too.
+        if there are no such changes, or if they cannot be written together, or are refused, too.
         """
         if shared.is_alone(number):
             return None

@@ -158,7 +158,7 @@ class Renaming:
         """Exchange the names of two target tables, because the tables of the source have exchanged
         theirs in one transaction (DBMS_REDEFINITION).
 
-        No row of the two tables lacks a LOB value.
+        The caller has checked that no row of the two tables lacks a LOB value.
 
         Args:
             other: ``OWNER.NAME`` of the other table.
