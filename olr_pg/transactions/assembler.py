@@ -31,6 +31,7 @@ from olr_pg.transactions.dictionary_changes import (
 from olr_pg.transactions.empty_transactions import without_unconcerned
 from olr_pg.transactions.finished import (
     Account,
+    Closed,
     Finished,
     commit_order,
     count_rows,
@@ -269,7 +270,7 @@ class Assembler:
         batch = concatenate(found, self._storage.allocate)
         instances = delimit(batch.events)
         ended = (instances.begin >= 0) & (instances.end >= 0)
-        return self._finish(batch, instances, np.flatnonzero(ended))
+        return self._finish(batch, Closed(batch.events, instances, np.flatnonzero(ended)))
 
     def note_whole(self, whole: TransactionColumns) -> None:
         """Remove open transactions from slots that have been used again. `whole` contains
@@ -313,21 +314,20 @@ class Assembler:
         batch, self._told = concatenate(self._told), []
         instances = delimit(batch.events)
         self.account.empty -= instances.begin.size
-        return self._finish(batch, instances, np.arange(instances.begin.size))
+        return self._finish(batch, Closed(batch.events, instances, np.arange(instances.begin.size)))
 
-    def _roll_back(
-        self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
-    ) -> None:
+    def _roll_back(self, closed: Closed) -> None:
         """Count transactions that were rolled back. If changes of such a transaction were not
         undone, record it for `_tell`.
         """
         # If another Oracle instance rolled a transaction back, not all its undo markers are in this
         # redo thread, so the transaction is not checked.
+        events, instances, rows = closed
         own = events.thread[instances.begin[rows]] == events.thread[instances.end[rows]]
         told = left_changes(events, instances, rows[own])
         self._told += told
         self.account.rolled_back += rows.size
-        self.account.events_rolled_back += _changes(events, instances, rows) - _told_changes(told)
+        self.account.events_rolled_back += _changes(closed) - _told_changes(told)
 
     def _roll_back_large(self, transaction: OpenTransaction) -> None:
         """Do the same as `_roll_back` for a transaction that waits outside of memory."""
@@ -340,11 +340,9 @@ class Assembler:
         self.account.rolled_back += 1
         self.account.events_rolled_back += transaction.changes - _told_changes(told)
 
-    def _note_strays(
-        self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
-    ) -> None:
+    def _note_strays(self, closed: Closed) -> None:
         """Record committed transactions whose changes name several containers."""
-        self._note_alone(strays(events, instances, rows, self._is_delivered()))
+        self._note_alone(strays(*closed, self._is_delivered()))
 
     def _note_alone(self, told: Sequence[ChangeBatch]) -> None:
         """Record artificial transactions: each contains changes whose outcome is unknown."""
@@ -378,7 +376,8 @@ class Assembler:
             if transaction is not None and not self._set_apart(transaction):
                 late.extend(transaction.chunks.batches)
         own = np.flatnonzero(closed)
-        parts = [self._finish(batch, instances, own)] if apart or not late else []
+        at_once = apart or not late
+        parts = [self._finish(batch, Closed(batch.events, instances, own))] if at_once else []
         if late:
             if not apart and own.size:
                 rows = [instances.order[instances.first[r] : instances.first[r + 1]]
@@ -387,7 +386,8 @@ class Assembler:
             batch = concatenate(late, self._storage.allocate)
             instances = delimit(batch.events)
             ended = (instances.begin >= 0) & (instances.end >= 0)
-            parts.append(self._finish(batch, instances, np.flatnonzero(ended)))
+            again = Closed(batch.events, instances, np.flatnonzero(ended))
+            parts.append(self._finish(batch, again))
         if self._told:
             parts.append(self._tell())
         return [part for part in parts if part is not None]
@@ -546,40 +546,36 @@ class Assembler:
         self._leave_to_driver(waiting.chunks.batches)
         return None
 
-    def _finish(
-        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
-    ) -> Finished | None:
-        events = batch.events
-        ends = instances.end[closed]
+    def _finish(self, batch: ChangeBatch, closed: Closed) -> Finished | None:
+        events, instances, rows = closed
+        ends = instances.end[rows]
         is_commit = events.kind[ends] == EventKind.COMMIT
         if not is_commit.all():
-            self._roll_back(events, instances, closed[~is_commit])
-        closed, ends = closed[is_commit], ends[is_commit]
-        if closed.size == 0:
+            self._roll_back(closed.part(~is_commit))
+        closed, ends = closed.part(is_commit), ends[is_commit]
+        if closed.rows.size == 0:
             return None
-        self._note_strays(events, instances, closed)
+        self._note_strays(closed)
         by_commit = commit_order(
             events.scn[ends], events.session[ends], events.thread[ends], events.sequence[ends],
             events.block[ends], events.offset[ends],
         )  # fmt: skip
-        closed = closed[by_commit]
+        rows = closed.rows[by_commit]
         batch, instances = join_split_undo(
-            batch, instances, closed, self._plan.cluster_columns, self._storage.allocate
+            batch, instances, rows, self._plan.cluster_columns, self._storage.allocate
         )
-        return self._deliver(batch, instances, closed)
+        return self._deliver(batch, Closed(batch.events, instances, rows))
 
-    def _deliver(
-        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
-    ) -> Finished | None:
+    def _deliver(self, batch: ChangeBatch, closed: Closed) -> Finished | None:
         """Finish the committed transactions `closed`, which are in commit order."""
-        events = batch.events
-        first, end = instances.first[closed], instances.first[closed + 1]
+        events, instances, rows = closed
+        first, end = instances.first[rows], instances.first[rows + 1]
         job, changes = assemble(batch, self._plan, instances.order, first, end)
         left_out = head(job.faults, int(job.counts[FAULTS]))
         changes, emptied = fill_defaults(changes, self._plan, self._storage.allocate)
         lost: tuple[LostOf, ...] = ()
         if self._plan.lob_tables.size:
-            owners = without_faulty(owners_of(events, instances, closed), left_out, events)
+            owners = without_faulty(owners_of(closed), left_out, events)
             allocate = self._storage.allocate
             claims = NO_CLAIMS
             if self._unowned.waiting.batches:
@@ -595,48 +591,44 @@ class Assembler:
             )
             if self._is_split and lobs.incomplete.any():
                 # A LOB page that names no transaction may be in an earlier split.
-                self._defer(batch, instances, closed[lobs.incomplete])
-                return self._deliver(batch, instances, closed[~lobs.incomplete])
+                self._defer(batch, closed.part(lobs.incomplete))
+                return self._deliver(batch, closed.part(~lobs.incomplete))
             if claimed.owner.size:
                 self._unowned.drop_claimed(claims)
             self.losses = self.losses.plus(lobs.losses)
             self.account.add_lobs(lobs)
             changes, lost = lobs.changes, lobs.lost
         sys_rows = sys_row_changes(changes, self._plan, self._tables)
-        dictionary = dictionary_transactions(batch, instances, closed, sys_rows)
+        dictionary = dictionary_transactions(batch, closed, sys_rows)
         if self._plan.delivered.size:
             changes, others = delivered_changes(changes, self._plan, self._tables, dictionary)
             self.account.dictionary_rows += others
         dml, first_change = changes
         filled = np.flatnonzero(np.diff(first_change))
         self.account.committed += filled.size
-        self.account.empty += closed.size - filled.size
+        self.account.empty += rows.size - filled.size
         self.account.rows += dml.kind.size
         count_rows(dml.table, dml.kind, self.table_rows)
-        faults = row_faults(
-            left_out, events, instances, closed, self._tables, range_texts(batch, left_out.event)
-        )
+        faults = row_faults(left_out, closed, self._tables, range_texts(batch, left_out.event))
         self.account.undecoded += len(faults)
-        faults += lob_faults(lost, events, instances, closed, self._tables)
+        faults += lob_faults(lost, closed, self._tables)
         self.account.undone += int(job.counts[UNDONE])
         self.account.events_undone += int(job.counts[UNDONE])
-        kept = _changes(events, instances, closed) - int(job.counts[UNDONE])
+        kept = _changes(closed) - int(job.counts[UNDONE])
         self.account.events_committed += kept
         self.account.unmatched += int(job.counts[UNMATCHED])
         self.account.without_set += int(job.counts[WITHOUT_SET]) + emptied
         if filled.size == 0 and not dictionary and not faults:
             return None
-        chosen = closed[filled]
         transactions = transactions_of(
-            events, instances, chosen, np.append(first_change[filled], first_change[-1])
+            closed.part(filled), np.append(first_change[filled], first_change[-1])
         )
         return Finished(transactions, dml, tuple(dictionary.values()), faults)
 
-    def _defer(
-        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
-    ) -> None:
+    def _defer(self, batch: ChangeBatch, closed: Closed) -> None:
         """Put complete transactions into the remainder, for the driver's assembler."""
-        for chunk in self._chunks(EventCutter(batch), instances, np.sort(closed).tolist()):
+        rows = np.sort(closed.rows).tolist()
+        for chunk in self._chunks(EventCutter(batch), closed.instances, rows):
             self._leave_to_driver([chunk])
 
     def _leave_to_driver(self, chunks: Sequence[ChangeBatch]) -> None:
@@ -650,6 +642,7 @@ def _told_changes(told: Sequence[ChangeBatch]) -> int:
     return sum(count_changes(batch.events) for batch in told)
 
 
-def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
+def _changes(closed: Closed) -> int:
     """Return the number of changes in some sections, see `count_changes_of`."""
+    events, instances, rows = closed
     return int(count_changes_of(events, instances.order, instances.first, rows))

@@ -33,30 +33,27 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.batch import ChangeBatch
-    from olr_pg.transactions.delimit import Instances
+    from olr_pg.transactions.finished import Closed
 
 I64 = npt.NDArray[np.int64]
 
 
 def dictionary_transactions(
-    batch: ChangeBatch,
-    instances: Instances,
-    closed: I64,
-    changes: Mapping[int, Sequence[SysRowChange]],
+    batch: ChangeBatch, closed: Closed, changes: Mapping[int, Sequence[SysRowChange]]
 ) -> dict[int, DictionaryTransaction]:
     """Return the dictionary changes of the committed transactions `closed`, by index in `closed`.
 
     Args:
-        batch, instances: the batch of the transactions, and its sections.
-        closed: rows of `instances`, in commit order.
+        batch: the batch with the events of the transactions.
+        closed: the transactions, in commit order.
         changes: the row changes of SYS tables in these transactions, see `sys_row_changes`.
     """
-    statements = _statements(batch, instances, closed)
-    events = batch.events
-    containers = changed_containers(events, instances, closed)
+    statements = _statements(batch, closed)
+    events, instances, rows = closed
+    containers = changed_containers(events, instances, rows)
     found = {}
     for number in sorted({*statements, *changes}):
-        begin, end = int(instances.begin[closed[number]]), int(instances.end[closed[number]])
+        begin, end = int(instances.begin[rows[number]]), int(instances.end[rows[number]])
         found[number] = DictionaryTransaction(
             int(containers[number]),
             int(events.xid[begin]),
@@ -146,18 +143,16 @@ def _value(dml: DmlColumns, entry: int) -> bytes | None:
     return b"".join(parts)
 
 
-def _statements(
-    batch: ChangeBatch, instances: Instances, closed: I64
-) -> dict[int, list[Statement]]:
+def _statements(batch: ChangeBatch, closed: Closed) -> dict[int, list[Statement]]:
     """Return the DDL statements of each transaction, by index in `closed`."""
     found: dict[int, list[Statement]] = defaultdict(list)
-    events = batch.events
+    events, instances, rows = closed
     is_ddl = events.kind[instances.order] == EventKind.DDL
     if not is_ddl.any():
         return found
     instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
     place_of = np.full(instances.begin.size, -1, np.int64)
-    place_of[closed] = np.arange(closed.size)
+    place_of[rows] = np.arange(rows.size)
     texts = _DdlTexts(batch)
     for place in np.flatnonzero(is_ddl).tolist():
         owner = int(place_of[instance[place]])

@@ -29,6 +29,23 @@ if TYPE_CHECKING:
 _INSERT = int(DmlKind.INSERT)
 
 
+class Closed(NamedTuple):
+    """Transactions with a begin and an end among some events.
+
+    Attributes:
+        events, instances: the events, and their sections (`delimit`).
+        rows: the transactions, as rows of `instances`.
+    """
+
+    events: EventColumns
+    instances: Instances
+    rows: npt.NDArray[np.int64]
+
+    def part(self, which: npt.NDArray[Any]) -> Closed:
+        """Return the transactions at some places, or those for which a mask is true."""
+        return self._replace(rows=self.rows[which])
+
+
 class Finished(NamedTuple):
     """Committed transactions with at least one row change for clients, in commit order.
 
@@ -151,30 +168,25 @@ def count_rows(table: Any, kind: Any, rows: Any) -> None:
         rows[table[i], kind[i] - _INSERT] += 1
 
 
-def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
-    """Return the transactions `closed` in the form in which LOBs refer to their transactions."""
-    begin, end = instances.begin[closed], instances.end[closed]
+def owners_of(closed: Closed) -> Owners:
+    """Return transactions in the form in which LOBs refer to their transactions."""
+    events, instances, rows = closed
+    begin, end = instances.begin[rows], instances.end[rows]
     return Owners(
         instances.order,
-        instances.first[closed],
-        instances.first[closed + 1],
-        changed_containers(events, instances, closed),
+        instances.first[rows],
+        instances.first[rows + 1],
+        changed_containers(events, instances, rows),
         events.scn[begin],
         Places.of(take(events, end)),
     )
 
 
-def transactions_of(
-    events: EventColumns,
-    instances: Instances,
-    chosen: npt.NDArray[np.int64],
-    dml_first: npt.NDArray[np.int64],
-) -> TransactionColumns:
-    """Return the columns of the transactions `chosen`. `dml_first` are the indexes of their row
-    changes.
-    """
+def transactions_of(closed: Closed, dml_first: npt.NDArray[np.int64]) -> TransactionColumns:
+    """Return the columns of transactions. `dml_first` are the indexes of their row changes."""
+    events, instances, chosen = closed
     begin, end = instances.begin[chosen], instances.end[chosen]
-    serial, session = _sessions(events, instances, chosen)
+    serial, session = _sessions(closed)
     return TransactionColumns(
         con_id=changed_containers(events, instances, chosen),
         xid=events.xid[begin],
@@ -193,12 +205,11 @@ def transactions_of(
     )
 
 
-def _sessions(
-    events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
+def _sessions(closed: Closed) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
     """Return serial and session number of each transaction, from its first SESSION event. Both are
     0 if the transaction has no SESSION event.
     """
+    events, instances, chosen = closed
     serial = np.zeros(chosen.size, np.uint16)
     session = np.zeros(chosen.size, np.uint32)
     instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))

@@ -23,7 +23,7 @@ from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.transactions.added_column_defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances
 from olr_pg.transactions.dictionary_changes import delivered_changes
-from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
+from olr_pg.transactions.finished import Account, Closed, count_rows, owners_of, transactions_of
 from olr_pg.transactions.lobs.assembly import Owners, claims_of, no_losses, resolve_lobs
 from olr_pg.transactions.lobs.lost_values import Counted, LostOf
 from olr_pg.transactions.lobs.page_claims import NO_CLAIMS
@@ -143,10 +143,8 @@ class LargeTransaction:
         self._lob_source = lob_source
         self.unowned: Sequence[ChangeBatch] = ()
         self.others = NO_CLAIMS
-        self._edges, self._edge_instances = _edges(chunks)
-        self.columns: TransactionColumns = transactions_of(
-            self._edges, self._edge_instances, _FIRST, np.zeros(2, np.int64)
-        )
+        self._edges = _edges(chunks)
+        self.columns: TransactionColumns = transactions_of(self._edges, np.zeros(2, np.int64))
         self._is_undone, self._undone, self._unmatched = _undo(self._chunks, storage)
         self._left_out: set[int] = set()
         self.faults: tuple[RowFault, ...] = ()
@@ -261,15 +259,16 @@ class LargeTransaction:
         found = head(job.faults, int(job.counts[FAULTS])).copy()
         of_faults = take(batch.events, found.event)
         self._left_out.update(of_faults.table.tolist())
-        events = joined_rows([self._edges, of_faults])
+        edges = self._edges.events
+        closed = self._edges._replace(events=joined_rows([edges, of_faults]))
         texts = range_texts(batch, found.event)
         ranges = {
-            self._edges.size + k: texts[event]
+            edges.size + k: texts[event]
             for k, event in enumerate(found.event.tolist())
             if event in texts
         }
-        found.event[:] = self._edges.size + np.arange(found.size)
-        self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables, ranges)
+        found.event[:] = edges.size + np.arange(found.size)
+        self.faults += row_faults(found, closed, self._tables, ranges)
 
     def _completed(self, changes: OwnedChanges, lobs: LobIndex | None) -> DmlColumns:
         """Return the row changes of a part in the form for delivery: with defaults and LOB
@@ -302,7 +301,7 @@ class LargeTransaction:
     @property
     def _owners(self) -> Owners:
         """The transaction in the form in which LOBs refer to their transactions."""
-        return owners_of(self._edges, self._edge_instances, _FIRST)
+        return owners_of(self._edges)
 
     def _lob_index(self) -> LobIndex:
         return LobIndex(
@@ -326,9 +325,7 @@ class LargeTransaction:
         account.committed += not is_empty
         account.empty += is_empty
         account.undecoded += len(self.faults)
-        self.lob_faults = lob_faults(
-            _of_tables(self._lost), self._edges, self._edge_instances, _FIRST, self._tables
-        )
+        self.lob_faults = lob_faults(_of_tables(self._lost), self._edges, self._tables)
         account.undone += self._undone
         account.events_undone += self._undone
         account.events_committed += changes - self._undone
@@ -349,7 +346,7 @@ def _allocate(size: int) -> U8:
     return np.empty(size, np.uint8)
 
 
-def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
+def _edges(chunks: Sequence[ChangeBatch]) -> Closed:
     """Return the events that identify the transaction: BEGIN, first SESSION event and COMMIT."""
     of_session = (
         take(chunk.events, slice(at, at + 1))
@@ -362,7 +359,8 @@ def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
     events.con_id[0] = changed_container(chunks)
     order = np.arange(events.size)
     bounds = np.array([0, events.size])
-    return events, Instances(order, bounds, order[:1], order[-1:], np.zeros(1, np.uint64))
+    instances = Instances(order, bounds, order[:1], order[-1:], np.zeros(1, np.uint64))
+    return Closed(events, instances, _FIRST)
 
 
 def _undo(chunks: Chunks, storage: Storage) -> tuple[U8 | None, int, int]:

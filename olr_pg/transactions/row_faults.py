@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.scalars import format_xid
-from olr_pg.transactions.finished import transactions_of
+from olr_pg.transactions.finished import Closed, transactions_of
 from olr_pg.transactions.row_fault import RowFault
 from olr_pg.transactions.row_job import RowStatus
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.batch import EventColumns
     from olr_pg.redo.column_tables import ColumnTable
-    from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.lobs.assembly import Owners
     from olr_pg.transactions.lobs.lost_values import LostOf
 
@@ -48,25 +46,20 @@ _CODES: Final = {
 
 
 def row_faults(
-    faults: ColumnTable,
-    events: EventColumns,
-    instances: Instances,
-    closed: npt.NDArray[np.int64],
-    tables: Sequence[Table],
-    ranges: Mapping[int, str],
+    faults: ColumnTable, closed: Closed, tables: Sequence[Table], ranges: Mapping[int, str]
 ) -> tuple[RowFault, ...]:
     """Return the faults of an assembly, in commit order.
 
     Args:
-        events, instances: the input of the assembly.
-        closed: the assembled transactions, as rows of `instances`.
+        closed: the assembled transactions.
         tables: the tables of the row plan.
         ranges: descriptions of unlogged ranges among the events, by event.
     """
     if faults.size == 0:
         return ()
     concerned, owner = np.unique(faults.transaction, return_inverse=True)
-    of = transactions_of(events, instances, closed[concerned], np.zeros(0, np.int64))
+    events = closed.events
+    of = transactions_of(closed.part(concerned), np.zeros(0, np.int64))
     found = []
     for at, event, status in zip(
         owner.tolist(), faults.event.tolist(), faults.status.tolist(), strict=True
@@ -96,11 +89,7 @@ def row_faults(
 
 
 def lob_faults(
-    lost: Sequence[LostOf],
-    events: EventColumns,
-    instances: Instances,
-    closed: npt.NDArray[np.int64],
-    tables: Sequence[Table],
+    lost: Sequence[LostOf], closed: Closed, tables: Sequence[Table]
 ) -> tuple[RowFault, ...]:
     """Return a fault for each table and transaction with left-out LOB values.
 
@@ -110,7 +99,7 @@ def lob_faults(
     if not lost:
         return ()
     owners = np.array([one.owner for one in lost])
-    of = transactions_of(events, instances, closed[owners], np.zeros(0, np.int64))
+    of = transactions_of(closed.part(owners), np.zeros(0, np.int64))
     return tuple(
         RowFault(
             int(of.con_id[at]),
