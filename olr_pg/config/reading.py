@@ -47,8 +47,8 @@ _OF_FILE: Final = (
     "correct the file there, then check it with `olr-pg config check --config {}`. `olr-pg init`"
     " writes a new one, and configs/ holds a commented example of each kind"
 )
-"""The action to report if the text of the file is wrong, and not the value of a key, without the
-file's name.
+"""The action to report, without the file's name, if the text of the file is wrong. (If the value of
+a key is wrong, another action is reported.)
 """
 
 

@@ -443,7 +443,8 @@ def _structure_again(
     before: BesideColumns, after: BesideColumns, kept: Set[str], *, is_whole: bool
 ) -> tuple[list[Step], list[Step]]:
     """Return the steps that remove the indexes and constraints of a dropped table, and those that
-    add those of the new table. An index or constraint that both tables have stays.
+    add those of the new table. If both tables have the same index or constraint, no step concerns
+    it.
 
     The definitions decide whether an object is the same, because its number has changed, and its
     name too if Oracle has generated it. CREATE_AGAIN replaces the primary key, which replication

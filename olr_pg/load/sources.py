@@ -154,7 +154,7 @@ def read_dictionary(config: Config, *, for_load: bool = False) -> Snapshot:
     """Read the source's dictionary.
 
     Args:
-        for_load: whether to store the names of schemas that are new.
+        for_load: True for a load: the names of new schemas are then stored.
     """
     return offline_dictionary(config, offline_source(config), keep=for_load)
 

@@ -400,7 +400,7 @@ def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
 
 
 def prepended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
-    """If `run` directly precedes the first of `runs` in the same batch, extend the first one by it.
+    """If `run` is in the same batch as the first of `runs`, and directly before it, join both.
     Return whether that was done.
     """
     head = runs[0] if runs else None

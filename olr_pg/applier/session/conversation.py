@@ -691,8 +691,9 @@ class NotedPositions:
             loaded = self.target.use(lambda c: end_handover(c, name, confirmed))
             if loaded is not None:
                 self.handover = Handover()
-                # The commit of the handover has flushed the loads to disk. From now on, a target
-                # that lacks a load was restored, even if the table has had no change since.
+                # The commit of the handover has flushed the loads to disk. If the target lacks a
+                # load from now on, it was restored from a backup, even if the table has had no
+                # change since the load.
                 self._applied.add({name: Reach(scn) for name, scn in loaded.items()})
         if confirmed > self._noted_scn:
             self.target.use(lambda c: note_complete(c, name, confirmed))

@@ -167,7 +167,7 @@ class StepWriter:
 
     Args:
         target: the target table before the event.
-        event: the event that has the steps. The source's table exists after it.
+        event: the event that has the steps. The source's table still exists after the event.
     """
 
     def __init__(

@@ -164,7 +164,7 @@ class StructureNotes:
 
     Args:
         target: the target table before the event.
-        event: the event. The source's table exists after it.
+        event: the event. The source's table still exists after the event.
         columns: the target column's name for each source column.
     """
 

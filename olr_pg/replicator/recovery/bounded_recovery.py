@@ -34,8 +34,8 @@ Each target's checkpoint names an image for this target. A new run begins after 
 target reconnects, when a target is moved to its own run, or when runs are joined. It begins with
 the newest image that can be used for all of its targets. If there is no such image, the targets
 begin in several runs, each with its own image (`groups`). Runs are joined only if one image can be
-used for all their targets. A transaction that is open for days prevents this only for a target that
-began after that transaction and has tables that the other targets do not have.
+used for all their targets. A transaction that is open for days prevents joining only for some
+targets: those that began after that transaction, and have tables that the other targets lack.
 
 A run that begins without an image decodes the tables of all connected targets; a run that begins
 with an image decodes the tables of the image. So its images can also be used for targets of other
