@@ -66,7 +66,7 @@ class Code(IntEnum):
     CONFIG_UNREADABLE = _Entry(
         1001,
         "the configuration file cannot be read",
-        "check the path given with --config or --file and that this user may read it",
+        "check the path given with --config or --file and that this user can read it",
     )
     CONFIG_INVALID = _Entry(
         1002,
@@ -202,8 +202,8 @@ class Code(IntEnum):
     NO_WAY_BACK = _Entry(
         1135,
         "the configuration has no way back to Oracle",
-        "add a `fallback` section with the account that may write to Oracle"
-        " (sql/oracle/fallback.sql, docs/fallback.md)",
+        "add a `fallback` section with the account that writes to Oracle (sql/oracle/fallback.sql,"
+        " docs/fallback.md)",
     )
     CONFIG_FILE_EXISTS = _Entry(
         1140,
@@ -213,7 +213,7 @@ class Code(IntEnum):
     CONFIG_UNWRITABLE = _Entry(
         1141,
         "the configuration file cannot be written",
-        "use a file in an existing directory in which this user may write",
+        "use a file in an existing directory in which this user can write",
     )
     ROWS_LEFT_BEHIND = _Entry(
         1150,
@@ -233,7 +233,7 @@ class Code(IntEnum):
         1171,
         "the file with the schema names of the containers cannot be read or written",
         "make `context.data` writable, with free space. If the file is damaged, restore it from a"
-        " backup. You may delete the file if, since it was written, you have added no schema to"
+        " backup. You can delete the file if, since it was written, you have added no schema to"
         " another container",
     )
     OTEL_NOT_INSTALLED = _Entry(
@@ -264,7 +264,7 @@ class Code(IntEnum):
     ENCRYPTION_FAILED = _Entry(
         1193,
         "a file with rows cannot be encrypted",
-        "check that this user may write in the directory and that the disk has room for a copy of"
+        "check that this user can write in the directory and that the disk has room for a copy of"
         " the file; then start again",
     )
     OUTPUT_UNWRITABLE = _Entry(
@@ -292,8 +292,8 @@ class Code(IntEnum):
     )
     KERNELS_NOT_WRITABLE = _Entry(
         1222,
-        "there is no directory for compiled kernels that this user may write",
-        "set NUMBA_CACHE_DIR to a directory that this user may write, for this command and for"
+        "there is no directory for compiled kernels that this user can write",
+        "set NUMBA_CACHE_DIR to a directory that this user can write, for this command and for"
         " `olr-pg prepare`",
     )
     # 2xxx archived logs and redo
@@ -306,7 +306,7 @@ class Code(IntEnum):
     LOG_UNREADABLE = _Entry(
         2002,
         "the file cannot be read",
-        "check that the file exists and that this user may read it",
+        "check that the file exists and that this user can read it",
     )
     NOT_A_REDO_LOG = _Entry(
         2003,
@@ -537,7 +537,7 @@ class Code(IntEnum):
         2081,
         "a large transaction cannot be spilled to disk",
         "free disk space in the directory named above (`context.data`, or the directory for"
-        " temporary files), and check that this user may write there",
+        " temporary files), and check that this user can write there",
     )
     SPILL_DAMAGED = _Entry(
         2082,
@@ -558,7 +558,7 @@ class Code(IntEnum):
     MASKED_INCIDENT_UNWRITABLE = _Entry(
         2102,
         "the masked copy of an incident cannot be written",
-        "name a new file in a directory in which this user may write",
+        "name a new file in a directory in which this user can write",
     )
     LOB_NOT_WHOLE = _Entry(
         2120,
@@ -665,8 +665,8 @@ class Code(IntEnum):
     STORAGE_DENIED = _Entry(
         2211,
         "the object storage denies access",
-        "give this process and every Spark executor credentials that may list and read there: the"
-        " environment variables or files of the storage's vendor, or the machine's role",
+        "give this process and every Spark executor credentials with the right to list and read"
+        " there: the environment variables or files of the storage's vendor, or the machine's role",
     )
     BUCKET_MISSING = _Entry(
         2212,
@@ -697,7 +697,7 @@ class Code(IntEnum):
     DICTIONARY_UNREADABLE = _Entry(
         3001,
         "the dictionary file cannot be read",
-        "check the path of `source.dictionary` (or --dictionary) and that this user may read it",
+        "check the path of `source.dictionary` (or --dictionary) and that this user can read it",
     )
     DICTIONARY_NOT_JSON = _Entry(
         3002,
@@ -729,13 +729,13 @@ class Code(IntEnum):
     DICTIONARY_UNWRITABLE = _Entry(
         3007,
         "the dictionary file cannot be written",
-        "check the directory, its free space, and that this user may write in it",
+        "check the directory, its free space, and that this user can write in it",
     )
     TABLE_QUERY_INVALID = _Entry(
         3010,
         "the table query is not valid",
         "correct the query: one SELECT of owner and table name from DBA_TABLES (ALL_TABLES"
-        " contains only tables that the account may read)",
+        " contains only tables that the account can read)",
     )
     TABLE_QUERY_NOT_TWO_COLUMNS = _Entry(
         3011,
@@ -766,7 +766,7 @@ class Code(IntEnum):
     )
     TABLE_QUERY_NOT_READ_ONLY = _Entry(
         3016,
-        "the table query may only read",
+        "the table query must only read",
         "write a single SELECT statement",
     )
     TABLE_QUERY_RETURNS_NO_NAME = _Entry(
@@ -945,7 +945,7 @@ class Code(IntEnum):
         4010,
         "the server cannot listen on the address",
         "check `target.address` or `status.address`: the host must be an address of this machine"
-        " and the port one that this user may open",
+        " and the port one that this user can open",
     )
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
@@ -963,7 +963,7 @@ class Code(IntEnum):
     CHECKPOINT_UNWRITABLE = _Entry(
         4013,
         "the checkpoint file cannot be written",
-        "check that `context.data` exists, that this user may write there and that the disk is not"
+        "check that `context.data` exists, that this user can write there and that the disk is not"
         " full. The client continues as soon as the file can be written",
     )
     CHANGE_NOT_ENCODABLE = _Entry(
@@ -997,7 +997,7 @@ class Code(IntEnum):
     ADDRESS_NOT_ALLOWED = _Entry(
         4031,
         "the client's address is not allowed",
-        "if it is one of yours, add it to `allow` of the port",
+        "if the address belongs to one of your clients, add it to `allow` of the port",
     )
     TOO_MANY_CONNECTIONS = _Entry(
         4032,
@@ -1036,7 +1036,7 @@ class Code(IntEnum):
         4041,
         "decoded transactions that wait for a target cannot be written to disk",
         "nothing is lost: meanwhile olr_pg decodes separately for this target. Free disk space in"
-        " `context.data`, or check that this user may write there",
+        " `context.data`, or check that this user can write there",
     )
     BACKLOG_UNREADABLE = _Entry(
         4042,
@@ -1113,7 +1113,7 @@ class Code(IntEnum):
     EMBEDDED_FOLDER_UNUSABLE = _Entry(
         5001,
         "the directory of the embedded PostgreSQL cannot be used",
-        "give it a directory of its own (`context.data`) in which this user may write, empty or"
+        "give it a directory of its own (`context.data`) in which this user can write, empty or"
         " made by an earlier run. If you run as root, a user `nobody` and a writable /var/lib are"
         " required",
     )
@@ -1228,7 +1228,7 @@ class Code(IntEnum):
     SPOOL_UNWRITABLE = _Entry(
         5021,
         "a large source transaction cannot be spooled to disk",
-        "free disk space in `context.data`, and check that this user may write there. Then start"
+        "free disk space in `context.data`, and check that this user can write there. Then start"
         " again: nothing is lost",
     )
     SPOOL_DAMAGED = _Entry(
@@ -1515,8 +1515,8 @@ class Code(IntEnum):
     )
     MENDING_ENDED = _Entry(
         5117,
-        "more rows differ than `verify --continuous` may correct in an hour, so it corrects no"
-        " more rows",
+        "more rows differ than `verify --continuous` is allowed to correct in an hour, so it"
+        " corrects no more rows",
         "find what changes the target's rows (`olr-pg verify --table NAME --differences FILE`"
         " lists them) and stop it, then start the verification or `olr-pg run` again."
         " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
@@ -1529,8 +1529,9 @@ class Code(IntEnum):
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
         "a key, index or sequence cannot be created in the target",
-        "the rows are loaded and may be replicated. Correct the problem that PostgreSQL's reason"
-        " above names, and start `olr-pg initial-load` again, or create the object yourself",
+        "the rows are loaded, and `olr-pg run` can replicate the table. Correct the problem that"
+        " PostgreSQL's reason above names, and start `olr-pg initial-load` again, or create the"
+        " object yourself",
     )
     SOURCE_NOT_QUIET = _Entry(
         5121,
@@ -1919,7 +1920,7 @@ class Code(IntEnum):
         7010,
         "a file is not the archived log that Oracle says it is",
         "check `source.path-mapping`: the path must lead to this database's own archived logs, and"
-        " no other database may archive there",
+        " other databases must not archive there",
     )
     ARCHIVED_LOG_UNREADABLE = _Entry(
         7011,
@@ -1978,7 +1979,7 @@ class Code(IntEnum):
     VAULT_UNUSABLE = _Entry(
         7030,
         "the log vault cannot be used",
-        "give `source.vault.directory` a directory of its own that this user may write, with room"
+        "give `source.vault.directory` a directory of its own that this user can write, with room"
         " for the logs that are not confirmed yet",
     )
     LOG_NOT_BROUGHT = _Entry(
@@ -2008,7 +2009,7 @@ class Code(IntEnum):
     STANDBY_HIDES_TRANSACTIONS = _Entry(
         7041,
         "a physical standby does not show which transactions are open",
-        "set `source.server` to the primary for `initial-load`. `run` and `verify` may read the"
+        "set `source.server` to the primary for `initial-load`. `run` and `verify` can read the"
         " standby",
     )
     KEY_RANGE_TOO_SLOW = _Entry(
@@ -2081,12 +2082,12 @@ class Code(IntEnum):
         7101,
         "the target has changes that the source has not written",
         "the target was filled from another copy of the database, or the source was restored to an"
-        " earlier time. If olr_pg continued, it would skip what this source writes up to that SCN."
-        " Stop the appliance and load the tables again (`olr-pg initial-load --anew --table"
-        " OWNER.NAME`), or give this source a target of its own: another database, or another"
-        " `apply.subscription` and other tables. If olr_pg runs as root, the data of the embedded"
-        " PostgreSQL are outside `context.data`, so they remain if you delete `context.data`: the"
-        " log names their directory",
+        " earlier time. If olr_pg continued, it would skip the changes that this source writes up"
+        " to that SCN. Stop the appliance and load the tables again (`olr-pg initial-load --anew"
+        " --table OWNER.NAME`), or give this source a target of its own: another database, or"
+        " another `apply.subscription` and other tables. If olr_pg runs as root, the data of the"
+        " embedded PostgreSQL are outside `context.data`, so they remain if you delete"
+        " `context.data`: the log names their directory",
     )
     STANDBY_LAGS = _Entry(
         7110,
@@ -2104,8 +2105,8 @@ class Code(IntEnum):
     SCRATCH_SCHEMA_IN_USE = _Entry(
         7201,
         "the scratch schema has objects that `olr-pg prove` did not create",
-        "name an empty schema in the `prove` section, or drop the objects. No other `olr-pg prove`"
-        " may use the schema at the same time",
+        "name an empty schema in the `prove` section, or drop the objects. Make sure that no other"
+        " `olr-pg prove` uses the schema at the same time",
     )
     SCENARIO_REDO_MISSING = _Entry(
         7202,
@@ -2289,7 +2290,7 @@ class Code(IntEnum):
     SIMULATION_DIRECTORY_UNUSABLE = _Entry(
         8002,
         "the directory for the simulation cannot be used",
-        "use a new or an empty directory in which this user may write, with enough free space",
+        "use a new or an empty directory in which this user can write, with enough free space",
     )
     STAND_IN_PORT_UNUSABLE = _Entry(
         8010,

@@ -237,9 +237,9 @@ _INTRODUCTION: Final = """# Benchmarks
 The benchmark suite wrote this page; do not edit it. In the same run, each figure is measured in
 turn with an anchor: another program, or a limit of the machine (memory copy, checksum, plain
 sockets). Compare the ratios, because the figures themselves become lower if other programs use the
-machine. A ratio above 1 means that `olr_pg` is faster than the anchor. For the limits this is not
-possible. Rates per second of a processor (MB/CPU s) hardly depend on other programs. CPU seconds
-include all processes that took part, also those of PostgreSQL.
+machine. A ratio above 1 means that `olr_pg` is faster than the anchor; if the anchor is a limit,
+the ratio cannot be above 1. Rates per second of a processor (MB/CPU s) hardly depend on other
+programs. CPU seconds include all processes that took part, also those of PostgreSQL.
 
 The last column is the highest resident memory of the benchmark's Python process in all its runs,
 including pages of mapped files. If Spark's workers or `olr-pg run` take part, it is the memory of

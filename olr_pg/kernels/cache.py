@@ -166,7 +166,7 @@ def _no_folder(function: Any) -> Exception:
     named = os.environ.get("NUMBA_CACHE_DIR") or "not set"
     return OlrPgError(
         Code.KERNELS_NOT_WRITABLE,
-        f"this user may write neither in NUMBA_CACHE_DIR ({named}), nor in the directory of the"
+        f"this user can write neither in NUMBA_CACHE_DIR ({named}), nor in the directory of the"
         " program, nor in the cache directory of its home",
         directory=str(Path(function.__code__.co_filename).parent / "__pycache__"),
     )

@@ -175,6 +175,6 @@ def test_a_user_who_may_write_no_cache_is_told_what_to_set(
         "try:\n    widened(7)\nexcept OlrPgError as error:\n    print(error)",
     )
     assert answer("WIDTH = 2").startswith(
-        "OLR-01222: there is no directory for compiled kernels that this user may write: this user"
-        " may write neither in NUMBA_CACHE_DIR (/dev/null/none)"
+        "OLR-01222: there is no directory for compiled kernels that this user can write: this user"
+        " can write neither in NUMBA_CACHE_DIR (/dev/null/none)"
     )

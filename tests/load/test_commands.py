@@ -191,7 +191,7 @@ def fail_at_the_second_table(
         else:
             said = capsys.readouterr().out
             assert (
-                f"SHOP.CUSTOMERS: 0 inserted, 0 updated, 0 deleted; {there} rows were not changed"
+                f"SHOP.CUSTOMERS: 0 inserted, 0 updated, 0 deleted; {there} rows were not repaired"
                 in said
             )
             assert "not repaired: SHOP.ORDERS\n" in said

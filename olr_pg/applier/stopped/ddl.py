@@ -209,9 +209,9 @@ def _check_ready(
 
 
 _OBSTACLE: Final = (
-    "remove the object that prevents the change from the target, run `olr-pg errors"
-    " retry`, and create the object again so that it fits the new table. Or alter the"
-    " target table yourself, then run `olr-pg errors skip`"
+    "in the target, drop the object that prevents the change. Then run `olr-pg errors retry`, and"
+    " create the object again so that it fits the new table. Or alter the target table yourself,"
+    " then run `olr-pg errors skip`"
 )
 """The action to report if PostgreSQL refuses a step, usually because other objects depend on the
 table.

@@ -501,7 +501,7 @@ def _print_plan(tables: Sequence[TableDifferences]) -> None:
 def _print_repaired(done: RepairedTable) -> None:
     words = f"{done.inserted} inserted, {done.updated} updated, {done.deleted} deleted"
     left = (
-        f"; {done.left} rows were not changed, because they changed after the comparison"
+        f"; {done.left} rows were not repaired, because they have changed since the comparison"
         if done.left
         else ""
     )

@@ -253,8 +253,8 @@ SELECT DISTINCT k.conrelid::int8 FROM pg_constraint k JOIN part ON part.oid = k.
 WHERE k.contype = 'f' AND k.conparentid = 0
 """
 _BACK_TO_SOURCE: Final = (
-    "let the applications use the source again and start `olr-pg run`; start again later"
-    " with `olr-pg cutover --restart`"
+    "let the applications use the source again and start `olr-pg run`; begin the cut-over again"
+    " later with `olr-pg cutover --restart`"
 )
 
 
