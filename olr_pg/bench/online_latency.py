@@ -1,8 +1,8 @@
 """The latency of online redo: from the flush of a commit's LWN until its rows are visible in
 PostgreSQL.
 
-The benchmark also measures the lag at a high rate of redo, which is the highest of these latencies,
-and the CPU time of the appliance while the source is idle.
+The benchmark also measures the lag (the highest of these latencies) at a high rate of redo, and the
+CPU time of the appliance while the source is idle.
 
 Another benchmark measures the latency from redo to visible rows in PostgreSQL, for archived logs
 and online logs, in a running appliance.

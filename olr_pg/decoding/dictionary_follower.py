@@ -161,7 +161,7 @@ class SubscribedTables:
         )
 
     def add(self, key: int, version: Version) -> None:
-        """Add another definition of a table of the subscription, which is valid from an SCN on.
+        """Add another definition of a table of the subscription; it is valid from an SCN on.
 
         Args:
             key: `Table.object_key` of the table.

@@ -840,7 +840,8 @@ class LiveDatabase:
 
 
 def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
-    """Remove tables that exist in Oracle but not in the dictionary, which is older.
+    """Remove tables that exist in Oracle but not in the dictionary, because the dictionary is
+    older.
 
     The decoder adds such a table when it reads the redo of its CREATE TABLE
     (`decoding.new_tables`). If the user wrote the query, all its names are kept. They are checked

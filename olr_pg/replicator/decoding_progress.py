@@ -60,7 +60,7 @@ class DecodeProgress:
         self.accounting: Accounting | None = None
 
     def begin(self, scn: int = 0) -> None:
-        """Record that a run begins, which can be at an earlier position than the last run. Counters
+        """Record that a run begins. It can begin at an earlier position than the last run. Counters
         are kept.
 
         Args:

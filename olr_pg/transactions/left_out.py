@@ -80,7 +80,9 @@ def leave_columns_out(
 def _of(
     transactions: TransactionColumns, changes: OwnedChanges
 ) -> tuple[TransactionColumns, DmlColumns]:
-    """Return the transactions that still contain row changes, and `changes`, which are theirs."""
+    """Return the transactions that still contain row changes, together with these changes
+    (`changes`).
+    """
     first = changes.first
     filled = np.flatnonzero(np.diff(first))
     columns = {

@@ -164,8 +164,8 @@ def _lob_column(table: Table, dataobj: int) -> str:
 
 
 def without_faulty(owners: Owners, faults: ColumnTable, events: EventColumns) -> Owners:
-    """Remove the events of left-out tables from `owners`. No row change refers to their LOBs, and
-    they must not be reported as unclaimed.
+    """Remove the events of left-out tables from `owners`. No row change refers to the LOBs of these
+    changes, and these LOBs must not be reported as unclaimed.
     """
     if faults.size == 0:
         return owners

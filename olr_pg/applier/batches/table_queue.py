@@ -262,8 +262,8 @@ class TableQueue:
 
     @property
     def _is_urgent(self) -> bool:
-        """Return whether an event or a spooled transaction is waiting, which is a batch of its
-        own.
+        """Return whether an event or a spooled transaction is waiting; each of them is a batch of
+        its own.
         """
         return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 

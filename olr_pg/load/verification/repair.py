@@ -180,8 +180,8 @@ class _Table:
 
     Attributes:
         is_untouched: whether the table has no new conflict and no new file since the comparison.
-        is_in_place: whether every removal of rows since the comparison would have caused a new
-            conflict or a new file.
+        is_in_place: whether each removal of rows since the comparison would be visible: as a new
+            conflict, or as a new file of the table.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class Catalogue:
         denied: objects that the user may not read.
         is_mounted: the database is mounted but not open, so that only fixed views can be read.
         no_flashback: objects that the user may not read as of an SCN.
-        text: the conversions of text of the database.
+        text: converts text as the database does.
         context: results of SYS_CONTEXT('USERENV', name).
         versioned: the tables whose rows are known at every SCN: by (owner, name), the types of
             their columns.

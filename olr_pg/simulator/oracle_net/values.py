@@ -157,7 +157,7 @@ def decode_bind(
     """Decode a bind's value for the catalogue.
 
     Args:
-        text: the conversions of text of the database.
+        text: converts text as the database does.
         lobs: the LOBs of the session, which locators name.
     """
     if raw is None:
@@ -231,7 +231,7 @@ def write_value(
     """Write a value of a row.
 
     Args:
-        text: the conversions of text of the database.
+        text: converts text as the database does.
         wanted: the type that the driver expects.
         lobs: the LOBs of the session; a LOB value is added, so that its locator can name it.
     """

@@ -183,8 +183,8 @@ class Pace:
         flush_at_commit: probability that a commit is flushed immediately.
         new_scn: probability that a record takes a new SCN.
         commit_new_scn: probability that a commit record takes a new SCN.
-        strands: number of public redo strands; a flush writes the records of one strand after the
-            other.
+        strands: number of public redo strands; a flush writes all records of a strand before those
+            of the next strand.
     """
 
     lwn_bytes: int = 30_000
