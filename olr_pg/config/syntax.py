@@ -83,8 +83,7 @@ def parse(text: str, file: str) -> Any:
     Args:
         file: its name; the suffix ``.toml`` means TOML.
 
-    Raises:
-        SyntaxProblem: it cannot be parsed.
+    Raises: SyntaxProblem: it cannot be parsed.
     """
     if file.endswith(".toml"):
         return _parse_toml(text)

@@ -46,7 +46,7 @@ class Changes:
     """The changes of one statement.
 
     Args:
-        holds: returns whether a row fulfils a CHECK; False if it violates the CHECK.
+        holds: returns whether a row fulfils a CHECK; None if the condition is unknown for it.
         fire: runs a trigger for a row with its old and new values; returns the new values.
 
     Attributes:
