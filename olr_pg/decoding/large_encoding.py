@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from olr_pg.decoding.split import Encoded, of_view
+from olr_pg.transactions.finished import Finished
 from olr_pg.transactions.left_out import kept_changes, leave_out
 from olr_pg.transactions.row_conditions import fulfil
 from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME
@@ -136,15 +137,15 @@ class _ViewEncoder:
         columns = _columns(transaction, dml)
         if lost:
             columns, dml = kept_changes(columns, dml, ~np.isin(dml.table, lost))
-        columns, dml, faults = of_view(self._subscription, self._number, columns, dml)
-        self._faults += faults
-        if dml.kind.size == 0:
+        seen = of_view(self._subscription, self._number, Finished(columns, dml))
+        self._faults += seen.faults
+        if seen.dml.kind.size == 0:
             return
         plan = self._subscription.element_plan
         self._output.next_part()
-        encoded = view.write(columns, dml, plan, self._output)
+        encoded = view.write(seen, plan, self._output)
         self._messages += int(encoded.messages[0]) - 2
-        self.rows += dml.kind.size
+        self.rows += seen.dml.kind.size
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
         """Return all messages. At least one row change must have been added."""

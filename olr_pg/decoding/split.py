@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.redo.header import LogHeader
-    from olr_pg.transactions.finished_columns import DmlColumns
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import StoredBytes
     from olr_pg.wire.output import MessageOutput
@@ -197,15 +196,12 @@ class View(NamedTuple):
     packed: bool = False
 
     def write(
-        self,
-        transactions: TransactionColumns,
-        dml: DmlColumns,
-        plan: ElementPlan,
-        output: MessageOutput,
+        self, finished: Finished, plan: ElementPlan, output: MessageOutput
     ) -> EncodedTransactions:
         """Write finished transactions to an output in the form of the view, as `write_messages`
         does.
         """
+        transactions, dml = finished.transactions, finished.dml
         if self.packed:
             return write_packed(transactions, dml, plan, output)
         return write_messages(transactions, dml, plan, self.big_endian, output, self.chunk_bytes)
@@ -618,21 +614,19 @@ def encode(
         return []
     encoded = []
     for number, view in enumerate(subscription.views):
-        transactions, dml, lost = of_view(subscription, number, finished.transactions, finished.dml)
-        faults += lost
-        if transactions.xid.size == 0:
+        seen = of_view(subscription, number, finished)
+        faults += seen.faults
+        if seen.transactions.xid.size == 0:
             continue
-        plan = subscription.element_plan
-        messages = write(partial(view.write, transactions, dml, plan))
-        encoded.append(Encoded(transactions, messages, number))
+        messages = write(partial(view.write, seen, subscription.element_plan))
+        encoded.append(Encoded(seen.transactions, messages, number))
     return encoded
 
 
-def of_view(
-    subscription: Subscription, number: int, transactions: TransactionColumns, dml: DmlColumns
-) -> tuple[TransactionColumns, DmlColumns, tuple[RowFault, ...]]:
-    """Return the part of finished transactions for one view, and the faults of this view."""
+def of_view(subscription: Subscription, number: int, finished: Finished) -> Finished:
+    """Return the part of finished transactions for one view, with only the faults of this view."""
     view = subscription.views[number]
+    transactions, dml = finished.transactions, finished.dml
     faults: tuple[RowFault, ...] = ()
     if view.conditions is not None:
         left = fulfil(transactions, dml, view.conditions, subscription.tables, subscription.widths)
@@ -643,7 +637,7 @@ def of_view(
     if view.left_columns is not None:
         numbers = subscription.element_plan.table_column
         transactions, dml = leave_columns_out(transactions, dml, numbers, view.left_columns)
-    return transactions, dml, faults
+    return Finished(transactions, dml, faults=faults)
 
 
 def open_split(split: Split, *, mapped: bool = True) -> Log:
