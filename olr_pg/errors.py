@@ -1120,8 +1120,8 @@ class Code(IntEnum):
     EMBEDDED_POSTGRES_DOWN = _Entry(
         5002,
         "the embedded PostgreSQL does not run",
-        "correct the reason above; if a server log is named, it contains more. Or set"
-        " `apply.connect-string` to a server of your own",
+        "correct the cause that the message names; if the message names a server log, read it. Or"
+        " set `apply.connect-string` to a server of your own",
     )
     POSTGRES_UNREACHABLE = _Entry(
         5003,
@@ -1828,8 +1828,8 @@ class Code(IntEnum):
     EXECUTOR_UNFIT = _Entry(
         6008,
         "a machine of the Spark cluster lacks something that tasks need",
-        "install on it, at the same paths as on this machine: this version of olr_pg with its"
-        " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
+        "install on that machine, at the same paths as on this one: this version of olr_pg with"
+        " its kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     )
     PARQUET_DIRECTORY_IN_USE = _Entry(
         6010,

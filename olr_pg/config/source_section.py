@@ -267,8 +267,10 @@ class Prove(Section):
     )
     server: OracleServer | None = Field(
         default=None,
-        description="the service for this user, if it is not `source.server`. If a common user"
-        " replicates, name the service of the PDB",
+        description=(
+            "the service for this user, if it is not `source.server`. If `source.user` is"
+            " a common user, name the service of the PDB"
+        ),
     )
 
 
