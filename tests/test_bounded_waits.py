@@ -6,15 +6,15 @@ Whoever adds a wait gives it a timeout, or says here who ends it when nothing ev
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.package_trees import modules_with
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PACKAGE: Final = Path(__file__).parents[1] / "olr_pg"
 OTHERS: Final = ("simulator", "bench")
 """Rooms that no appliance and no command on a customer's data uses."""
 
@@ -133,11 +133,10 @@ def is_bounded(call: ast.Call, arguments: int | None) -> bool:
 
 def unbounded() -> dict[tuple[str, str, str], int]:
     found = {}
-    for path in PACKAGE.rglob("*.py"):
-        place = path.relative_to(PACKAGE)
-        if place.parts[0] not in OTHERS:
-            for name, function, line in waits(ast.parse(path.read_text("utf-8"))):
-                found[place.as_posix(), name, function] = line
+    for place, tree in modules_with(rf"\.({'|'.join(BOUNDED_BY)})\("):
+        if place.partition("/")[0] not in OTHERS:
+            for name, function, line in waits(tree):
+                found[place, name, function] = line
     return found
 
 
@@ -149,11 +148,10 @@ def test_every_wait_has_a_bound_or_a_reason() -> None:
 
 def test_connections_are_opened_where_their_statements_get_a_bound() -> None:
     found = set()
-    for path in PACKAGE.rglob("*.py"):
-        place = path.relative_to(PACKAGE)
-        if place.parts[0] in OTHERS:
+    for place, tree in modules_with(r"\.connect\b"):
+        if place.partition("/")[0] in OTHERS:
             continue
-        for one in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for one in ast.walk(tree):
             if (
                 isinstance(one, ast.Call)
                 and isinstance(one.func, ast.Attribute)
@@ -161,7 +159,7 @@ def test_connections_are_opened_where_their_statements_get_a_bound() -> None:
                 and ast.unparse(one.func.value).split(".")[0]
                 in {"psycopg", "BoundedConnection", "Connection", "AsyncConnection"}
             ):
-                found.add(place.as_posix())
+                found.add(place)
     assert found == set(CONNECTING)
 
 

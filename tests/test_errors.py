@@ -12,7 +12,6 @@ from typing import Final
 import psycopg
 import pytest
 
-import olr_pg
 from olr_pg import errors
 from olr_pg.errors import (
     Code,
@@ -23,6 +22,7 @@ from olr_pg.errors import (
     system_reason,
 )
 from olr_pg.postgres.sqlstates import Meaning, meant_by
+from tests.package_trees import modules_with
 
 
 def test_every_code_has_a_title_and_advice_and_is_in_its_place() -> None:
@@ -119,12 +119,11 @@ _PLACE: Final = "postgres/sqlstates.py"
 
 def test_no_class_of_the_driver_decides_a_meaning_elsewhere() -> None:
     """Elsewhere, `psycopg.Error` is caught, and single codes that are an answer to a statement."""
-    root = Path(olr_pg.__file__).parent
     found = [
-        f"{path.relative_to(root)}:{name.lineno} {ast.unparse(name)}"
-        for path in sorted(root.rglob("*.py"))
-        if not str(path).endswith(_PLACE) and path.parent.name != "bench"
-        for node in ast.walk(ast.parse(path.read_text()))
+        f"{place}:{name.lineno} {ast.unparse(name)}"
+        for place, tree in modules_with("psycopg")
+        if place != _PLACE and not place.startswith("bench/")
+        for node in ast.walk(tree)
         for name in _judged(node)
         if not _is_allowed(name)
     ]

@@ -8,11 +8,8 @@ module that uses a character set fails here until somebody decides.
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import olr_pg
-
-PACKAGE = Path(olr_pg.__file__).parent
+from tests.package_trees import modules_with
 
 _SET_OF_COLUMN = "column_charset, lob_charset: the set of the column"
 _PASSES_ON = "passes number and form on"
@@ -82,14 +79,6 @@ NO_ROWS = {
 _NAMES = frozenset({"charset_id", "charset_form", "column_charset", "lob_charset", "is_explicit"})
 
 
-def modules() -> dict[str, ast.Module]:
-    return {
-        str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if "simulator" not in path.parts
-    }
-
-
 def names_of(tree: ast.Module) -> set[str]:
     found = set[str]()
     for node in ast.walk(tree):
@@ -107,7 +96,11 @@ def names_of(tree: ast.Module) -> set[str]:
 
 
 def test_every_module_that_uses_the_set_of_a_column_is_listed() -> None:
-    using = {name for name, tree in modules().items() if _NAMES & names_of(tree)}
+    using = {
+        name
+        for name, tree in modules_with("|".join(_NAMES))
+        if not name.startswith("simulator/") and _NAMES & names_of(tree)
+    }
     assert using ^ set(USES) == set()
 
 
@@ -115,7 +108,7 @@ def test_every_module_with_sql_on_tables_of_users_is_listed() -> None:
     """They quote names of tables, or of columns, in the SQL that they make."""
     quoting = {
         name
-        for name, tree in modules().items()
+        for name, tree in modules_with("quoted")
         if name.startswith(("oracle/", "load/", "fallback/"))
         and any(
             isinstance(node, ast.Call)

@@ -7,15 +7,13 @@ that begins to make files is to be put into one of the two lists: here somebody 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import olr_pg
+from tests.package_trees import PACKAGE, modules_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PACKAGE: Final = Path(olr_pg.__file__).parent
 NOT_OF_THE_APPLIANCE: Final = ("bench", "proving", "simulator")
 
 ROWS: Final = {
@@ -102,10 +100,9 @@ def makes_files(tree: ast.AST) -> Iterator[str]:
 
 def test_each_module_that_makes_files_is_known() -> None:
     found = {
-        str(path.relative_to(PACKAGE))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in NOT_OF_THE_APPLIANCE
-        and any(makes_files(ast.parse(path.read_text("utf-8"))))
+        place
+        for place, tree in modules_with("|".join((*WRITERS, r"\bopen\b", r"sqlite3\.connect")))
+        if place.partition("/")[0] not in NOT_OF_THE_APPLIANCE and any(makes_files(tree))
     }
     listed = ROWS.keys() | NO_ROWS.keys() | ASKED_FOR.keys() | PLAIN_UNTIL_WHOLE
     assert sorted(found - listed) == [], "say whether rows are in its files"
