@@ -37,6 +37,7 @@ _KEEPALIVE: Final = ord("k")
 _WAL_HEADER: Final = 25
 _ALIVE: Final = struct.Struct("!xQqB")
 _STATUS: Final = struct.Struct("!cQQQqB")
+_WITH_TRANSACTION_TIMEOUT: Final = 170_000
 _EPOCH_SECONDS: Final = 946_684_800
 
 
@@ -115,7 +116,7 @@ class SlotStream:
             OlrPgError: 7301 the slot is lost, 7302 another process reads the slot.
             psycopg.Error: the server cannot be reached.
         """
-        self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")
+        self._set_limits()
         name = sql.Identifier(publication).as_string(self._connection)
         names = sql.quote(name)
         place = sql.Identifier(slot).as_string(self._connection)
@@ -130,6 +131,19 @@ class SlotStream:
             raise _start_error(error, slot) from error
         self._confirmed = lsn
         self.tell(ask=True)
+
+    def _set_limits(self) -> None:
+        """Set the time limits of the session, whatever the role or the database has.
+
+        PostgreSQL sends a transaction, or a streamed part of it, within a transaction of its own.
+        If Oracle takes the rows more slowly than PostgreSQL sends them, this lasts as long as it
+        takes to apply them. A limit would end it each time, and the way back would never continue.
+        wal_sender_timeout detects a client that has disappeared.
+        """
+        self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")
+        self._command("SET tcp_user_timeout = 0")
+        if self._connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+            self._command("SET transaction_timeout = 0")
 
     def next_message(self, seconds: float) -> bytes | None:
         """Return the next pgoutput message; None if none arrives within `seconds`.

@@ -27,6 +27,7 @@ from olr_pg.load.verification.target_state import read_state
 from olr_pg.load.verification.verification import DIFFERENT, RowDifference
 from olr_pg.oracle.oracle_connection import open_connection
 from tests.fallback.made_way import MadeWay
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from olr_pg.fallback.oracle_ledger import LedgerState
@@ -66,6 +67,36 @@ def test_the_session_of_the_slot_has_its_own_encoding(made: MadeWay) -> None:
     run(made.way, once=True)
     assert made.same()
     assert made.rows()[1][0][1] == "\u00c3\u00a9"
+
+
+def test_no_time_limit_of_the_role_ends_a_transaction_that_oracle_takes_slowly(
+    made: MadeWay,
+) -> None:
+    state = status(made.way).ledger
+    assert state is not None
+    made.sql("INSERT INTO {t} SELECT n, 'v', 1, repeat('x', 4000) FROM generate_series(1, 9000) n")
+    # Not compressed, the rows are more than the buffers of both sockets.
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        name = connection.info.dbname
+        for limit in ("transaction_timeout", "tcp_user_timeout"):
+            connection.execute(f"ALTER DATABASE {name} SET {limit} = '300ms'".encode())
+        with closing(SlotStream(made.database)) as stream:
+            stream.start(made.way.slot, made.way.publication, state.lsn)
+            assert stream.next_message(60.0) is not None
+            # PostgreSQL waits for the client, for longer than the limits.
+            waits = (
+                "SELECT wait_event = 'WalSenderWriteData' FROM pg_stat_activity"
+                " WHERE backend_type = 'walsender' AND datname = current_database()"
+            )
+            wait_until(lambda: connection.execute(waits.encode()).fetchone() == (True,), 60.0)
+            connection.execute("SELECT pg_sleep(0.6)")
+            count, kind = 0, b""
+            while kind not in (b"C", b"c"):
+                message = stream.next_message(60.0)
+                assert message is not None
+                kind = message[:1]
+                count += kind == b"I"
+    assert count == 9000
 
 
 def test_a_toasted_value_that_did_not_change_stays(made: MadeWay) -> None:
