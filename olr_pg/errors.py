@@ -252,8 +252,8 @@ class Code(IntEnum):
     ENCRYPTION_KEY_WRONG = _Entry(
         1191,
         "`context.data` was encrypted with another key",
-        "configure the key that `context.data` was first used with. If it is lost, set another"
-        " `context.data` and load the tables again",
+        "configure the key that `context.data` was first used with. If the key is lost, set"
+        " another `context.data` and load the tables again",
     )
     ENCRYPTION_KEY_MISSING = _Entry(
         1192,
@@ -621,7 +621,7 @@ class Code(IntEnum):
         "LOB pages were written without redo",
         "the LOB column named above is NOLOGGING, so no redo contains its values. Repair the table"
         " as docs/stopped-tables.md says. Then run ALTER DATABASE FORCE LOGGING on the source, or"
-        " set `source.fetch-lobs` to read such values from it",
+        " set `source.fetch-lobs` to read such values from the source",
     )
     VECTOR_NOT_INTERPRETED = _Entry(
         2142,
@@ -855,9 +855,9 @@ class Code(IntEnum):
     DDL_READ_LATE = _Entry(
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
-        "start the appliance again: it has recorded the DDL, and now follows it in the order of the"
-        " commits. The cause: an earlier run has read one redo thread while the logs of another"
-        " thread were missing",
+        "start the appliance again: the appliance has recorded the DDL, and then follows it in the"
+        " order of the commits. The cause: an earlier run has read one redo thread while the logs"
+        " of another thread were missing",
     )
     TABLE_NOT_REPLICABLE_NOW = _Entry(
         3077,
@@ -1053,9 +1053,9 @@ class Code(IntEnum):
     ANOTHER_APPLIANCE = _Entry(
         4044,
         "another appliance uses the data directory",
-        "only one can use it. Stop the other one (`olr-pg status` shows its process). To replicate"
-        " into another target at the same time, use a configuration with its own `context.data`,"
-        " ports and `apply.connect-string` or `apply.subscription`",
+        "only one appliance can use a data directory. Stop the other one (`olr-pg status` shows"
+        " its process). To replicate into another target at the same time, use a configuration"
+        " with its own `context.data`, ports and `apply.connect-string` or `apply.subscription`",
     )
     THREAD_STUCK = _Entry(
         4045,
@@ -1066,8 +1066,8 @@ class Code(IntEnum):
     ANOTHER_VERIFICATION = _Entry(
         4046,
         "another process compares this target continuously",
-        "only one can do it. If `verify.continuous` is configured, `olr-pg run` does it. Stop the"
-        " other process, or compare once, without --continuous",
+        "only one process can compare a target continuously. If `verify.continuous` is configured,"
+        " `olr-pg run` does it. Stop the other process, or compare once, without --continuous",
     )
     CLIENT_AHEAD = _Entry(
         4050,
@@ -1085,8 +1085,8 @@ class Code(IntEnum):
     START_BEYOND_REDO = _Entry(
         4052,
         "the start SCN is later than all available redo",
-        "if the client needs another SCN, start it there (GetSavedSCN returns the saved one). Else"
-        " wait: delivery starts when the redo reaches this SCN",
+        "if the client needs another SCN, start the client at that SCN (GetSavedSCN returns the"
+        " saved one). Else wait: delivery starts when the redo reaches this SCN",
     )
     CLIENT_SILENT_ENDED = _Entry(
         4053,
@@ -1113,9 +1113,9 @@ class Code(IntEnum):
     EMBEDDED_FOLDER_UNUSABLE = _Entry(
         5001,
         "the directory of the embedded PostgreSQL cannot be used",
-        "give it a directory of its own (`context.data`) in which this user can write, empty or"
-        " made by an earlier run. If you run as root, a user `nobody` and a writable /var/lib are"
-        " required",
+        "give the embedded PostgreSQL a directory of its own (`context.data`) in which this user"
+        " can write. The directory must be empty or made by an earlier run. If you run as root, a"
+        " user `nobody` and a writable /var/lib are required",
     )
     EMBEDDED_POSTGRES_DOWN = _Entry(
         5002,
@@ -1131,9 +1131,9 @@ class Code(IntEnum):
     TARGET_PRIVILEGE = _Entry(
         5004,
         "the PostgreSQL role lacks a privilege",
-        "run sql/postgres/role.sql as a superuser, after ledger.sql: it contains the minimal"
-        " grants. Only the owner of a table has some of the rights; for these, run the grant that"
-        " the file contains as a comment",
+        "as a superuser, run sql/postgres/ledger.sql, then sql/postgres/role.sql, which contains"
+        " the minimal grants. Only the owner of a table has some of the rights; for these, run the"
+        " grant that the file contains as a comment",
     )
     TARGET_TABLE_MISSING = _Entry(
         5005,
@@ -1291,9 +1291,9 @@ class Code(IntEnum):
         "the appliance ran without this table, so changes of the table may be missing",
         "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
         " OWNER.NAME`. Or continue without these changes: run `olr-pg errors skip`, then find the"
-        " rows that differ with `olr-pg verify --differences FILE`, and correct them with"
-        " `olr-pg repair --differences FILE --yes`. If another appliance replicates other tables"
-        " under the same `apply.subscription`, give each its own",
+        " rows that differ with `olr-pg verify --differences FILE`, and correct them with `olr-pg"
+        " repair --differences FILE --yes`. If another appliance replicates other tables under the"
+        " same `apply.subscription`, give each appliance its own subscription",
     )
     LEDGER_MISSING = _Entry(
         5031,
@@ -1354,7 +1354,7 @@ class Code(IntEnum):
         5090,
         "PostgreSQL's disk is full",
         "free disk space on the PostgreSQL server (its message names the file). Replication then"
-        " continues by itself, or after a start if it has ended: nothing is lost",
+        " continues by itself. If the command has ended, start it again: nothing is lost",
     )
     CONTAINER_RENAMED = _Entry(
         5091,
@@ -1367,9 +1367,9 @@ class Code(IntEnum):
         5092,
         "PostgreSQL accepts no writes",
         "check that `apply.connect-string` names the primary (with several hosts,"
-        " target_session_attrs=read-write selects it) and that"
-        " default_transaction_read_only is off. Replication then continues by itself, or"
-        " after a start if it has ended: nothing is lost",
+        " target_session_attrs=read-write selects it) and that default_transaction_read_only is"
+        " off. Replication then continues by itself. If the command has ended, start it again:"
+        " nothing is lost",
     )
     TARGET_CONNECTIONS = _Entry(
         5093,
@@ -1421,8 +1421,8 @@ class Code(IntEnum):
         5099,
         "a blocked table keeps all tables from receiving changes",
         "wait: after 30 seconds the changes of the blocked table are held in the target, and the"
-        " other tables continue. If it lasts longer, end the session or the prepared transaction"
-        " that OLR-05098 names, or pause the table with `olr-pg tables pause`",
+        " other tables continue. If the table stays blocked for longer, end the session or the"
+        " prepared transaction that OLR-05098 names, or pause the table with `olr-pg tables pause`",
     )
     TABLE_DATA_TYPE_UNFIT = _Entry(
         5101,
@@ -1517,14 +1517,14 @@ class Code(IntEnum):
         5117,
         "more rows differ than `verify --continuous` is allowed to correct in an hour, so it"
         " corrects no more rows",
-        "find what changes the target's rows (`olr-pg verify --table NAME --differences FILE`"
-        " lists them) and stop it, then start the verification or `olr-pg run` again."
-        " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
+        "find out who or what changes the target's rows (`olr-pg verify --table NAME --differences"
+        " FILE` lists the rows), and stop these changes. Then start the verification or `olr-pg"
+        " run` again. `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
     DEFINITION_CHANGED = _Entry(
         5118,
         "the definition of a table in Oracle changed while its rows were read",
-        "run the command again (a load with --resume): it then reads the new definition",
+        "run the command again (a load with --resume): the command then reads the new definition",
     )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
@@ -1685,10 +1685,9 @@ class Code(IntEnum):
         5155,
         "the redo does not contain the whole LOB value, and `apply.incomplete-lobs`"
         " stops the table in this case",
-        "set the column to `null` or `fetch` in `apply.incomplete-lobs`, then run"
-        " `olr-pg errors retry`: it applies the row, and `olr-pg errors list` shows the"
-        " missing value until it is fetched. Or skip the change with"
-        " `olr-pg errors skip`",
+        "set the column to `null` or `fetch` in `apply.incomplete-lobs`, then run `olr-pg errors"
+        " retry`: this command applies the row, and `olr-pg errors list` shows the missing value"
+        " until it is fetched. Or skip the change with `olr-pg errors skip`",
     )
     LOB_FETCH_NEEDS_LIVE_SOURCE = _Entry(
         5156,
@@ -2022,7 +2021,7 @@ class Code(IntEnum):
         7043,
         "the database is not open",
         "if it is starting, wait: olr_pg connects again by itself. A mounted physical standby"
-        " accepts no ordinary users: name it in `source.standby` and the primary in"
+        " accepts no ordinary users: name the standby in `source.standby` and the primary in"
         " `source.server`, as docs/mounted-standby.md describes",
     )
     STANDBY_OF_ANOTHER_DATABASE = _Entry(
