@@ -582,8 +582,9 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is not replicated{words}",
             action="stop the appliance and load the table again: `olr-pg initial-load --anew"
-            f" --table {table}`. Or copy the rows of {step.table} as of that SCN into the"
-            " target, exchange them there, then run `olr-pg errors skip`",
+            f" --table {table}`. Or copy the rows of {step.table} as of that SCN into a table of"
+            " the target, exchange the partition and this table there, then run"
+            " `olr-pg errors skip`",
             table=table,
         )
     if step.kind is DdlKind.RENAME_TABLE:
