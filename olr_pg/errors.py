@@ -2110,9 +2110,9 @@ class Code(IntEnum):
     SCENARIO_REDO_MISSING = _Entry(
         7202,
         "the redo of a scenario was not archived in time",
-        "grant ALTER SYSTEM to the user of the `prove` section, so that it can switch logs. Or set"
-        ' `source.redo` to "online", or set ARCHIVE_LAG_TARGET in the database. Then run the'
-        " command again",
+        "grant ALTER SYSTEM to the user of the `prove` section, so that this user can switch logs."
+        " Or set `source.redo` to \"online\", or set ARCHIVE_LAG_TARGET in the database. Then run"
+        " the command again",
     )
     SCENARIO_DIFFERS = _Entry(
         7203,
