@@ -2111,7 +2111,7 @@ class Code(IntEnum):
         7202,
         "the redo of a scenario was not archived in time",
         "grant ALTER SYSTEM to the user of the `prove` section, so that this user can switch logs."
-        " Or set `source.redo` to \"online\", or set ARCHIVE_LAG_TARGET in the database. Then run"
+        ' Or set `source.redo` to "online", or set ARCHIVE_LAG_TARGET in the database. Then run'
         " the command again",
     )
     SCENARIO_DIFFERS = _Entry(
