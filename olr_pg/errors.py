@@ -1217,7 +1217,9 @@ class Code(IntEnum):
         5018,
         "a LOB value is too large for PostgreSQL",
         "exclude the column with `filter.columns`, or do not replicate the table: PostgreSQL"
-        " stores less than 1 GiB in a text or bytea value",
+        " stores less than 1 GiB in a text or bytea value, and olr_pg applies less than 1 GiB of"
+        " LOB values in one change of a row, in Oracle's form (2 bytes per character of most"
+        " CLOBs)",
     )
     SPOOL_LIMIT = _Entry(
         5020,

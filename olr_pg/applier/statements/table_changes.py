@@ -351,7 +351,8 @@ def _encode(slow: _Slow, count: int) -> tuple[ValueColumn, Counters]:
         changes.data, changes.value_offset[slow.value], changes.value_length[slow.value]
     )
     rows = slow.row % count
-    _check_size(values.length == TOO_LARGE, column, rows)
+    # MessageReader has dropped the values: all LOB values of the row together are too large.
+    _check_size(values.length == TOO_LARGE, column, rows, "the LOB values of the row have ")
     try:
         encoded, lost = column.encoder(values)
     except OlrPgError as error:
@@ -361,11 +362,13 @@ def _encode(slow: _Slow, count: int) -> tuple[ValueColumn, Counters]:
     return encoded, lost
 
 
-def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) -> None:
+def _check_size(
+    refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64, subject: str = ""
+) -> None:
     if refused.any():
         error = OlrPgError(
             Code.LOB_TOO_LARGE,
-            f"more than {ROW_BYTES_MAX} bytes",
+            f"{subject}more than {ROW_BYTES_MAX} bytes",
             column=column.encoder.column_name,
         )
         raise ChangeError(int(rows[int(np.flatnonzero(refused)[0])]), error)

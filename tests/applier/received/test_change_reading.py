@@ -436,3 +436,33 @@ def test_a_value_that_is_too_large_stops_its_table(
         rows = connection.execute("SELECT commit_scn, code FROM olr_pg.error").fetchall()
     assert rows == [(bad, 5018)]
     assert r.rows("SELECT id FROM s.t") == [(1,)]
+
+
+def test_the_error_of_large_values_says_that_they_are_too_large_together(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FrameByFrame(MessageReader):
+        """Receives a row in several pieces, as a large row is received."""
+
+        def __init__(self, order: ByteOrder) -> None:
+            super().__init__(order, 1000)
+
+        def feed(self, blob: Any) -> list[ReceivedChanges]:
+            found: list[ReceivedChanges] = []
+            first = 0
+            while first < len(blob):
+                end = first + 4 + int.from_bytes(blob[first : first + 4], "little")
+                found += super().feed(blob[first:end])
+                first = end
+            return found
+
+    r = replication
+    monkeypatch.setattr("olr_pg.applier.session.reception.MessageReader", FrameByFrame)
+    r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
+    r.transaction(*lob_row(1, "x" * 600, bytes(600), 100))
+    with pytest.raises(OlrPgError):
+        r.apply()
+    with psycopg.connect(r.target) as connection:
+        rows = connection.execute("SELECT code, message FROM olr_pg.error").fetchall()
+    assert [code for code, _ in rows] == [5018]
+    assert "the LOB values of the row have more than" in rows[0][1]
