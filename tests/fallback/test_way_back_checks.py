@@ -252,7 +252,7 @@ def test_a_policy_that_hides_rows_from_the_account_is_found(
     monkeypatch.setitem(database._VIEWS, "ALL_POLICIES", (columns, lambda _: iter([policy])))
     found = [one for one in checked(path) if one.check == "fallback.policies"]
     assert ["OWN_ITEMS" in one.what for one in found] == [True]
-    assert "GRANT EXEMPT ACCESS POLICY TO APP;" in found[0].mend[0]
+    assert "GRANT EXEMPT ACCESS POLICY TO APP. " in found[0].mend[0]
 
 
 def test_a_dictionary_that_will_not_know_the_ledger_is_found(served: Served, target: str) -> None:
