@@ -196,7 +196,7 @@ class Code(IntEnum):
     )
     ROW_CONDITION_LITERAL_UNFIT = _Entry(
         1134,
-        "a literal in a condition of `filter.rows` does not fit its column",
+        "a literal in a condition of `filter.rows` does not have the type of its column",
         "write a literal of the column's own type: olr_pg does not convert literals",
     )
     NO_WAY_BACK = _Entry(
@@ -2257,7 +2257,7 @@ class Code(IntEnum):
     )
     WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
         7319,
-        "`olr-pg run` does not know the account of the way back",
+        "`olr-pg run` does not know which account replicates back to Oracle",
         "create the account, add the section `fallback` to the configuration of `olr-pg run`, and"
         " restart it (if it is stopped: run `olr-pg run --once`). Then run this command again",
     )

@@ -651,7 +651,7 @@ class Config(Section):
     )
     target: TargetSetting = Field(
         default_factory=Target,
-        description="an object: the protocol port; or a list of several targets",
+        description="an object with the settings of the protocol port, or a list of targets",
     )
     apply: Apply | None = Field(
         default=None,

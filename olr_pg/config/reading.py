@@ -195,9 +195,9 @@ def _check_version(data: Any, file: str | None) -> None:
 
 
 def _check_state(config: Config, folder: Path, file: str) -> None:
-    """Raise an error if the state of earlier runs is in the former default of `context.data`, the
-    new default does not exist, and the file does not set `context.data`: otherwise the appliance
-    would start without that state.
+    """Raise an error if the appliance would start without the state of earlier runs: the file does
+    not set `context.data`, the directory that is the default now does not exist, and the former
+    default directory has state.
     """
     if "data" in config.context.model_fields_set or (folder / DATA).exists():
         return

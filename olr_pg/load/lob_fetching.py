@@ -171,7 +171,7 @@ def fetch_lobs(
 
 
 class _Fetching:
-    """The missing values of one table."""
+    """The LOB values of one table that the target lacks."""
 
     def __init__(
         self,

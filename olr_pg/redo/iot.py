@@ -367,8 +367,8 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
 
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
-    """Push one row piece from an undo record and its leaf vector; return a `ChangeStatus`, or
-    NO_ROW.
+    """Add to the stack of row pieces the one that an undo record and its leaf vector describe;
+    return a `ChangeStatus`, or NO_ROW.
     """
     if pair.undo_fields < 5 or pair.undo_length[4] < KDILK_SIZE:
         return _SHORT_FIELD

@@ -237,7 +237,9 @@ class ParquetFiles:
         return file
 
     def _lacks(self, log: ArchivedLog) -> bool:
-        """Return whether transactions that commit in this log or a later one are left out."""
+        """Return whether the files lack transactions that commit in this log or a later one,
+        because they began before the first log.
+        """
         return log.header.first_scn <= self._decoding.lacking_scn
 
     def _write(self, file: _TableFile, *, last: bool = False) -> None:

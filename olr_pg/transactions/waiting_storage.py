@@ -149,7 +149,9 @@ IN_MEMORY: Final = InMemory()
 
 
 def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
-    """Return the parts, joined one after the other. A single part is not copied."""
+    """Return the parts, joined one after the other. If there is only one part, it is returned
+    without a copy.
+    """
     if len(parts) == 1:
         return parts[0]
     room = allocate(sum(part.size for part in parts))

@@ -84,7 +84,7 @@ class _Partition(NamedTuple):
         is_default: whether it is the default partition, which holds the rows for which the parent
             has no other partition.
         default_above: OID of the parent's default partition if this partition is a range up to
-            MAXVALUE; 0 without one.
+        MAXVALUE; 0 if it is not, or if the parent has no default partition.
     """
 
     schema: str

@@ -102,7 +102,7 @@ def _check_condition(table: SimTable, place: int) -> str:
 def _is_fixed(effect: DdlEffect, place: int) -> bool:
     """Return whether Oracle refuses to alter a column because of the expressions that use it.
 
-    If the expression of a virtual column uses a column, only NOT NULL can be set or removed there
+    If the expression of a virtual column uses this column, DDL can only set or remove its NOT NULL
     (ORA-54031, 54032, 54033). A column of a function-based index can also be renamed.
     """
     if effect.operation == NOT_NULL:
