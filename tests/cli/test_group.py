@@ -255,7 +255,7 @@ def parse(text: str) -> None:
     parser = command.make_parser(type(context)(command))
     options, rest, _ = parser.parse_args(args=[*words])
     assert not rest, text
-    assert all(value is None or value for value in options.values()), text
+    assert "" not in options.values(), text
 
 
 def test_there_are_commands_in_texts(advised: list[str]) -> None:

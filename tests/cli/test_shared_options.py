@@ -62,7 +62,11 @@ def test_names_and_codes_in_each_shell(cli: Cli, config: Path, shell: str) -> No
     assert tables
     assert asked(cli, shell, TABLES, tables[0][:4])[0].startswith(tables[0][:4])
     assert asked(cli, shell, [*TABLES, "--target"], "s") == ["south"]
-    assert asked(cli, shell, ["errors", "explain"], "OLR-0122") == ["OLR-01220", "OLR-01221"]
+    assert asked(cli, shell, ["errors", "explain"], "OLR-0122") == [
+        "OLR-01220",
+        "OLR-01221",
+        "OLR-01222",
+    ]
     assert "tables" in asked(cli, shell, [], "t")
 
 

@@ -108,7 +108,7 @@ def test_an_account_that_changes_rows_is_also_refused_for_policies_of_changes(
         check_access_policies(connection, DOCS)
         with pytest.raises(OlrPgError, match="OWN_WRITES") as caught:
             check_access_policies(connection, DOCS, writes=True)
-        assert "GRANT EXEMPT ACCESS POLICY TO OLR;" in str(caught.value.action)
+        assert "GRANT EXEMPT ACCESS POLICY TO OLR. " in str(caught.value.action)
         exempt(stand_in, ACCESS)
         check_access_policies(connection, DOCS, writes=True)
 

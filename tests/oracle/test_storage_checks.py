@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import oracledb
+import psycopg
 import pytest
 import structlog
 from typer.testing import CliRunner
 
 from olr_pg.appliance.all_checks import diagnose
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import OracleSource
@@ -292,6 +294,9 @@ def test_a_command_refuses_the_table_before_it_does_anything(
     secured.keep_rows()
     tables = ["SHOP.CUSTOMERS"] if name == "tables add" else None
     config = secured.write_config(tmp_path, postgres_database, tables=tables)
+    if name == "tables add":
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            ensure_ledger(connection)  # as after a load or a run
     result = CliRunner().invoke(app, [*arguments, "--config", str(config)])
     said = result.output
     assert result.exit_code == code, (said, result.exception)

@@ -18,7 +18,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.live import FeedPlan, LiveOptions, NamedFeed, simulate_live, spooled
+from olr_pg.simulator.live import FeedPlan, LiveOptions, NamedFeed, simulate_live
 from olr_pg.simulator.named_simulation import NamedSimulation, log_blocks_max
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import (
@@ -27,13 +27,11 @@ from olr_pg.simulator.online_redo.online_files import (
     OnlineFiles,
     OpenResetlogs,
 )
-from olr_pg.simulator.online_redo.written_redo import redo_of_logs
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 from olr_pg.simulator.table_files import read_table
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.laws import broken_laws
 from tests.simulator.online_redo.completeness import read_online_log
-from tests.simulator.online_redo.played import Source
 from tests.simulator.reader import ParsedLog, parse_log
 from tests.simulator.test_named_simulation import decoded
 
@@ -276,14 +274,3 @@ def test_resetlogs_begins_an_incarnation(tmp_path: Path, threads: int) -> None:
     blobs = decode_logs(replace(snapshot, database=database), [str(tmp_path / "logs")])
     found = b"".join(map(JsonLines(database).render, blobs))
     assert found == (tmp_path / "truth.jsonl").read_bytes()
-
-
-def test_redo_comes_out_as_it_was_put_in(shop: Source, tmp_path: Path) -> None:
-    assert list(spooled(redo_of_logs(shop.logs), tmp_path / "spool")) == list(
-        redo_of_logs(shop.logs)
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_spool_without_redo_is_empty(tmp_path: Path) -> None:
-    assert list(spooled([], tmp_path / "spool")) == []

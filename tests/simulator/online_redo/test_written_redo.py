@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
+from olr_pg.simulator.live import spooled
 from olr_pg.simulator.online_redo.written_redo import (
     EndedLog,
     FlushedLwns,
@@ -63,3 +65,14 @@ def last(source: Source, own: tuple[int, int]) -> int:
 def test_the_format_is_read_from_the_headers(shop: Source, cluster: Source) -> None:
     assert read_format(shop.logs[0].data) == shop.redo
     assert read_format(cluster.logs[0].data) == cluster.redo
+
+
+def test_redo_comes_out_as_it_was_put_in(shop: Source, tmp_path: Path) -> None:
+    assert list(spooled(redo_of_logs(shop.logs), tmp_path / "spool")) == list(
+        redo_of_logs(shop.logs)
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spool_without_redo_is_empty(tmp_path: Path) -> None:
+    assert list(spooled([], tmp_path / "spool")) == []
