@@ -33,6 +33,15 @@ _16 = np.uint32(16)
 _24 = np.uint32(24)
 
 
+@inlined_for(numba.int64(numba.int64))
+def low_int16(value: int) -> int:
+    """Return the low 16 bits of an integer as a signed integer. A kernel stores exactly this in a
+    field of 16 bits. An interpreted kernel would raise an OverflowError, for example if damaged
+    redo contains a column number of 65,533.
+    """
+    return ((value + 0x8000) & 0xFFFF) - 0x8000
+
+
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def u16(data: Any, at: int, big: bool) -> int:
     """Read the unsigned 16-bit integer at `at`."""

@@ -65,7 +65,7 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_SLOT,
     SUPPLEMENTAL_UPDATE,
 )
-from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.integers import low_int16, u16, u32
 from olr_pg.redo.row_vectors import (
     ENTRIES,
     FULL,
@@ -187,7 +187,7 @@ def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
 @inlined
 def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
     for i in range(first, end):
-        entries.segcol[i] += by
+        entries.segcol[i] = low_int16(int(entries.segcol[i]) + by)
 
 
 @inlined

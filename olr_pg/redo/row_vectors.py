@@ -41,7 +41,7 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_NULL,
     SUPPLEMENTAL_SIZES,
 )
-from olr_pg.redo.integers import BYTES, u16
+from olr_pg.redo.integers import BYTES, low_int16, u16
 
 ENTRIES_TYPE: Final = from_dtype(ENTRY)[::1]
 INTEGERS: Final = int64[::1]
@@ -81,7 +81,7 @@ def push(
     entry = entries[np.uint64(at)]
     entry.role = role
     entry.part = part
-    entry.segcol = segcol
+    entry.segcol = low_int16(segcol)
     entry.offset = offset
     entry.length = length
     state[ENTRIES] = at + 1

@@ -258,6 +258,18 @@ KINDS = {IRP: INSERT, DRP: DELETE}
 """The statement of a change of one record, where it is no UPDATE."""
 
 
+@pytest.mark.parametrize("numbers", [(2, 65_533), (65_533, 2), (40_000, 40_001)])
+def test_impossible_numbers_of_columns_are_taken_modulo_65536(numbers: tuple[int, int]) -> None:
+    """As compiled kernels take them; of interpreted ones NumPy would refuse them."""
+    listed = struct.pack("<HH", *numbers)
+    undo = [KTB, changed("<", URP | UNDO_SIDE, 0x2C, 6, 2), listed, b"o", b"p"]
+    redo = [KTB, changed("<", URP, 0x2C, 6, 2), listed, b"n", b"m"]
+    found = pair_of(URP, undo, redo)
+    assert found.status == ChangeStatus.OK
+    wrapped = [(number + 1 + 0x8000) % 0x10000 - 0x8000 for number in numbers]
+    assert [value[2] for value in found.values] == wrapped * 2
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_columns_of_a_pair_are_numbered_by_its_header_or_from_the_first(order: str) -> None:
     """redo-format §5.7; without a header the cluster's key comes ahead."""
