@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.events import field_of, push_event, xid_of
+from olr_pg.redo.events import field_of, push_event, signed_xid, xid_of
 from olr_pg.redo.format.file_fields import ROOT
 from olr_pg.redo.format.marker_fields import (
     DDL_CMD,
@@ -98,7 +98,7 @@ def boundary(walk: Walk, at: int, op: int) -> int:
         return 0
     if not begins:
         kind = _ROLLBACK if payload[f1 + KTUCM_FLG] & KTUCM_ROLLED_BACK else _COMMIT
-    walk.current[XID] = xid_of(undo_segment_of(payload, at, big), slot, sequence)
+    walk.current[XID] = signed_xid(xid_of(undo_segment_of(payload, at, big), slot, sequence))
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     if not begins and not _has_marker(walk, kind):
         return _CONTRADICTION
@@ -129,7 +129,7 @@ def _has_marker(walk: Walk, kind: int) -> bool:
         f2, outcome_size = field_of(walk, at, 2)
         if size < MARKER_SIZE or outcome_size < 1:
             continue
-        if read_xid(payload, f1 + MARKER_XID, big) != walk.current[XID]:
+        if signed_xid(read_xid(payload, f1 + MARKER_XID, big)) != walk.current[XID]:
             return False
         if walk.current[CONTAINER] not in (container_of(payload, at, walk.header, big), ROOT):
             return False

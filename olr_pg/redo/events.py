@@ -19,7 +19,7 @@ from olr_pg.redo.format.file_fields import (
 from olr_pg.redo.format.marker_fields import DIRECT_XID_AT, DIRECT_XID_SIZE
 from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
 from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_PREV_DBA, KTUB_RCI, KTUB_WRP
-from olr_pg.redo.integers import read_xid, u16, u32
+from olr_pg.redo.integers import low_int16, read_xid, u16, u32
 from olr_pg.redo.row_vectors import EVENTS
 from olr_pg.redo.vectors import container_of, dba_of, field_at, object_of
 from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
@@ -69,6 +69,14 @@ def find_named(walk: Walk, at: int) -> int:
 def xid_of(usn: int, slot: int, sequence: int) -> int:
     """Return a transaction id, packed as in `EventColumns`."""
     return usn << 48 | slot << 32 | sequence
+
+
+@inlined_for(numba.int64(numba.int64))
+def signed_xid(xid: int) -> int:
+    """Return a transaction id as the current transaction is stored: as a signed integer. Compiled
+    kernels have no other form; an interpreted kernel could not store undo segments from 32,768 on.
+    """
+    return low_int16(xid >> 48) << 48 | xid & 0xFFFFFFFFFFFF
 
 
 @inlined

@@ -22,6 +22,7 @@ from olr_pg.redo.events import (
     find_table,
     link_undo,
     push_event,
+    signed_xid,
     xid_of,
 )
 from olr_pg.redo.format.file_fields import (
@@ -149,7 +150,7 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
         # The XID is encrypted or its place is unknown, so the current transaction remains the one
         # that the record's 5.2 named.
         return 0
-    walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
+    walk.current[XID] = signed_xid(read_xid(payload, f1 + KTUDB_XID, big))
     ktub = f1 + ((size + 3) & ~3)
     _, size = field_of(walk, at, 2)
     if size < KTUB_SIZE:

@@ -228,6 +228,12 @@ def test_mutated_records_through_the_whole_chain() -> None:
     assert fuzz(1_500, 1, 10_000_000).startswith("1500 mutations")
 
 
+@pytest.mark.usefixtures("shared_dir")
+def test_mutated_records_with_interpreted_kernels() -> None:
+    """One of them has an undo segment above 32,767."""
+    assert fuzz(100, 1, 30_000_800, NUMBA_DISABLE_JIT="1").startswith("100 mutations")
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("shared_dir")
 def test_no_kernel_reads_out_of_bounds(pytestconfig: pytest.Config) -> None:
