@@ -310,6 +310,19 @@ class _File(NamedTuple):
     place: str = ""
 
 
+class _Opened(NamedTuple):
+    """A file that is not opened again until it changes.
+
+    Attributes:
+        stamp: the file's properties before it was opened.
+        found: the log, or the error of a file that is not a redo log (`_FOREIGN`).
+    """
+
+    path: str
+    stamp: FileStamp
+    found: ArchivedLog | OlrPgError
+
+
 class LogPlaces:
     """The places of logs, for repeated scans.
 
@@ -325,8 +338,7 @@ class LogPlaces:
     def __init__(self, specs: Sequence[str], *, online: bool = False) -> None:
         self._specs = tuple(specs)
         self._online = online
-        self._opened: dict[str, tuple[FileStamp, ArchivedLog]] = {}
-        self._refused: dict[str, tuple[FileStamp, OlrPgError]] = {}
+        self._opened: dict[str, _Opened] = {}
         self._twins: set[tuple[str, str]] = set()
         self._parts: set[tuple[str, str]] = set()
         self._devices: dict[str, int] = {}
@@ -462,26 +474,25 @@ class LogPlaces:
             )
         return True
 
-    def _open(self, file: _File, before: tuple[FileStamp, ArchivedLog] | None) -> ArchivedLog:
+    def _open(self, file: _File, before: _Opened | None) -> ArchivedLog:
         path, stamp = file.path, file.stamp
-        if before is not None and before[0] == stamp:
+        if before is not None and before.stamp == stamp:
             # Reuse the same objects, so that repeated scans of unchanged logs create no garbage.
-            self._opened[before[1].path] = before
-            return before[1]
+            self._opened[before.path] = before
+            if isinstance(before.found, OlrPgError):
+                raise before.found.with_traceback(None)
+            return before.found
         if stamp is not None and stamp.size == 0 and not file.named:
             raise OlrPgError(Code.NOT_A_REDO_LOG, _EMPTY, file=path)
-        known = self._refused.get(path)
-        if known is not None and known[0] == stamp:
-            raise known[1].with_traceback(None)
         self._twins = {pair for pair in self._twins if path not in pair}
         try:
             log = self._open_log(path)
         except OlrPgError as error:
             if error.code in _FOREIGN and stamp is not None:
-                self._refused[path] = stamp, error
+                self._opened[path] = _Opened(path, stamp, error)
             raise
         if stamp is not None:
-            self._opened[path] = stamp, log
+            self._opened[path] = _Opened(path, stamp, log)
         return log
 
     def _open_log(self, path: str) -> ArchivedLog:
