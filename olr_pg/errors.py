@@ -434,7 +434,8 @@ class Code(IntEnum):
         "a value is not valid for its Oracle type",
         "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores it, an"
         " application wrote an invalid value: correct it with UPDATE, and load the table again;"
-        " for dates, `apply.policies.invalid-date` can replace it by NULL. Otherwise the dictionary"
+        " for dates, `apply.policies.invalid-date` can replace it by NULL, in `olr-pg decode` the"
+        " option `--invalid-date null`, in Spark the option `invalidDate`. Otherwise the dictionary"
         " may not match the log",
     )
     TEXT_UNDECODABLE = _Entry(
@@ -640,6 +641,12 @@ class Code(IntEnum):
         "also read the logs from the SCN of the snapshot on, or use a dictionary snapshot of an SCN"
         " that the first log contains. If a table was altered in between, columns can have wrong"
         " names or values",
+    )
+    INVALID_DATES_REPLACED = _Entry(
+        2145,
+        "invalid dates were replaced by NULL",
+        "to find their rows, use the default, which ends with an error at the first invalid date"
+        " and names its row",
     )
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,

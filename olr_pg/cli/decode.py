@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.replicator.decode_once import LogDecoding
 
 SPILL_BYTES: Final = 32 << 20
@@ -45,6 +46,13 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     PARQUET = "parquet"
+
+
+class InvalidDate(StrEnum):
+    """What to do with an invalid date; the names are those of `apply.policies.invalid-date`."""
+
+    ERROR = "error"
+    NULL = "null"
 
 
 def parse_log(text: str) -> Path:
@@ -143,6 +151,15 @@ def decode(
             " the changes.",
         ),
     ] = False,
+    invalid_date: Annotated[
+        InvalidDate,
+        typer.Option(
+            "--invalid-date",
+            help="A date or time that does not exist, such as a month 13, is an error that ends"
+            " the command, or becomes null. At the end, a warning gives the number of these"
+            " values.",
+        ),
+    ] = InvalidDate.ERROR,
     account: Annotated[
         bool,
         typer.Option(
@@ -170,18 +187,23 @@ def decode(
     _check_options(form, out, ddl=ddl, account=account)
     log_to_stderr()
     from olr_pg.decoding.heap import keep_freed_memory
+    from olr_pg.decoding.left_out_report import report_invalid_dates
     from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_dictionary
     from olr_pg.kernels.late_dispatcher import interpret_first
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, is_wanted
 
     keep_freed_memory()
     snapshot = load_dictionary(map(str, dictionary))
     sessions = SessionDirectory() if session or out else None
     accounts: list[Accounting] = []
+    invalid = InvalidDates() if invalid_date is InvalidDate.NULL else None
     lines_of = snapshot.database if sessions is None and not account else None
-    with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
+    with _splits_decoded(
+        jobs, lines_of, with_names=session and not out, invalid_dates=invalid
+    ) as decoder:
         decoding = LogDecoding(snapshot, logs, tables=table or None, packed=True)
         if sum(log.used_bytes for log in decoding.logs) <= SHORT_BYTES:
             interpret_first(_SHORT_SECONDS)
@@ -202,12 +224,14 @@ def decode(
                 ),
             )
             if out is not None and sessions is not None:
-                _write_files(runs, decoding, out, sessions, jobs)
+                _write_files(runs, decoding, out, sessions, jobs, invalid)
             elif account:
                 for _ in runs:
                     pass
             else:
-                _print_lines(runs, decoding, sessions)
+                _print_lines(runs, decoding, sessions, invalid)
+    if invalid is not None:
+        report_invalid_dates(invalid.count)
     if account:
         print_json(accounts[0].as_json())
         _check(accounts[0])
@@ -235,12 +259,12 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 
 @contextmanager
 def _splits_decoded(
-    jobs: int, lines_of: Database | None, *, with_names: bool
+    jobs: int, lines_of: Database | None, *, with_names: bool, invalid_dates: InvalidDates | None
 ) -> Iterator[Decode | None]:
     """Yield the function that decodes splits, in `jobs` threads, or in this thread if `jobs` is 1.
 
     Args:
-        lines_of, with_names: see `ThreadDecoding`.
+        lines_of, with_names, invalid_dates: see `ThreadDecoding`.
     """
     from olr_pg.replicator.decode_once import decode_splits
 
@@ -249,7 +273,9 @@ def _splits_decoded(
         return
     from olr_pg.replicator.thread_decoding import ThreadDecoding
 
-    with ThreadDecoding(jobs, lines_of=lines_of, with_names=with_names) as threads:
+    with ThreadDecoding(
+        jobs, lines_of=lines_of, with_names=with_names, invalid_dates=invalid_dates
+    ) as threads:
         yield threads.decode
 
 
@@ -264,12 +290,15 @@ def _ddl_printer(wanted: Callable[[str, str], bool]) -> Callable[[DictionaryTran
 
 
 def _print_lines(
-    runs: Iterable[ReadyRun], decoding: LogDecoding, sessions: SessionDirectory | None
+    runs: Iterable[ReadyRun],
+    decoding: LogDecoding,
+    sessions: SessionDirectory | None,
+    invalid_dates: InvalidDates | None,
 ) -> None:
     from olr_pg.rendering.json_lines import PackedLines
     from olr_pg.wire.room_filling import Form
 
-    lines = PackedLines(decoding.database, sessions)
+    lines = PackedLines(decoding.database, sessions, invalid_dates=invalid_dates)
     for run in runs:
         if run.batch.form is Form.LINES:
             write_bytes(run.blob)
@@ -284,9 +313,12 @@ def _write_files(
     out: Path,
     sessions: SessionDirectory,
     jobs: int,
+    invalid_dates: InvalidDates | None,
 ) -> None:
     from olr_pg.rendering.parquet_files import ParquetFiles
 
-    with ParquetFiles(out, decoding, sessions, threads=jobs if jobs > 1 else 0) as files:
+    with ParquetFiles(
+        out, decoding, sessions, threads=jobs if jobs > 1 else 0, invalid_dates=invalid_dates
+    ) as files:
         for run in runs:
             files.take(run)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from olr_pg.capture.archived_log import FoundLog
+    from olr_pg.datatypes.policies import InvalidDate
     from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.model import Database
     from olr_pg.redo.batch import EventColumns
@@ -112,11 +113,13 @@ class Decoding(NamedTuple):
     Attributes:
         subscription: the tables, with all their versions.
         sessions: the database sessions that ran the transactions.
+        invalid_date: whether an invalid date is an error, or becomes NULL.
     """
 
     subscription: Subscription
     database: Database
     sessions: dict[SessionKey, SessionAttributes]
+    invalid_date: InvalidDate = "error"
 
 
 class Place(NamedTuple):

@@ -114,7 +114,9 @@ class Part(NamedTuple):
 
 
 def write_parts_task(payload: bytes, job: bytes) -> bytes:
-    """Write the changes of some splits, in a Spark task; return the pickled list of its `Part`s.
+    """Write the changes of some splits, in a Spark task.
+
+    Return the pickled list of its `Part`s, with the number of invalid dates that became NULL.
 
     Raises:
         OlrPgError: 1210 a file cannot be written, and errors of reading the redo.
@@ -127,7 +129,7 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
         for split in task.splits:
             for batch in reader.read(split):
                 parts.add(batch)
-        return pickle.dumps(parts.finish())
+        return pickle.dumps((parts.finish(), reader.invalid_dates))
 
 
 def write_empty_part(job: PartsJob) -> Part:
@@ -266,11 +268,14 @@ class WriteMode(StrEnum):
 
 
 class WrittenChanges(NamedTuple):
-    """The number of files and rows that were written, and the size of the files in bytes."""
+    """The number of files and rows that were written, the size of the files in bytes, and the
+    number of invalid dates that became NULL.
+    """
 
     files: int
     rows: int
     size: int
+    invalid_dates: int
 
 
 def write_parquet(
@@ -323,7 +328,7 @@ def write_parquet(
     if by_day and DAY not in columns.names:
         raise OlrPgError(Code.DATA_SOURCE_OPTION, f"files by day need the column {DAY}")
     job = PartsJob(
-        decoding=_needed(surveyed.decoding, columns),
+        decoding=_needed(surveyed.decoding, columns)._replace(invalid_date=chosen.invalid_date),
         schema=columns,
         bounds=chosen.bounds,
         folder=target.folder,
@@ -332,10 +337,13 @@ def write_parquet(
         umask=_umask(),
     )
     with target:
-        parts = list(_written(spark, job, surveyed.splits, directory=target.directory))
+        parts, invalid_dates = _written(spark, job, surveyed.splits, directory=target.directory)
         target.commit(parts or [write_empty_part(job)])
     return WrittenChanges(
-        len(parts), sum(part.rows for part in parts), sum(part.size for part in parts)
+        len(parts),
+        sum(part.rows for part in parts),
+        sum(part.size for part in parts),
+        invalid_dates,
     )
 
 
@@ -379,8 +387,10 @@ def _umask() -> int:
 
 def _written(
     spark: SparkSession, job: PartsJob, splits: Sequence[RedoSplit], directory: str
-) -> Iterator[Part]:
-    """Run the tasks, and yield the files that they have written."""
+) -> tuple[list[Part], int]:
+    """Run the tasks. Return the files that they have written, and the number of invalid dates that
+    became NULL.
+    """
     wanted = [
         split for split in splits if split.commits is not None and split.commits.overlap(job.bounds)
     ]
@@ -395,8 +405,12 @@ def _written(
         sizes=[sum(map(_size, one)) for one in tasks],
         description=f"write changes to {directory}, {size / 1e9:.1f} GB of redo",
     )
+    parts, invalid_dates = list[Part](), 0
     for _, packed in results:
-        yield from pickle.loads(packed)  # noqa: S301 - of our task
+        of_task, count = pickle.loads(packed)  # noqa: S301 - of our task
+        parts += of_task
+        invalid_dates += count
+    return parts, invalid_dates
 
 
 def _shared(splits: Iterable[RedoSplit], size_max: int) -> Iterator[tuple[RedoSplit, ...]]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
     from olr_pg.datasource.ownership import Decoding, Owner, RedoSplit
+    from olr_pg.datatypes.policies import InvalidDate
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -51,6 +52,7 @@ KNOWN: Final = frozenset(
         "startscn",
         "endscn",
         "splitbytes",
+        "invaliddate",
         "maxfilespertrigger",
         "maxbytespertrigger",
     }
@@ -68,6 +70,7 @@ class SourceOptions(NamedTuple):
         table: the table to read, ``OWNER.NAME``; None for all tables except Oracle's own.
         bounds: the commits that are wanted.
         split_bytes: approximate bytes of a log that a task reads.
+        invalid_date: whether an invalid date is an error, or becomes NULL.
         max_files: for a stream, the maximum number of logs per batch; None for no limit.
         max_bytes: for a stream, the approximate maximum bytes of redo per batch; None for no limit.
     """
@@ -77,6 +80,7 @@ class SourceOptions(NamedTuple):
     table: str | None = None
     bounds: Bounds = Bounds()
     split_bytes: int = SPLIT_BYTES
+    invalid_date: InvalidDate = "error"
     max_files: int | None = None
     max_bytes: int | None = None
 
@@ -85,7 +89,7 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
     """Parse the options of a query.
 
     Raises:
-        OlrPgError: 6040, an option is missing, unknown or not a number.
+        OlrPgError: 6040, an option is missing, unknown or has a wrong value.
     """
     given = {name.lower(): value for name, value in texts.items()}
     unknown = sorted(given.keys() - KNOWN)
@@ -106,9 +110,19 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
         table=given.get("table") or None,
         bounds=Bounds(first_scn=first, last_scn=last),
         split_bytes=max(1, _number(given, "splitbytes", SPLIT_BYTES)),
+        invalid_date=_invalid_date(given),
         max_files=_limit(given, "maxfilespertrigger"),
         max_bytes=_limit(given, "maxbytespertrigger"),
     )
+
+
+def _invalid_date(given: Mapping[str, str]) -> InvalidDate:
+    match given.get("invaliddate", "error").lower():
+        case "error":
+            return "error"
+        case "null":
+            return "null"
+    raise _refused(f"the option invalidDate is {given['invaliddate']!r}, expected error or null")
 
 
 def _files(text: str) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         surveyed = self.stream.decoding()
         if self._check is not None:
             self._check(surveyed)
-        decoding = self._packed(surveyed)
+        decoding = self._packed(surveyed._replace(invalid_date=self._options.invalid_date))
         return [InputPartition((decoding, split)) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -248,7 +248,7 @@ class RedoSource(DataSource):
             OlrPgError: 6040, a column does not exist; and errors of `survey`.
         """
         check_names(schema.names)
-        return RedoReader(self.surveyed, schema, self.chosen.bounds)
+        return RedoReader(self.surveyed, schema, self.chosen)
 
     def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream's batches.
@@ -317,11 +317,11 @@ class RedoReader(DataSourceReader):
         schema: the wanted columns.
     """
 
-    def __init__(self, surveyed: Survey, schema: StructType, bounds: Bounds) -> None:
+    def __init__(self, surveyed: Survey, schema: StructType, options: SourceOptions) -> None:
         self._splits = surveyed.splits
-        self._decoding = surveyed.decoding
+        self._decoding = surveyed.decoding._replace(invalid_date=options.invalid_date)
         self._schema = schema
-        self.bounds = bounds
+        self.bounds = options.bounds
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for the workers, without the list of splits: each task contains its own

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from olr_pg.capture.object_storage import is_url
 from olr_pg.datatypes.columns import ValueColumn
+from olr_pg.decoding.left_out_report import report_invalid_dates
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import Split, SplitResult, decode_split, open_for_decoding
 from olr_pg.decoding.split import watermark_at as scn_at
@@ -33,6 +34,7 @@ from olr_pg.rendering.arrow_changes import PIECE_BYTES, ChangeFacts
 from olr_pg.rendering.arrow_images import ArrowImages
 from olr_pg.rendering.arrow_values import variable_array
 from olr_pg.rendering.change_lines import ChangeLines, session_numbers
+from olr_pg.rendering.invalid_dates import InvalidDates
 from olr_pg.rendering.line_kernel import IMAGE_BOUNDS
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.delimit import slot_keys
@@ -258,9 +260,13 @@ class ChangeBatches:
         schema: the columns of the batches: columns of `source.change_schema`, in any order. Not all
             are required. An image may contain only some of the table's columns.
         bounds: the commits that are wanted; only the SCNs are compared, not the times.
+
+    Attributes:
+        invalid_dates: replaces invalid dates by NULL; None if they are errors.
     """
 
     def __init__(self, schema: pa.Schema, decoding: Decoding, bounds: Bounds) -> None:
+        self.invalid_dates = InvalidDates() if decoding.invalid_date == "null" else None
         self._schema = schema
         self._sessions = decoding.sessions
         self._bounds = bounds
@@ -273,9 +279,16 @@ class ChangeBatches:
             kind = schema.field(name).type
             if pa.types.is_struct(kind):
                 is_after = name == "after"
-                self._images[name] = ArrowImages(kind, is_after, decoding.database, directory)
+                self._images[name] = ArrowImages(
+                    kind, is_after, decoding.database, directory, self.invalid_dates
+                )
             elif self._lines is None:
-                self._lines = ChangeLines(decoding.database, directory, with_images=True)
+                self._lines = ChangeLines(
+                    decoding.database,
+                    directory,
+                    with_images=True,
+                    invalid_dates=self.invalid_dates,
+                )
 
     def of(self, runs: Iterable[ReadyRun], thread: int) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a split's transactions, in the order of the transactions.
@@ -365,7 +378,15 @@ class SplitReader:
             OlrPgError: see `owned_transactions`, `ChangeBatches.of`.
         """
         runs = owned_transactions(self._subscription, split, storage())
+        before = self.invalid_dates
         yield from self._batches.of(_between(runs, since, until), split.thread)
+        report_invalid_dates(self.invalid_dates - before)
+
+    @property
+    def invalid_dates(self) -> int:
+        """The number of invalid dates that were replaced by NULL in the splits read so far."""
+        replaced = self._batches.invalid_dates
+        return 0 if replaced is None else replaced.count
 
 
 def _between(

@@ -47,6 +47,7 @@ from olr_pg.datatypes.policies import DEFAULT_POLICIES, NOTHING, Counters, Polic
 from olr_pg.datatypes.raw import blob_to_uuid, raw_to_bytea, raw_to_text, raw_to_uuid
 from olr_pg.datatypes.rowid import rowid_to_text, urowid_to_text
 from olr_pg.datatypes.temporal import (
+    TEMPORAL_FORMS,
     TemporalForm,
     decode_date,
     decode_timestamp,
@@ -159,7 +160,7 @@ def encoder_for(
     plan = None if kind is None else _PLANS.get(OracleType(column.type_code))
     if kind is not None and plan is not None:
         encode = plan(_Request(column, kind, facts, policies))
-        form = _TEMPORAL_FORMS.get(OracleType(column.type_code))
+        form = TEMPORAL_FORMS.get(column.type_code)
         if encode is not None and form is not None and policies.invalid_date == "null":
             encode = _without_invalid(encode, form)
         if encode is not None:
@@ -402,14 +403,6 @@ def _without_invalid(encode: Encode, form: TemporalForm) -> Encode:
         return column, counters + Counters(invalid_date=count)
 
     return encode_valid
-
-
-_TEMPORAL_FORMS: Final = {
-    OracleType.DATE: TemporalForm.DATE,
-    OracleType.TIMESTAMP: TemporalForm.TIMESTAMP,
-    OracleType.TIMESTAMP_LTZ: TemporalForm.TIMESTAMP,
-    OracleType.TIMESTAMP_TZ: TemporalForm.TIMESTAMP_TZ,
-}
 
 
 def _local(form: TemporalForm) -> Plan:

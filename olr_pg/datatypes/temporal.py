@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.outcomes import (
     CALENDAR,
     MALFORMED,
@@ -56,6 +57,14 @@ class TemporalForm(IntEnum):
     TIMESTAMP = 1
     TIMESTAMP_TZ = 2
 
+
+TEMPORAL_FORMS: Final[dict[int, TemporalForm]] = {
+    OracleType.DATE: TemporalForm.DATE,
+    OracleType.TIMESTAMP: TemporalForm.TIMESTAMP,
+    OracleType.TIMESTAMP_LTZ: TemporalForm.TIMESTAMP,
+    OracleType.TIMESTAMP_TZ: TemporalForm.TIMESTAMP_TZ,
+}
+"""The stored layout of each Oracle type that contains a date."""
 
 _DATE = int(TemporalForm.DATE)
 _WITH_ZONE = int(TemporalForm.TIMESTAMP_TZ)

@@ -77,6 +77,12 @@ def report_unread_begins(count: int, logs: Sequence[ArchivedLog]) -> None:
         )
 
 
+def report_invalid_dates(count: int) -> None:
+    """Log a warning about invalid dates that were replaced by NULL, unless their number is 0."""
+    if count:
+        log_left_out(OlrPgError(Code.INVALID_DATES_REPLACED, f"number of values: {count}"))
+
+
 class LossReporter:
     """Logs a warning about each kind of loss when it happens for the first time.
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Column, Database
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.packed_reading import ReadChanges
@@ -226,18 +227,20 @@ class TableBatches:
         columns: the table's columns, as they are delivered (`delivered_column`).
         database: the database from which the values come.
         directory: the numbers by which the changes refer to tables and columns.
+        invalid_dates: as for `ArrowImages`.
     """
 
     def __init__(
         self, owner: str, name: str, columns: Sequence[Column], database: Database,
-        directory: ColumnDirectory,
+        directory: ColumnDirectory, invalid_dates: InvalidDates | None = None,
     ) -> None:  # fmt: skip
         self.owner = owner
         self.name = name
         self.schema = schema_of(columns)
         image = self.schema.field("after").type
         self._images = [
-            ArrowImages(image, is_after, database, directory) for is_after in (False, True)
+            ArrowImages(image, is_after, database, directory, invalid_dates)
+            for is_after in (False, True)
         ]
 
     def batch(

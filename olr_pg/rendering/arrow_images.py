@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Database
     from olr_pg.rendering.arrow_values import Convert
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
 
@@ -79,17 +80,20 @@ class ArrowImages:
         is_after: whether to build the after images, not the before images.
         database: the database from which the values come.
         directory: the described columns, by number.
+        invalid_dates: replaces invalid dates by NULL; None to raise an error for them.
     """
 
     def __init__(
-        self, kind: pa.StructType, is_after: bool, database: Database, directory: ColumnDirectory
-    ) -> None:
+        self, kind: pa.StructType, is_after: bool, database: Database, directory: ColumnDirectory,
+        invalid_dates: InvalidDates | None = None,
+    ) -> None:  # fmt: skip
         self._fields = list(kind)
         self._number = {field.name: number for number, field in enumerate(self._fields)}
         self._is_after = is_after
         self._without = int(DmlKind.DELETE if is_after else DmlKind.INSERT)
         self._database = database
         self._directory = directory
+        self._invalid_dates = invalid_dates
         self._columns = ColumnForms(np.empty(0, np.int32), np.empty(0, np.uint8))
         self._converters: dict[int, Convert] = {}
         kinds = [field.type for field in self._fields]
@@ -224,13 +228,17 @@ class ArrowImages:
         changes, row = part.changes, left[:, LEFT_ROW]
         offset = changes.value_offset[left[:, LEFT_VALUE]]
         length = changes.value_length[left[:, LEFT_VALUE]]
+        values = ValueColumn(changes.data, offset, length)
+        _, delivered = self._directory.columns[column]
+        if self._invalid_dates is not None:
+            values = self._invalid_dates.replaced(delivered.type_code, values)
         try:
             convert = self._converters.get(column)
             if convert is None:
-                described = self._directory.columns[column].column.described()
+                described = delivered.described()
                 convert = converter_into(described, field.type, self._database)
                 self._converters[column] = convert
-            found = convert(ValueColumn(changes.data, offset, length))
+            found = convert(values)
         except (OlrPgError, pa.ArrowInvalid) as error:
             raise self._placed(error, part, row, column) from error
         return _spread(found, row, len(part.elements))

@@ -20,6 +20,7 @@ from olr_pg.datatypes.outcomes import check
 from olr_pg.datatypes.temporal import (
     DAYS_1970_TO_2000,
     MICROS_PER_SECOND,
+    TEMPORAL_FORMS,
     TemporalForm,
     temporal_to_micros,
 )
@@ -67,7 +68,7 @@ def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Co
     if pa.types.is_decimal(kind):
         return partial(_decimals, kind)
     if pa.types.is_timestamp(kind):
-        return partial(_times, kind, _TEMPORAL[OracleType(code)])
+        return partial(_times, kind, TEMPORAL_FORMS[code])
     if pa.types.is_floating(kind):
         return partial(_floats, kind)
     if pa.types.is_boolean(kind):
@@ -159,13 +160,6 @@ def _is_time(code: int, *, with_zone: bool) -> bool:
     if with_zone:
         return code == OracleType.TIMESTAMP_TZ
     return code in (OracleType.DATE, OracleType.TIMESTAMP)
-
-
-_TEMPORAL: Final = {
-    OracleType.DATE: TemporalForm.DATE,
-    OracleType.TIMESTAMP: TemporalForm.TIMESTAMP,
-    OracleType.TIMESTAMP_TZ: TemporalForm.TIMESTAMP_TZ,
-}
 
 
 def validity(null: npt.NDArray[np.bool_]) -> Any:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Database
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.frames import Buffer
@@ -75,6 +76,9 @@ class ChangeLines:
     """Writes the lines of the changes of one database.
 
     Use it in one thread only. It reuses its buffer for each piece.
+
+    Args:
+        invalid_dates: as for `LinePlan`.
     """
 
     def __init__(
@@ -84,12 +88,13 @@ class ChangeLines:
         sessions: SessionDirectory | None = None,
         *,
         with_images: bool = False,
+        invalid_dates: InvalidDates | None = None,
     ) -> None:
         self._directory = directory
         self._sessions = sessions
         self._session_of = _NO_SESSIONS
         self._with_images = with_images
-        self._plan = LinePlan(database, directory)
+        self._plan = LinePlan(database, directory, invalid_dates)
         self._room = np.empty(_ROOM, np.uint8)
         self._gaps = np.empty((_GAPS, GAP_SIZE), np.int64)
         self._common = np.empty(128, np.uint8)

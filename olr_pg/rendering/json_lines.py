@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.frames import Buffer
@@ -83,12 +84,20 @@ class PackedLines:
     """Writes the lines of packed transactions.
 
     Args:
-        database, sessions: as for `ChangeLines`.
+        database, sessions, invalid_dates: as for `ChangeLines`.
     """
 
-    def __init__(self, database: Database, sessions: SessionDirectory | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        sessions: SessionDirectory | None = None,
+        *,
+        invalid_dates: InvalidDates | None = None,
+    ) -> None:
         self._reader = PackedReader()
-        self._lines = ChangeLines(database, self._reader.directory, sessions)
+        self._lines = ChangeLines(
+            database, self._reader.directory, sessions, invalid_dates=invalid_dates
+        )
 
     def pieces(self, packed: Buffer, tables: Sequence[Table]) -> Iterator[Buffer]:
         """Yield the lines in pieces. Each piece is valid until the next one is requested.

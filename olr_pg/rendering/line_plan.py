@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.json_values import json_converter
 from olr_pg.rendering.json_forms import JsonForm, character_table, value_form
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.json_values import JsonConverter
     from olr_pg.dictionary.model import Database
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.elements import ColumnValue
 
@@ -72,11 +74,18 @@ class LinePlan:
 
     Args:
         database: the database from which the values come.
+        invalid_dates: replaces invalid dates by null; None to raise an error for them.
     """
 
-    def __init__(self, database: Database, directory: ColumnDirectory) -> None:
+    def __init__(
+        self,
+        database: Database,
+        directory: ColumnDirectory,
+        invalid_dates: InvalidDates | None = None,
+    ) -> None:
         self._database = database
         self._directory = directory
+        self._invalid_dates = invalid_dates
         self._converters: dict[tuple[int, int | None, int | None], JsonConverter] = {}
         self._texts = bytearray()
         self._character_tables: dict[str, int] = {}
@@ -109,6 +118,10 @@ class LinePlan:
             OlrPgError: 2050, 2051 or 2056.
         """
         column = self._directory.columns[number].column
+        if self._invalid_dates is not None:
+            values = self._invalid_dates.replaced(column.type_code, column_of([value]))
+            if values.length[0] < 0:
+                return b"null"
         key = column.type_code, column.charset_id, column.charset_form
         converter = self._converters.get(key)
         if converter is None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.frames import Buffer
 
@@ -112,6 +113,7 @@ class ParquetFiles:
         decoding: the decoding from which the transactions come.
         sessions: the sessions of the transactions.
         threads: number of threads that write files; 0 to write in the caller's thread.
+        invalid_dates: as for `ArrowImages`.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class ParquetFiles:
         sessions: SessionDirectory,
         *,
         threads: int = 0,
+        invalid_dates: InvalidDates | None = None,
     ) -> None:
         self._directory = directory
         self._decoding = decoding
@@ -129,7 +132,7 @@ class ParquetFiles:
         for log in decoding.logs:
             self._logs.setdefault((log.header.thread, log.header.sequence), []).append(log)
         self._reader = PackedReader()
-        self._tables = _Tables(decoding.database, self._reader.directory)
+        self._tables = _Tables(decoding.database, self._reader.directory, invalid_dates)
         self._open: dict[int, _LogChanges] = {}
         self._writing = _Writing(threads)
         with unwritable(directory):
@@ -298,9 +301,12 @@ class _Version(NamedTuple):
 class _Tables:
     """Keeps a `TableBatches` for each definition of each table."""
 
-    def __init__(self, database: Database, directory: ColumnDirectory) -> None:
+    def __init__(
+        self, database: Database, directory: ColumnDirectory, invalid_dates: InvalidDates | None
+    ) -> None:
         self._database = database
         self._directory = directory
+        self._invalid_dates = invalid_dates
         self._known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
         self._made: dict[tuple[str, str], list[_Version]] = {}
 
@@ -335,7 +341,14 @@ class _Tables:
         columns = [delivered_column(column) for column in table.delivered]
         return _Version(
             since,
-            TableBatches(table.owner, table.name, columns, self._database, self._directory),
+            TableBatches(
+                table.owner,
+                table.name,
+                columns,
+                self._database,
+                self._directory,
+                self._invalid_dates,
+            ),
         )
 
 

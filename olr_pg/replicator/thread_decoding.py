@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription
     from olr_pg.dictionary.model import Database
+    from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.wire.frames import Buffer
 
 _AHEAD: Final = 1
@@ -57,10 +58,16 @@ class ThreadDecoding:
         lines_of: the database whose changes are rendered as text lines; None to return packed
             transactions instead.
         with_names: as for `decode_split`.
+        invalid_dates: as for `PackedLines`.
     """
 
     def __init__(
-        self, jobs: int, *, lines_of: Database | None = None, with_names: bool = False
+        self,
+        jobs: int,
+        *,
+        lines_of: Database | None = None,
+        with_names: bool = False,
+        invalid_dates: InvalidDates | None = None,
     ) -> None:
         is_lines = lines_of is not None
         if not is_compiled(lines=is_lines):
@@ -69,6 +76,7 @@ class ThreadDecoding:
         self._jobs = jobs
         self._lines_of = lines_of
         self._with_names = with_names
+        self._invalid_dates = invalid_dates
         self._of_thread = threading.local()
         self._pool = ThreadPoolExecutor(jobs, "decoding")
 
@@ -108,7 +116,7 @@ class ThreadDecoding:
         """Return the renderer of the current thread; it cannot be used by several threads."""
         lines: PackedLines | None = getattr(self._of_thread, "lines", None)
         if lines is None:
-            lines = self._of_thread.lines = PackedLines(database)
+            lines = self._of_thread.lines = PackedLines(database, invalid_dates=self._invalid_dates)
         return lines
 
 

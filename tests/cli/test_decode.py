@@ -11,8 +11,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from olr_pg.simulator.model.column_types import (
+    date_type,
+    timestamp_ltz_type,
+    timestamp_type,
+    timestamp_tz_type,
+)
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from tests.replicator.ddl_source import NUMBER, DdlSource
 from tests.replicator.decoded_seeds import simulated
 from tests.replicator.fault_source import LEFT, FaultSource
 
@@ -98,6 +107,58 @@ def test_what_cannot_be_decoded_is_reported_and_the_rest_is_there(cli: Cli, tmp_
     assert result.returncode == 3
     assert result.stderr.count("OLR-02016") >= 3
     assert "SHOP.A" in result.stderr
+
+
+INVALID_DAY = bytes.fromhex("78680d18010101")  # a month 13
+VALID_DAY = bytes.fromhex("787e0307022d28")
+UTC_ZONE = b"\x14\x3c"
+
+
+@pytest.fixture(scope="module")
+def invalid_dates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of each type with a date, with a row of valid dates and one of invalid dates."""
+    kinds = {"DAY": date_type(), "AT": timestamp_type(6), "EXACT": timestamp_type(9),
+             "ZONED": timestamp_tz_type(6), "LOCAL": timestamp_ltz_type(6)}  # fmt: skip
+    source = DdlSource(tmp_path_factory.mktemp("dates"))
+    source.create("DATES", {"ID": NUMBER, **kinds})
+    source.take_snapshot()
+    session = source.session
+    for key, day in ((1, VALID_DAY), (2, INVALID_DAY)):
+        zoned = day + bytes(4) + UTC_ZONE
+        row = [sys_cell(one) for one in (key, day, day, day, zoned, day)]
+        assert session.insert(source.tables["DATES"], row) is not None
+        session.commit()
+    source.finish()
+    return source.directory
+
+
+DAY = "2026-03-07T01:44:39"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_invalid_dates_end_the_output_or_become_null(
+    cli: Cli, invalid_dates: Path, tmp_path: Path, jobs: int
+) -> None:
+    ways = ("decode", "--jobs", jobs, "-d", invalid_dates / "dictionary.json",
+            invalid_dates / "logs")  # fmt: skip
+    files = ("--format", "parquet", "--out", tmp_path)
+    valid = {"ID": 1, "DAY": DAY, "AT": DAY, "EXACT": DAY, "ZONED": f"{DAY}+00:00",
+             "LOCAL": f"{DAY}+00:00"}  # fmt: skip
+    for ended in (cli(*ways), cli(*ways, *files)):
+        assert (ended.returncode, ended.stderr[:9]) == (3, "OLR-02050")
+        assert "--invalid-date null" in ended.stderr
+    replaced = cli(*ways, "--invalid-date", "null")
+    rows = [line["after"] for line in map(json.loads, replaced.stdout.splitlines())
+            if line["op"] == "insert"]  # fmt: skip
+    assert rows == [valid, {"ID": 2} | dict.fromkeys(list(valid)[1:])]
+    assert replaced.stderr.count("OLR-02145") == 1
+    assert "number of values: 5" in replaced.stderr
+    written = cli(*ways, *files, "--invalid-date", "null")
+    (path,) = tmp_path.rglob("*.parquet")
+    first, second = (row["after"] for row in pq.read_table(path).to_pylist())
+    assert str(first["DAY"]) == DAY.replace("T", " ")
+    assert [name for name, value in second.items() if value is not None] == ["ID"]
+    assert "number of values: 5" in written.stderr
 
 
 @pytest.fixture(scope="module")

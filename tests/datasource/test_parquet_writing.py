@@ -11,7 +11,10 @@ import pytest
 from olr_pg.datasource import parquet_writing
 from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.model.column_types import date_type
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
+from tests.replicator.ddl_source import NUMBER, DdlSource
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
 if TYPE_CHECKING:
@@ -98,8 +101,34 @@ def test_commits_and_columns_are_those_that_are_asked_for(
     nothing = write_parquet(
         spark, logs(source), tmp_path / "none", **options(source, startScn=scns[-1] + 1)
     )
-    assert nothing == (0, 0, 0)
+    assert nothing == (0, 0, 0, 0)
     assert "before" in pq.read_table(tmp_path / "none").column_names
+
+
+def test_invalid_dates_are_errors_or_become_null(spark: SparkSession, tmp_path: Path) -> None:
+    made = DdlSource(tmp_path)
+    made.create("DATES", {"ID": NUMBER, "DAY": date_type()})
+    made.take_snapshot()
+    month_13 = [sys_cell(1), sys_cell(bytes.fromhex("78680d18010101"))]
+    assert made.session.insert(made.tables["DATES"], month_13) is not None
+    made.session.commit()
+    made.finish()
+    logs, lake = str(tmp_path / "logs"), tmp_path / "lake"
+    dictionary = str(tmp_path / "dictionary.json")
+    chosen: dict[str, Any] = {"dictionary": dictionary, "table": "SHOP.DATES"}
+    with pytest.raises(Exception, match="OLR-02050"):
+        write_parquet(spark, logs, lake, **chosen)
+    written = write_parquet(spark, logs, lake, **chosen, invalidDate="null")
+    assert (written.rows, written.invalid_dates) == (1, 1)
+    of_table = spark.read.format("olr_pg").options(**chosen, invalidDate="null").load(logs)
+    assert [tuple(row) for row in of_table.select("after.ID", "after.DAY").collect()] == [
+        ("1", None)
+    ]
+    schema = "op string, after string"
+    texts = spark.read.format("olr_pg").options(**chosen, invalidDate="null").schema(schema)
+    assert [row.after for row in texts.load(logs).collect()] == ['{"ID":1,"DAY":null}']
+    with pytest.raises(OlrPgError, match="expected error or null"):
+        write_parquet(spark, logs, lake, **chosen, invalidDate="skip")
 
 
 def test_files_that_are_there_are_kept_unless_it_is_said(
