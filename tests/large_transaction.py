@@ -36,7 +36,6 @@ from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.block_layout import LwnGroup
 from olr_pg.simulator.fields.lob_layout import (
     BLOB,
     basic_pointers,
@@ -44,13 +43,13 @@ from olr_pg.simulator.fields.lob_layout import (
     long_field,
     secure_extents,
 )
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog
 from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, UNDO_BLOCK, LobRedo, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.simulator.fields.block_layout import RedoRecord
+    from olr_pg.simulator.writer.log_file import RedoRecord
 
 LOG_BYTES: Final = 512_000_000
 GROUP_ROWS: Final = 100

@@ -13,14 +13,7 @@ import psycopg
 import pytest
 
 from olr_pg import errors
-from olr_pg.errors import (
-    Code,
-    OlrPgError,
-    format_place,
-    located,
-    plain_reason,
-    system_reason,
-)
+from olr_pg.errors import Code, OlrPgError, format_place, located, plain_reason, system_reason
 from olr_pg.postgres.sqlstates import Meaning, meant_by
 from tests.package_trees import modules_with
 

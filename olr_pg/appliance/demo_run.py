@@ -47,7 +47,7 @@ from olr_pg.postgres.embedded import (
     remove_embedded,
     start_embedded,
 )
-from olr_pg.simulator.table_files import ROWID, read_table
+from olr_pg.simulator.truth import ROWID, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -27,12 +27,7 @@ import numpy.typing as npt
 import structlog
 
 from olr_pg.capture.archived_log import ArchivedLog
-from olr_pg.capture.compressed_logs import (
-    PEEK_BYTES,
-    Compression,
-    compression_of,
-    content_start,
-)
+from olr_pg.capture.compressed_logs import PEEK_BYTES, Compression, compression_of, content_start
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed

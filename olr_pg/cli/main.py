@@ -16,11 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined]
-    completion_init,
-    install_callback,
-    show_callback,
-)
+from typer.completion import completion_init, install_callback, show_callback  # type: ignore[attr-defined]
 
 from olr_pg.cli.group import ReportingGroup
 

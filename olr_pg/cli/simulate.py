@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.fields.redo_format import SourceMode
     from olr_pg.simulator.live import LiveOptions
-    from olr_pg.simulator.oracle_net.serve import LiveServer
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import LiveServer, StandIn
     from olr_pg.simulator.simulated_files import Summary
 
 

@@ -34,12 +34,7 @@ from olr_pg.dictionary.evolution import (
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.dictionary.partition_groups import (
-    Part,
-    added_partitions,
-    moves_values,
-    regroup,
-)
+from olr_pg.dictionary.partition_groups import Part, added_partitions, moves_values, regroup
 from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.transactions.schema_event import SchemaEvent

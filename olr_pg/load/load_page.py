@@ -26,13 +26,7 @@ from olr_pg.load.steps_done import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 from olr_pg.monitor.status_client import ask_status
-from olr_pg.monitor.status_values import (
-    LoadStatus,
-    PortStatus,
-    SourceStatus,
-    StageState,
-    Status,
-)
+from olr_pg.monitor.status_values import LoadStatus, PortStatus, SourceStatus, StageState, Status
 from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
 
 if TYPE_CHECKING:

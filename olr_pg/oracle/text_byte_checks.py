@@ -24,12 +24,7 @@ from olr_pg.datatypes.charsets import (
 )
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.text import decode_text_by_policy
-from olr_pg.dictionary.true_charsets import (
-    RAW_MAX,
-    is_explicit,
-    is_whole,
-    with_database_charsets,
-)
+from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit, is_whole, with_database_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE

@@ -25,14 +25,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import check_blocks
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import removed_on_failure, sync_directory
-from olr_pg.files.sealed import (
-    SEALING,
-    SealedReader,
-    current_key,
-    is_sealed,
-    row_file,
-    seal_file,
-)
+from olr_pg.files.sealed import SEALING, SealedReader, current_key, is_sealed, row_file, seal_file
 from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.log_fetching import LogFetching
 

@@ -23,12 +23,7 @@ from olr_pg.redo.format.file_fields import (
     LOG_HEADER,
     NAB_OPEN,
 )
-from olr_pg.redo.format.layout import (
-    RedoLayout,
-    format_version,
-    is_known_version,
-    layout_of,
-)
+from olr_pg.redo.format.layout import RedoLayout, format_version, is_known_version, layout_of
 from olr_pg.scalars import SCN_NONE
 
 PROBE_BYTES: Final = FILE_HEADER.size

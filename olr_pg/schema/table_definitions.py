@@ -21,12 +21,7 @@ from olr_pg.schema.translation import translate_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.dictionary.inventory import (
-        Constraint,
-        Inventory,
-        InventoryColumn,
-        InventoryTable,
-    )
+    from olr_pg.dictionary.inventory import Constraint, Inventory, InventoryColumn, InventoryTable
     from olr_pg.schema.relations import Relation, Relations
 
 _INTEGERS: Final = frozenset({PgKind.INT2, PgKind.INT4, PgKind.INT8})

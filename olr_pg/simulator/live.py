@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, log_blocks_max
-from olr_pg.simulator.online_redo.flush import FlushStyle, timed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import (
     Archived,
@@ -37,18 +35,17 @@ from olr_pg.simulator.online_redo.online_files import (
 from olr_pg.simulator.online_redo.written_redo import (
     EndedLog,
     FlushedLwns,
+    FlushStyle,
     LogStart,
     WrittenLog,
     log_parts,
     lost_part,
     redo_of_logs,
+    timed,
 )
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
-from olr_pg.simulator.stamping.redo_copies import (
-    COPIED_FROM,
-    copy_template,
-    template_for,
-)
+from olr_pg.simulator.stamping.redo_copies import COPIED_FROM, copy_template, template_for
+from olr_pg.simulator.writer.log_file import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
     import threading
@@ -56,12 +53,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.online_redo.online_files import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
     from olr_pg.simulator.writer.instance import LogSink
-    from olr_pg.simulator.writer.log_file import OpenLog
+    from olr_pg.simulator.writer.log_file import HeaderBlock, OpenLog
 
 LOST_BYTES: Final = 40_000
 """Approximate bytes of redo that a crash loses."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.simulator.database_shape import start_containers, start_instance, start_session
-from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
 from olr_pg.simulator.fields.cells import text
 from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW
 from olr_pg.simulator.model.column_types import (
@@ -34,10 +33,11 @@ from olr_pg.simulator.model.shop_inventory import order_structure, table_structu
 from olr_pg.simulator.model.storage import BlockState, TransactionalBlock
 from olr_pg.simulator.model.tables import SimColumn
 from olr_pg.simulator.sessions import order_entry
+from olr_pg.simulator.sessions.order_entry import WorkSetting, insert_array
 from olr_pg.simulator.sessions.placement import TableSpec, place_table
 from olr_pg.simulator.sessions.row_shape import Keys
-from olr_pg.simulator.sessions.terminals import WorkSetting, insert_array
 from olr_pg.simulator.writer import instance as space
+from olr_pg.simulator.writer.log_file import FIRST_DATA_BLOCK, VLD_VOID
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimTable
     from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.sessions.order_entry import Cells, KeyColumns, NamedWorkload
     from olr_pg.simulator.sessions.row_shape import RowShape
-    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, NamedWorkload
     from olr_pg.simulator.writer.instance import LogSink, RedoThread
 
 ENDS_BYTES: Final = 12

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.simulator.model.shop_inventory import write_dictionary
-from olr_pg.simulator.table_files import TableFile, write_rows
-from olr_pg.simulator.truth import truth_lines
+from olr_pg.simulator.truth import TableFile, truth_lines, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -39,18 +39,14 @@ from olr_pg.simulator.simulated_files import (
     prepare_directory,
     write_lines,
 )
-from olr_pg.simulator.stamping.redo_copies import (
-    COPIED_FROM,
-    copy_template,
-    template_for,
-)
-from olr_pg.simulator.table_files import write_rows
+from olr_pg.simulator.stamping.redo_copies import COPIED_FROM, copy_template, template_for
 from olr_pg.simulator.truth import (
     ddl_lines,
     tables_at,
     truth_lines,
     undecoded_lines,
     unlogged_lines,
+    write_rows,
 )
 from olr_pg.simulator.writer.noise import Noise
 from olr_pg.transactions.finished_columns import DmlKind

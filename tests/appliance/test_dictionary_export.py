@@ -13,7 +13,7 @@ from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.structure import Index, Structure
 from olr_pg.errors import OlrPgError
 from olr_pg.schema.source_inventory import read_schemas
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 
 if TYPE_CHECKING:

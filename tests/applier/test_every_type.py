@@ -12,12 +12,7 @@ import psycopg
 
 from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.datatypes.interval import (
-    DaySecond,
-    YearMonth,
-    encode_day_second,
-    encode_year_month,
-)
+from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.oson import Json
 from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_date, encode_timestamp

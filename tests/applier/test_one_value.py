@@ -37,15 +37,9 @@ from olr_pg.load.verification.verification_task import (
 from olr_pg.oracle import table_query as lob_rows
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
-from tests.applier.test_every_type import (
-    COLUMNS,
-    DATABASE,
-    ELEMENTS,
-    TABLE,
-    redo_of_every_type,
-)
+from tests.applier.test_every_type import COLUMNS, DATABASE, ELEMENTS, TABLE, redo_of_every_type
 from tests.datatypes.xml_documents import TOKENS
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import TABLE_OBJ

@@ -21,7 +21,7 @@ from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -6,12 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.binary_float import encode_binary_float
-from olr_pg.datatypes.interval import (
-    DaySecond,
-    YearMonth,
-    encode_day_second,
-    encode_year_month,
-)
+from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.oson import Single
 from olr_pg.datatypes.temporal import DateTime, ZonedDateTime, encode_timestamp

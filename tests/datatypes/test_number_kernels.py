@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from olr_pg.datatypes import number_kernels
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.number import decode_number, encode_number
-from olr_pg.datatypes.number_columns import (
-    number_to_floats,
-    number_to_integers,
-    number_to_numeric,
-)
+from olr_pg.datatypes.number_columns import number_to_floats, number_to_integers, number_to_numeric
 from olr_pg.datatypes.number_kernels import KEEP, floats_kernel
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError

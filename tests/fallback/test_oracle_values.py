@@ -19,12 +19,7 @@ from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import encoder_for
-from olr_pg.datatypes.interval import (
-    DaySecond,
-    YearMonth,
-    encode_day_second,
-    encode_year_month,
-)
+from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.policies import Policies

@@ -16,7 +16,7 @@ from olr_pg.load.live_rows import LiveMoment, LivePartition, LiveTables
 from olr_pg.oracle import rowids
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from olr_pg.load.live_rows import LiveTables
 from olr_pg.oracle.table_query import rows_statement
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 

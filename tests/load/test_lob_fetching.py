@@ -29,7 +29,7 @@ from olr_pg.load import lob_fetching as fetching
 from olr_pg.load.steps_done import DONE, note_step
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     LOB_BLOCK,
@@ -68,7 +67,7 @@ from olr_pg.simulator.fields.vector_fields import (
     ktudb,
     ktudh,
 )
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog, RedoRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace

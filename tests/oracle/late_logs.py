@@ -26,7 +26,7 @@ from olr_pg.config.source_section import OracleSource, Vault
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.vault import LogVault
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
 from tests.oracle.live_source import reincarnated

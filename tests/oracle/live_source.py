@@ -19,7 +19,7 @@ from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.transport.log_transport import make_transport
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 
 if TYPE_CHECKING:

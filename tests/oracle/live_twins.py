@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.structure import Sequence, Structure
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from olr_pg.simulator.truth import truth_lines
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from olr_pg.capture.logs import open_log
 from olr_pg.simulator.online_redo.online_files import Archived, Event, OpenResetlogs
-from olr_pg.simulator.oracle_net.serve import LOGS, LiveServer, read_header
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import LOGS, LiveServer, StandIn, read_header
 from olr_pg.simulator.oracle_net.state import STANDBY_ARCHIVE, STANDBY_LOGS, OracleState
 from olr_pg.simulator.oracle_net.ttc_messages import AuthMode
 

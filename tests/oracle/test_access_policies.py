@@ -14,7 +14,7 @@ from olr_pg.oracle.access_policies import ACCESS, REDACTION, check_access_polici
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.table_query import read_rows
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.lobs.lob_redo import snapshot as lob_snapshot
 from tests.lobs.lob_redo import table as lob_table

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import FromClause
 
     from olr_pg.oracle.oracle_connection import OracleDatabase
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
     from olr_pg.simulator.oracle_net.state import OracleState
 
 NOW = {table.name: table for table in tables.SYS_TABLES}

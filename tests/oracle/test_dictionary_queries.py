@@ -27,7 +27,7 @@ from olr_pg.oracle.dictionary_queries import (
 )
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.oracle.conftest import DBID, LOOSE, NOTES, ORDERS, SCN, TABLES, make_snapshot, number

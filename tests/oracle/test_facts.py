@@ -23,7 +23,7 @@ from olr_pg.oracle.facts import (
 )
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.online_redo.control_file import ControlFile
+from olr_pg.simulator.online_redo.online_files import ControlFile
 from olr_pg.simulator.oracle_net.state import ORADATA, OracleState
 from tests.oracle.conftest import DBID, SCN, make_snapshot
 

@@ -22,7 +22,7 @@ from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_query import query_fields, read_rows, rows_statement
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 
 if TYPE_CHECKING:

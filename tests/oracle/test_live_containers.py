@@ -20,7 +20,7 @@ from olr_pg.dictionary.loader import load_dictionary, load_snapshot
 from olr_pg.dictionary.snapshot_file import inventory_path
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_containers_applied import rows_of

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from olr_pg.appliance.open_source import DICTIONARY
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.oracle.test_live_run import run_beside, wait_until
 from tests.replicator.ddl_source import NUMBER, OWNER, TEXT, DdlSource

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
     from olr_pg.simulator.simulated_files import SimulatedFiles
 
 OPTIONS = LiveOptions(150_000, switch_seconds=0.2, seconds=1.5, archive_lag=2)

@@ -22,7 +22,7 @@ from olr_pg.oracle.lob_fetch import LobFetcher, query_of
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.lobs.lob_decoding import Decoded, decode

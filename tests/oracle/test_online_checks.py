@@ -17,7 +17,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.observability.findings import Severity
 from olr_pg.oracle.online_checks import STANDBY_CHECK, check_groups, check_online, closed_to_us
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.online_redo.control_file import ControlFile
+from olr_pg.simulator.online_redo.online_files import ControlFile
 from olr_pg.simulator.oracle_net.state import STANDBY_LOGS
 from tests.online_group import OnlineGroup
 from tests.oracle.standby_pair import StandbyOf

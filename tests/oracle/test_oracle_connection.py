@@ -16,7 +16,7 @@ from olr_pg.simulator.oracle_net.session import Fault
 if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.oracle.oracle_connection import OracleDatabase
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
 
 
 def lost() -> oracledb.Error:

@@ -13,7 +13,7 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle import live_source
 from olr_pg.oracle.live_source import LiveDatabase
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.oracle.conftest import ORDERS
 

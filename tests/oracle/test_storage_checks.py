@@ -24,9 +24,9 @@ from olr_pg.observability.findings import Severity
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.nologging_checks import Storage
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.catalogue import insert_tablespace, move_segment
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
-from olr_pg.simulator.oracle_net.tablespace_rows import insert_tablespace, move_segment
 from tests.oracle.conftest import DBID, NOTES, ORDERS, make_snapshot
 from tests.oracle.live_twins import LiveTwins
 

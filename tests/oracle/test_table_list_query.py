@@ -15,7 +15,7 @@ from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.simulator.oracle_net.session import Fault
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
     from olr_pg.simulator.oracle_net.state import OracleState
 
 # The driver drops the socket of a failed log-on without closing it.

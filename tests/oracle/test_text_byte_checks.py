@@ -16,7 +16,7 @@ from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.text_byte_checks import CLOB_ROWS, check_text_bytes
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 
 if TYPE_CHECKING:

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.merger import (
-    ends_delivery,
-    is_delivered,
-    is_followed,
-    without_dropped,
-)
+from olr_pg.ordering.merger import ends_delivery, is_delivered, is_followed, without_dropped
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.row_fault import RowFault

@@ -17,8 +17,7 @@ from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.scalars import MAX_SCN
-from olr_pg.simulator.fields.block_layout import LwnGroup
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.lobs.lob_redo import TIME, LobRedo, snapshot
 

@@ -11,13 +11,7 @@ import pytest
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.proving.logminer import (
-    MinedChange,
-    compare,
-    decoded_events,
-    parse_redo,
-    same_value,
-)
+from olr_pg.proving.logminer import MinedChange, compare, decoded_events, parse_redo, same_value
 
 
 def xid_of_hex(text: str) -> str:

@@ -8,12 +8,7 @@ import pytest
 
 from olr_pg.redo.batch import EventKind, Role
 from olr_pg.redo.format.opcodes import DRP, IRP, QMD, QMI
-from olr_pg.redo.format.row_fields import (
-    KDO_BDBA,
-    KDO_DELETE_SLOT,
-    KDO_MULTI_SLOTS,
-    KDO_PIECE_SLOT,
-)
+from olr_pg.redo.format.row_fields import KDO_BDBA, KDO_DELETE_SLOT, KDO_MULTI_SLOTS, KDO_PIECE_SLOT
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,

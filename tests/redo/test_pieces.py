@@ -29,16 +29,7 @@ from olr_pg.simulator.fields.row_fields import (
 from tests.lobs.lob_redo import BLOCK, LobRedo
 from tests.redo.chain import clear, columns_of
 from tests.redo.hand_made import values_of, walked
-from tests.redo.hand_made_fields import (
-    at_slot,
-    changed,
-    forward,
-    header_of,
-    image,
-    kdo,
-    laid,
-    many,
-)
+from tests.redo.hand_made_fields import at_slot, changed, forward, header_of, image, kdo, laid, many
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,11 +26,7 @@ from olr_pg.simulator.fields.row_fields import (
     KdoBase,
     delete_kdo,
 )
-from olr_pg.simulator.fields.vector_fields import (
-    DatabaseSession,
-    ktb_continue,
-    session_fields,
-)
+from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktb_continue, session_fields
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import whole_log
 from tests.redo.hand_made import log_of as log_of_redo

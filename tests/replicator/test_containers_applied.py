@@ -17,7 +17,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.sessions.workload import DdlUse
-from olr_pg.simulator.table_files import ROWID
+from olr_pg.simulator.truth import ROWID
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_containers import dictionaries, twins
 from tests.simulator.table_rows import read_rows

@@ -21,12 +21,7 @@ import pytest
 from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.cli.bench import parse_size
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import (
-    Subscription,
-    open_for_decoding,
-    plan_splits,
-    subscribe,
-)
+from olr_pg.decoding.split import Subscription, open_for_decoding, plan_splits, subscribe
 from olr_pg.decoding.split_results import read_result
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.files.sealed import waiting_rows_sealed

@@ -13,8 +13,8 @@ from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape, demo_shape
-from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
+from olr_pg.simulator.online_redo.written_redo import FlushStyle
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.online_redo.completeness import TruthPrefix

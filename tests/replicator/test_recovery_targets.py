@@ -14,14 +14,7 @@ from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, Need
 from olr_pg.replicator.recovery.image_files import Image, Mark, read_image
 from olr_pg.server.queue import QueueBounds
 from olr_pg.transactions.waiting_storage import IN_MEMORY
-from tests.replicator.recovery_runs import (
-    QUERY,
-    SOURCE,
-    SPLIT_BYTES,
-    Client,
-    Delivered,
-    Restarts,
-)
+from tests.replicator.recovery_runs import QUERY, SOURCE, SPLIT_BYTES, Client, Delivered, Restarts
 from tests.replicator.test_recovery import LOGS, OpenForLong, merged, one_pass, sequences
 
 if TYPE_CHECKING:

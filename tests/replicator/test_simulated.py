@@ -22,7 +22,7 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
-from olr_pg.simulator.table_files import ROWID
+from olr_pg.simulator.truth import ROWID
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.table_rows import read_rows
 from tests.target_rows import differing_from

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from olr_pg.ordering.ready_transactions import (
-    ReadyBatch,
-    ReadyColumns,
-    ReadyRun,
-    whole,
-)
+from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyColumns, ReadyRun, whole
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.wire.frames import ByteOrder
 

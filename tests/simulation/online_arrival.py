@@ -14,10 +14,9 @@ from olr_pg.capture.logs import open_log, scan_logs
 from olr_pg.capture.online_file import OnlineFile
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.log_end import find_end
-from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import Event, OnlineEventKind, OnlineFiles, Write
-from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
+from olr_pg.simulator.online_redo.written_redo import FlushStyle, WrittenLog, redo_of_logs
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:

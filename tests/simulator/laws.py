@@ -9,7 +9,6 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.block_layout import LWN_LENGTH, checksum, lay_out_group
 from olr_pg.simulator.fields.vector_fields import (
     KTUB_BUFFER_SPLIT,
     KTUB_HEAD,
@@ -21,6 +20,7 @@ from olr_pg.simulator.fields.vector_fields import (
     TYP_NEW,
     undo_size,
 )
+from olr_pg.simulator.writer.log_file import LWN_LENGTH, checksum, lay_out_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from olr_pg.simulator.fields.headers import BIG_ENDIAN, LITTLE_ENDIAN, HeaderBlock, OsHeader
 from olr_pg.simulator.fields.redo_format import RedoFormat, padding
+from olr_pg.simulator.writer.log_file import BIG_ENDIAN, LITTLE_ENDIAN, HeaderBlock, OsHeader
 
 RECORD_HEADER_SIZE: Final = 24
 LWN_HEADER_SIZE: Final = 68

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.simulator.fields.block_layout import LWN_LENGTH, lay_out_group, seal_blocks
+from olr_pg.simulator.writer.log_file import LWN_LENGTH, lay_out_group, seal_blocks
 from tests.simulator.reader import parse_log
 
 Blocks = npt.NDArray[np.uint8]

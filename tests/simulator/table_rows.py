@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from olr_pg.rendering.arrow_types import arrow_type
-from olr_pg.simulator.table_files import NUMBER, read_table
+from olr_pg.simulator.truth import NUMBER, read_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,7 @@ from olr_pg.simulator.online_redo.online_files import (
     OpenResetlogs,
 )
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
-from olr_pg.simulator.table_files import read_table
+from olr_pg.simulator.truth import read_table
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.laws import broken_laws
 from tests.simulator.online_redo.completeness import read_online_log

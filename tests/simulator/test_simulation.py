@@ -16,7 +16,7 @@ from olr_pg.simulator.fields.row_fields import stored_columns
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.simulated_files import Summary, prepare_directory
 from olr_pg.simulator.simulation import Simulation, simulate
-from olr_pg.simulator.table_files import ROWID
+from olr_pg.simulator.truth import ROWID
 from tests.simulator.table_rows import as_read, read_rows
 
 

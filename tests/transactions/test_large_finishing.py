@@ -12,12 +12,7 @@ import pytest
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import (
-    decode_split,
-    open_for_decoding,
-    plan_splits,
-    subscribe,
-)
+from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits, subscribe
 from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger

@@ -62,13 +62,7 @@ from olr_pg.transactions.row_job import (
 from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot
 from tests.redo.chain import clear
-from tests.transactions.hand_made_pieces import (
-    Entry,
-    Piece,
-    assembled_both_ways,
-    batch_of,
-    job_of,
-)
+from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, batch_of, job_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,16 +31,7 @@ from olr_pg.transactions.row_job import (
 from olr_pg.transactions.rows import _close_group, add_piece
 from tests.transactions.hand_made_pieces import BLOCK, Entry, Piece, assembled_both_ways, job_of
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
-from tests.transactions.test_chains import (
-    A,
-    B,
-    D,
-    Part,
-    deleted,
-    inserted,
-    job_of_parts,
-    updated,
-)
+from tests.transactions.test_chains import A, B, D, Part, deleted, inserted, job_of_parts, updated
 
 if TYPE_CHECKING:
     from pathlib import Path

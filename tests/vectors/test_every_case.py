@@ -13,11 +13,7 @@ import pytest
 
 from olr_pg.dictionary.model import unsupported_reason
 from tests.redo import test_direct, test_lob_pieces
-from tests.vectors import (
-    test_rollback_rows,
-    test_row_changes,
-    test_values,
-)
+from tests.vectors import test_rollback_rows, test_row_changes, test_values
 from tests.vectors.redo_cases import vectors_dir
 
 ENCRYPTED: Final = "OraCdcTdeColumnDecrypterTest-"

@@ -20,11 +20,7 @@ from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.finished_columns import (
-    DmlColumns,
-    DmlKind,
-    TransactionColumns,
-)
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.stored_values import spelled_out
 from olr_pg.wire.elements import (
     Begin,

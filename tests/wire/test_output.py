@@ -15,12 +15,7 @@ from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire import output
 from olr_pg.wire.elements import Begin
-from olr_pg.wire.encoder import (
-    BEGIN_FRAME,
-    COMMIT_FRAME,
-    encode_transactions,
-    write_messages,
-)
+from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME, encode_transactions, write_messages
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.offsets import message_run
 from tests.wire.random_transactions import (

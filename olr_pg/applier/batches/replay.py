@@ -21,13 +21,7 @@ from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger, note_partitions
 from olr_pg.applier.stopped.held_events import read_source, source_document
-from olr_pg.applier.stopped.hold import (
-    HeldChanges,
-    HeldEvent,
-    HeldSlices,
-    delete_held,
-    first_held,
-)
+from olr_pg.applier.stopped.hold import HeldChanges, HeldEvent, HeldSlices, delete_held, first_held
 from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.stopped.pausing import paused_tables
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused

@@ -24,13 +24,7 @@ from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Distribution, Reception, Unconfirmed
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.ledger import (
-    Reach,
-    note_complete,
-    note_saved,
-    note_start,
-    noted_start,
-)
+from olr_pg.applier.target.ledger import Reach, note_complete, note_saved, note_start, noted_start
 from olr_pg.applier.target.orphaned_transactions import follow_incarnation
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError, plain_reason

@@ -25,11 +25,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.statements.target_plan import (
-    TablePlan,
-    named_target,
-    plan_table,
-)
+from olr_pg.applier.statements.target_plan import TablePlan, named_target, plan_table
 from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event

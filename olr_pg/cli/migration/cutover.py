@@ -80,12 +80,7 @@ def cutover(
     except with --fallback: that adds the step fallback before the report, which starts replication
     back to the source.
     """
-    from olr_pg.load.cutover.cut_over import (
-        CutoverOptions,
-        cut_over,
-        restart_cutover,
-        steps_of,
-    )
+    from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over, restart_cutover, steps_of
     from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 

@@ -12,13 +12,7 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.load import losses_json, row_totals
-from olr_pg.cli.printing import (
-    print_json,
-    print_line,
-    print_table,
-    report_console,
-    report_table,
-)
+from olr_pg.cli.printing import print_json, print_line, print_table, report_console, report_table
 from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 from olr_pg.errors import OlrPgError
 from olr_pg.load.row_progress import row_progress

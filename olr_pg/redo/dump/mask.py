@@ -10,12 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.format.file_fields import (
-    LWN_RECORD_HEADER,
-    RECORD_HEADER,
-    RECORD_VLD,
-    VLD_LWN,
-)
+from olr_pg.redo.format.file_fields import LWN_RECORD_HEADER, RECORD_HEADER, RECORD_VLD, VLD_LWN
 from olr_pg.redo.format.index_fields import (
     KDILK_COLUMNS,
     KDILK_FLAGS,

@@ -55,12 +55,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.replicator.recovery.image_files import (
-    Image,
-    files_bytes,
-    read_image,
-    remove_others,
-)
+from olr_pg.replicator.recovery.image_files import Image, files_bytes, read_image, remove_others
 from olr_pg.server.port_session import RecoveryPoint
 
 if TYPE_CHECKING:

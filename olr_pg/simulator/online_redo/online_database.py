@@ -20,37 +20,38 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import SCN_NONE
-from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
-from olr_pg.simulator.fields.headers import OsHeader
-from olr_pg.simulator.online_redo.control_file import ControlFile, MemberFaults
-from olr_pg.simulator.online_redo.flush import (
-    FlushInProgress,
-    FlushStyle,
-    crash_writes,
-    flush_writes,
-    header_writes,
-)
 from olr_pg.simulator.online_redo.online_files import (
     Archived,
+    ControlFile,
     CopyToArchive,
     CreateFile,
     Event,
     LwnPosition,
+    MemberFaults,
     OnlineEventKind,
     OpenResetlogs,
     WriteArchive,
 )
-from olr_pg.simulator.online_redo.written_redo import EndedLog, FlushedLwns, LogStart, find_lwns
-from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+from olr_pg.simulator.online_redo.written_redo import (
+    EndedLog,
+    FlushedLwns,
+    FlushInProgress,
+    FlushStyle,
+    LogStart,
+    crash_writes,
+    find_lwns,
+    flush_writes,
+    header_writes,
+)
+from olr_pg.simulator.writer.log_file import FIRST_DATA_BLOCK, UNKNOWN_NAB, OsHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.control_file import Group
-    from olr_pg.simulator.online_redo.online_files import Step
+    from olr_pg.simulator.online_redo.online_files import Group, Step
     from olr_pg.simulator.online_redo.written_redo import Redo
+    from olr_pg.simulator.writer.log_file import HeaderBlock
 
 AT_A_TIME: Final = 2
 PIECE_BLOCKS: Final = 1_024

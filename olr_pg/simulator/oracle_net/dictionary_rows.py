@@ -20,8 +20,7 @@ from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS
-from olr_pg.simulator.oracle_net.tablespace_rows import TABLESPACE, insert_tablespace
+from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS, TABLESPACE, insert_tablespace
 from olr_pg.simulator.sessions import sys_dictionary
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
 from olr_pg.simulator.oracle_net.values import ResultType, float_kind
-from olr_pg.simulator.table_files import ROWID, read_table
+from olr_pg.simulator.truth import ROWID, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

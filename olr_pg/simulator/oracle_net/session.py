@@ -30,16 +30,6 @@ from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.sql import is_query
 from olr_pg.simulator.oracle_net.sql_values import SqlClient, returned_places
-from olr_pg.simulator.oracle_net.ttc import (
-    DATA_FLAGS_BYTES,
-    MalformedMessageError,
-    Marker,
-    PacketStream,
-    PacketType,
-    PeerGoneError,
-    TtcReader,
-    TtcWriter,
-)
 from olr_pg.simulator.oracle_net.ttc_messages import (
     ExecuteOption,
     Function,
@@ -48,9 +38,17 @@ from olr_pg.simulator.oracle_net.ttc_messages import (
     write_status,
 )
 from olr_pg.simulator.oracle_net.values import (
+    DATA_FLAGS_BYTES,
     LOBS,
     LONGS,
     Bfile,
+    MalformedMessageError,
+    Marker,
+    PacketStream,
+    PacketType,
+    PeerGoneError,
+    TtcReader,
+    TtcWriter,
     Wanted,
     decode_bind,
     lob_of,

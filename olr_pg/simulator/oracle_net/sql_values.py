@@ -28,7 +28,6 @@ from olr_pg.simulator.oracle_net.values import (
     float_kind,
     write_value,
 )
-from olr_pg.simulator.sql.formats import text_of
 from olr_pg.simulator.sql.parsing import parse
 from olr_pg.simulator.sql.sql_session import SqlSession
 from olr_pg.simulator.sql.typed_values import (
@@ -45,13 +44,13 @@ from olr_pg.simulator.sql.typed_values import (
     Zoned,
     moment_of,
     nanoseconds_of,
+    text_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.simulator.oracle_net.ttc import TtcWriter
-    from olr_pg.simulator.oracle_net.values import BindType
+    from olr_pg.simulator.oracle_net.values import BindType, TtcWriter
     from olr_pg.simulator.sql.database import SqlDatabase
     from olr_pg.simulator.sql.sql_columns import Declared
     from olr_pg.simulator.sql.statements import Outcome

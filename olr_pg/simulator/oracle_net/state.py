@@ -10,7 +10,13 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.scalars import decode_redo_time
 from olr_pg.simulator.model.shop_inventory import shop_inventory
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS, SYS_TABLES, VIEWS, Catalogue
+from olr_pg.simulator.oracle_net.catalogue import (
+    INVENTORY_VIEWS,
+    SYS_TABLES,
+    VIEWS,
+    Catalogue,
+    move_segment,
+)
 from olr_pg.simulator.oracle_net.dictionary_rows import (
     STATEMENTS,
     alter_logging,
@@ -20,7 +26,6 @@ from olr_pg.simulator.oracle_net.dictionary_rows import (
     note_unrecoverable,
     tell_logging,
 )
-from olr_pg.simulator.oracle_net.tablespace_rows import move_segment
 from olr_pg.simulator.oracle_net.values import ServerText
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.structure import Sequence
     from olr_pg.redo.header import LogHeader
     from olr_pg.simulator.model.tables import Logging
-    from olr_pg.simulator.online_redo.control_file import ControlFile
+    from olr_pg.simulator.online_redo.online_files import ControlFile
 
 ARCHIVE: Final = "/u01/app/oracle/archive"
 """The archive directory that the database claims to use: the path in V$ARCHIVED_LOG.NAME."""

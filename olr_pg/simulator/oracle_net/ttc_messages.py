@@ -11,14 +11,12 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.simulator.oracle_net.ttc import TtcWriter
-from olr_pg.simulator.oracle_net.values import LOBS, NATIONAL, BindType
+from olr_pg.simulator.oracle_net.values import LOBS, NATIONAL, BindType, TtcWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from olr_pg.simulator.oracle_net.ttc import TtcReader
-    from olr_pg.simulator.oracle_net.values import ResultColumn
+    from olr_pg.simulator.oracle_net.values import ResultColumn, TtcReader
 
 FIELD_VERSION_19: Final = 13
 NO_DATA_FOUND: Final = 1403

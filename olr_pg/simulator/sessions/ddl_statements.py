@@ -31,8 +31,8 @@ from olr_pg.simulator.model.transactions import (
     DdlEffect,
 )
 from olr_pg.simulator.model.transactions import DROP_TABLE as DROPPED
-from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob, new_lob_segment
+from olr_pg.simulator.sessions.row_statements import can_be_loaded
 from olr_pg.simulator.sessions.sys_dictionary import (
     ADDED_WITH_DEFAULT,
     CHECK_CONSTRAINT,
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.model.lobs import SimLob, SimLobSegment
     from olr_pg.simulator.model.tables import ColumnType, SimColumn, SimTable
-    from olr_pg.simulator.sessions.direct_loads import DirectLoads
-    from olr_pg.simulator.sessions.row_statements import RowStatements
+    from olr_pg.simulator.sessions.row_statements import DirectLoads, RowStatements
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary, SysValue
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 

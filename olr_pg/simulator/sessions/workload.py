@@ -29,9 +29,9 @@ from olr_pg.simulator.model.column_types import (
 from olr_pg.simulator.model.lobs import LobCell, LobDraft, LobStorage
 from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
 from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn, SimVirtual
-from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.order_entry import ParallelGroup
 from olr_pg.simulator.sessions.placement import TableSpec, place_table
+from olr_pg.simulator.sessions.row_statements import can_be_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,8 +26,7 @@ from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
 from olr_pg.simulator.sql.name_scopes import Scope
 from olr_pg.simulator.sql.parsing import tree_of
-from olr_pg.simulator.sql.plans import Plan
-from olr_pg.simulator.sql.selections import Planner
+from olr_pg.simulator.sql.plans import Plan, Planner
 from olr_pg.simulator.sql.typed_values import DAY, SECOND, Timestamp, days_of
 
 if TYPE_CHECKING:

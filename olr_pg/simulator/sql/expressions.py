@@ -19,7 +19,6 @@ from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sql.create_table import declared_of
-from olr_pg.simulator.sql.formats import interval_of, text_of
 from olr_pg.simulator.sql.functions import AGGREGATES, FUNCTIONS, takes, trimmed
 from olr_pg.simulator.sql.parsing import BIND, bare_node, plain_name
 from olr_pg.simulator.sql.sql_columns import convert_to
@@ -32,9 +31,11 @@ from olr_pg.simulator.sql.typed_values import (
     add,
     calculated,
     compared,
+    interval_of,
     negate,
     null_if_empty,
     subtract,
+    text_of,
     to_number,
 )
 

@@ -16,21 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.simulator.fields.cells import bytes_text, text_bytes
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.formats import (
-    DATE_FORMAT,
-    TIMESTAMP_FORMAT,
-    interval_of,
-    literal_moment,
-    moment_text,
-    number_format,
-    parsed_moment,
-    text_of,
-    zone_minutes,
-)
 from olr_pg.simulator.sql.sql_columns import Declared, SqlColumn, convert_to
 from olr_pg.simulator.sql.typed_values import (
+    DATE_FORMAT,
     DAY,
     SECOND,
+    TIMESTAMP_FORMAT,
     Blob,
     Clob,
     DateValue,
@@ -45,11 +36,18 @@ from olr_pg.simulator.sql.typed_values import (
     calculated,
     compared,
     days_of,
+    interval_of,
     key_of,
+    literal_moment,
     moment_of,
+    moment_text,
     null_if_empty,
+    number_format,
+    parsed_moment,
     shifted,
+    text_of,
     to_number,
+    zone_minutes,
 )
 
 if TYPE_CHECKING:

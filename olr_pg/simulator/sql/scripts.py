@@ -17,8 +17,7 @@ from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.simulated_files import Summary, log_files, prepare_directory, write_lines
 from olr_pg.simulator.sql.database import SqlDatabase
 from olr_pg.simulator.sql.sql_session import SqlSession
-from olr_pg.simulator.table_files import write_rows
-from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines
+from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, write_rows
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:

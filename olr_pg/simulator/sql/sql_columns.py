@@ -15,16 +15,11 @@ from olr_pg.simulator.model import column_types
 from olr_pg.simulator.model.lobs import UTF16, LobDraft, LobStorage
 from olr_pg.simulator.model.tables import CHARSET_UTF16, ColumnType, SimColumn
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.formats import (
-    DATE_FORMAT,
-    TIMESTAMP_FORMAT,
-    literal_moment,
-    parsed_moment,
-    text_of,
-)
 from olr_pg.simulator.sql.typed_values import (
+    DATE_FORMAT,
     NUMBER_DIGITS,
     SECOND,
+    TIMESTAMP_FORMAT,
     Blob,
     Clob,
     DateValue,
@@ -36,9 +31,12 @@ from olr_pg.simulator.sql.typed_values import (
     Value,
     Zoned,
     as_nanoseconds,
+    literal_moment,
     mismatch,
     moment_of,
     null_if_empty,
+    parsed_moment,
+    text_of,
     to_number,
 )
 

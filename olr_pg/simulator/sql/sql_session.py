@@ -31,10 +31,9 @@ from olr_pg.simulator.sql.blocks import (
 from olr_pg.simulator.sql.create_table import Words
 from olr_pg.simulator.sql.database import StatementRestart
 from olr_pg.simulator.sql.definitions import define, is_definition
-from olr_pg.simulator.sql.lob_calls import LOB_CALLS, Locator
 from olr_pg.simulator.sql.name_scopes import Context
 from olr_pg.simulator.sql.parsing import Insert, Query, Statement, parse, tokens_of, word
-from olr_pg.simulator.sql.row_changes import Changes
+from olr_pg.simulator.sql.row_changes import LOB_CALLS, Changes, Locator
 from olr_pg.simulator.sql.row_store import Mark, SqlTransaction
 from olr_pg.simulator.sql.statements import ROW, Outcome, Plans
 from olr_pg.simulator.sql.typed_values import to_number
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.sql.blocks import Piece, Step, Variable
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.lob_calls import LobChange
+    from olr_pg.simulator.sql.row_changes import LobChange
     from olr_pg.simulator.sql.row_store import Check, SqlTable, Trigger, Values
     from olr_pg.simulator.sql.statements import Prepared
     from olr_pg.simulator.sql.typed_values import Value

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
 from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.vector_fields import (
     MARKER,
@@ -27,7 +26,14 @@ from olr_pg.simulator.fields.vector_fields import (
     change_vector,
 )
 from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from olr_pg.simulator.writer.log_file import (
+    RECORD_HEADER_SIZE,
+    VLD_VALID,
+    LogIdentity,
+    LwnGroup,
+    OpenLog,
+    RedoRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.block_layout import VLD_VOID
 from olr_pg.simulator.fields.vector_fields import (
     KDILK_KEY_DATA,
     NO_OBJECT,
@@ -24,6 +23,7 @@ from olr_pg.simulator.fields.vector_fields import (
 from olr_pg.simulator.model.storage import CLASS_DATA, BlockState, TransactionalBlock
 from olr_pg.simulator.writer import instance as space
 from olr_pg.simulator.writer.instance import Container
+from olr_pg.simulator.writer.log_file import VLD_VOID
 from olr_pg.simulator.writer.transaction_writer import BlockChange, TransactionWriter, nothing
 
 if TYPE_CHECKING:

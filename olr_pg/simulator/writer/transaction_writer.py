@@ -1,14 +1,17 @@
-"""Writes transactions: begin, pairs of undo and redo, rollback, commit.
+"""Writes transactions: begin, pairs of undo and redo, rollback, commit; also parallel DML.
 
 Facts: redo-format §4.0–§4.6, §11.4.
 
-It also cuts undo that needs several records (redo-format §4.2).
+Undo that does not fit into one record is cut into several (redo-format §4.2).
 
-It also writes small transactions, or their last changes, in one record with their commit.
+Small transactions, or their last changes, are written in one record with their commit. The record
+has its vectors in one of two orders. In the first, the commit is before the pairs of undo and redo.
+The second is that of private redo (in-memory undo): row vectors come first, and there is no session
+vector (redo-format §4.8).
 
-The record has its vectors in one of two orders. In the first, the commit is before the pairs of
-undo and redo. The second is that of private redo (in-memory undo): row vectors come first, and
-there is no session vector (redo-format §4.8).
+Parallel DML is a parent transaction and its children, which end together (redo-format §4.4). The
+children have the commit SCN of the parent. The 5.4 of the parent comes first, those of the children
+follow in later records.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.block_layout import VLD_VALID
 from olr_pg.simulator.fields.lob_layout import COMMON_REDO
 from olr_pg.simulator.fields.vector_fields import (
     KTUB_BEGIN,
@@ -26,6 +28,8 @@ from olr_pg.simulator.fields.vector_fields import (
     KTUB_TAIL,
     MARKER,
     OPC_BEGIN,
+    STATE_CHILD_PREPARED,
+    STATE_INACTIVE,
     TYP_DELAYED,
     TYP_NORMAL,
     UNDO_BEGIN,
@@ -46,8 +50,10 @@ from olr_pg.simulator.fields.vector_fields import (
     ktudb,
     ktudh,
     marker_fields,
+    parent_commit_fields,
     rollback_marker_fields,
     session_fields,
+    state_fields,
     undo_applied,
     undo_size,
 )
@@ -60,6 +66,7 @@ from olr_pg.simulator.model.storage import (
 )
 from olr_pg.simulator.model.transactions import Change, Transaction, UndoEntry, delivered_changes
 from olr_pg.simulator.writer.instance import COMMIT_NOTE, RecordWriter, commit_note_fields
+from olr_pg.simulator.writer.log_file import VLD_VALID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -605,3 +612,107 @@ class PrivateWriter(TransactionWriter):
         self._deliver(transaction)
         if self.rng.random() < self.instance.pace.flush_at_commit:
             self.thread.flush()
+
+
+SCN_FIELD_PLACES = 4
+
+
+class ParallelWriter(TransactionWriter):
+    """Writes the transactions of a coordinator or of one of its parallel servers."""
+
+    def begin_parallel(self) -> bool:
+        """Begin a parent transaction, which is its own parent; False if no slot is free."""
+        if self.transaction is not None or not self.ready():
+            return False
+        self.current.parent_xid = self.current.xid_bytes
+        record = self.record()
+        self.write_begin_only(record)
+        record.emit()
+        return True
+
+    def join(self, parent: TransactionWriter) -> bool:
+        """Begin a child of the open transaction of `parent`; False if no slot is free."""
+        if not self.ready():
+            return False
+        self.current.parent_xid = parent.current.xid_bytes
+        return True
+
+    def prepare(self) -> Transaction | None:
+        """Write the 5.12 of a child that is ready to commit; None if it has written nothing."""
+        transaction = self._written()
+        if transaction is not None:
+            record = self.record()
+            self._write_state(record, transaction, STATE_CHILD_PREPARED)
+            record.emit()
+        return transaction
+
+    def commit_parent(self) -> int:
+        """Write the 5.4 that commits parent and children; return the commit SCN."""
+        transaction, instance = self.current, self.instance
+        instance.advance_scn()
+        record = instance.record(self.thread, self.container, commit=True)
+        fields = parent_commit_fields(self.redo, transaction.slot, transaction.sequence)
+        self._write_header_vector(record, transaction, (5, 4), fields)
+        record.emit()
+        transaction.commit_scn = record.scn
+        self._deliver(transaction)
+        if self.rng.random() < instance.pace.flush_at_commit:
+            self.thread.flush()
+        return record.scn
+
+    def commit_child(self, scn: int) -> None:
+        """Write the 5.4 of a child at its parent's commit SCN."""
+        transaction, rng = self.current, self.instance.mode_rng
+        long_form = self.redo.long_scn and rng.random() < 0.5
+        mark = CommitMark(
+            *(transaction.slot, transaction.sequence, False, transaction.last_undo, long_form),
+            *(self.instance.unix_time, scn, rng.randrange(SCN_FIELD_PLACES)),
+        )
+        record = self.record()
+        self._write_header_vector(record, transaction, (5, 4), commit_fields(self.redo, mark))
+        record.emit()
+        self._close(transaction, scn, committed=True)
+        transaction.commit_delay = record.scn - scn
+        self._deliver(transaction)
+
+    def close_parent(self, scn: int) -> None:
+        """Write the 5.12 of a parent that committed at `scn`, after its children have ended."""
+        transaction = self.current
+        record = self.record()
+        self._write_state(record, transaction, STATE_INACTIVE, self.instance.unix_time)
+        record.emit()
+        self.instance.parallel_ends.append((scn, record.scn))
+        self._close(transaction, scn, committed=True)
+
+    def rollback_alone(self) -> None:
+        """Roll back this transaction, at its own SCN."""
+        transaction = self._written()
+        if transaction is None:
+            return
+        self.rollback_to(0)
+        mark = CommitMark(
+            *(transaction.slot, transaction.sequence, True, None, False), self.instance.unix_time
+        )
+        record = self.record()
+        self._write_header_vector(record, transaction, (5, 4), commit_fields(self.redo, mark))
+        record.emit()
+        self._close(transaction, record.scn, committed=False)
+
+    def _write_state(
+        self,
+        record: RecordWriter,
+        transaction: Transaction,
+        state: int,
+        unix_time: int | None = None,
+    ) -> None:
+        number = transaction.slot, transaction.sequence
+        fields = state_fields(self.redo, *number, state, unix_time)
+        self._write_header_vector(record, transaction, (5, 12), fields)
+
+    @staticmethod
+    def _write_header_vector(
+        record: RecordWriter, transaction: Transaction, opcode: tuple[int, int], fields: list[bytes]
+    ) -> None:
+        segment = transaction.segment
+        header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+        record.vector(opcode, fields, header)

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.applier.received import row_columns
-from olr_pg.applier.statements.table_changes import (
-    ChangeError,
-    encode_changes,
-    select,
-)
+from olr_pg.applier.statements.table_changes import ChangeError, encode_changes, select
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.number import encode_number

@@ -19,9 +19,7 @@ from olr_pg.applier.stopped.held_events import event_document, read_event
 from olr_pg.applier.structure_maker import StructureMaker, make_structure, read_lines
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.dictionary.committed_changes import (
-    SysRowOperation,
-)
+from olr_pg.dictionary.committed_changes import SysRowOperation
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.schema.followed_steps import step_sql
 from tests.applier.stopped.sys_row_ddl import (

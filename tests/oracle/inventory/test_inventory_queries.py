@@ -18,7 +18,7 @@ from olr_pg.oracle.inventory.dictionary_views import NAMED_VIEWS
 from olr_pg.oracle.inventory.inventory_queries import read_inventory
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.model.shop_inventory import shop_inventory
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.simulation import simulate
 from tests.oracle.conftest import DBID

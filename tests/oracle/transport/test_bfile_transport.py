@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
 
 LISTED = ListedLog(1, 2, 3, 4, 5, 1, "/arch/1_3.arc", "/arch/1_3.arc")
 DATA = random.Random(5).randbytes(100_001)

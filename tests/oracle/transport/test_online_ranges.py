@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.live import LiveOptions
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.serve import StandIn
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,9 @@ from olr_pg.redo.format.file_fields import (
 )
 from olr_pg.redo.format.structure import WIDTHS
 from olr_pg.redo.window import Log, read_windows
-from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord, record_images
-from olr_pg.simulator.fields.headers import HeaderBlock
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector
+from olr_pg.simulator.writer.log_file import HeaderBlock, LwnGroup, RedoRecord, record_images
 
 NAMES: Final = {"resetlogs": "resetlogs id", "name": "db name"}
 """The simulator's names of members of block 1 that differ."""

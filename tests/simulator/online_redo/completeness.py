@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_xid, pack_xid
-from olr_pg.simulator.fields.block_layout import (
+from olr_pg.simulator.online_redo.online_files import LwnPosition
+from olr_pg.simulator.writer.log_file import (
     BLOCK_HEADER_SIZE,
     FIRST_DATA_BLOCK,
     LWN_LENGTH,
+    HeaderBlock,
     checksum,
 )
-from olr_pg.simulator.fields.headers import HeaderBlock
-from olr_pg.simulator.online_redo.online_files import LwnPosition
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:

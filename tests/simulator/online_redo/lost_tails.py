@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.online_redo.written_redo import find_lwns, read_format, read_header
+from olr_pg.simulator.writer.log_file import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

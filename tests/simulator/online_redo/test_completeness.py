@@ -12,15 +12,11 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.scalars import SCN_NONE
-from olr_pg.simulator.fields.headers import OsHeader
-from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
 from olr_pg.simulator.online_redo.online_files import LwnPosition, Write
-from tests.simulator.online_redo.completeness import (
-    OnlineContent,
-    TruthPrefix,
-    read_online_log,
-)
+from olr_pg.simulator.online_redo.written_redo import FlushStyle
+from olr_pg.simulator.writer.log_file import OsHeader
+from tests.simulator.online_redo.completeness import OnlineContent, TruthPrefix, read_online_log
 from tests.simulator.online_redo.played import Playing, Source
 from tests.simulator.reader import parse_log
 

@@ -6,13 +6,8 @@ from random import Random
 
 import pytest
 
-from olr_pg.simulator.fields.block_layout import checksum
-from olr_pg.simulator.online_redo.written_redo import (
-    EndedLog,
-    find_lwns,
-    read_header,
-    redo_of_logs,
-)
+from olr_pg.simulator.online_redo.written_redo import EndedLog, find_lwns, read_header, redo_of_logs
+from olr_pg.simulator.writer.log_file import checksum
 from tests.simulator.online_redo.lost_tails import with_crashes
 from tests.simulator.online_redo.played import Source
 

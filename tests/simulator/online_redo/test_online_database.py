@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from olr_pg.scalars import SCN_NONE
-from olr_pg.simulator.fields.headers import OsHeader
-from olr_pg.simulator.online_redo.control_file import CURRENT, ControlFile
-from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import Archiver, OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import (
+    CURRENT,
     Archived,
+    ControlFile,
     CopyToArchive,
     Event,
     OnlineEventKind,
@@ -26,8 +25,8 @@ from olr_pg.simulator.online_redo.online_files import (
     Write,
     WriteArchive,
 )
-from olr_pg.simulator.online_redo.written_redo import redo_of_logs
-from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+from olr_pg.simulator.online_redo.written_redo import FlushStyle, redo_of_logs
+from olr_pg.simulator.writer.log_file import UNKNOWN_NAB, OsHeader
 from tests.simulator.laws import broken_laws
 from tests.simulator.online_redo.completeness import TruthPrefix, read_online_log
 from tests.simulator.online_redo.lost_tails import with_crashes

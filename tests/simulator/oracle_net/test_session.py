@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.session import (
     PASSWORD,
     SERVER_PROOF,

@@ -10,7 +10,7 @@ import oracledb
 import pytest
 
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.sql.database import SqlDatabase
 

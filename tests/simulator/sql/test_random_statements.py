@@ -18,12 +18,7 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sql.typed_values import SECOND, DateValue, Timestamp, moment_of
 from tests.simulator.sql.databases import Recorded
-from tests.simulator.sql.drawn_statements import (
-    ORACLE_TABLES,
-    POSTGRES_TABLES,
-    SAME,
-    Statements,
-)
+from tests.simulator.sql.drawn_statements import ORACLE_TABLES, POSTGRES_TABLES, SAME, Statements
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from olr_pg.proving.scenario import parse_scenario
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sql.scripts import simulate_script
-from olr_pg.simulator.table_files import read_table
+from olr_pg.simulator.truth import read_table
 from tests.replicator.decoded_seeds import Source
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.formats import literal_moment
 from olr_pg.simulator.sql.sql_columns import Declared, SqlColumn, declared_type, lob_storage
-from olr_pg.simulator.sql.typed_values import Clob, DateValue, Months, Single
+from olr_pg.simulator.sql.typed_values import Clob, DateValue, Months, Single, literal_moment
 
 
 def column(kind: str, *numbers: int, in_characters: bool = False) -> SqlColumn:

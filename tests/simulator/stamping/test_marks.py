@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from olr_pg.simulator.database_shape import choose_shape
-from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord
 from olr_pg.simulator.fields.vector_fields import MARKER, change_vector
 from olr_pg.simulator.stamping.marks import Steps, find_marks
-from olr_pg.simulator.stamping.template import Template, make_template
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from olr_pg.simulator.stamping.redo_copies import Template, make_template
+from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog, RedoRecord
 
 
 @pytest.fixture(scope="module")

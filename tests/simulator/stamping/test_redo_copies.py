@@ -15,21 +15,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.scalars import encode_redo_time
+from olr_pg.scalars import encode_redo_time, format_rowid
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
 from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
+from olr_pg.simulator.sessions.row_shape import IDENTITY
 from olr_pg.simulator.simulated_files import first_rows, last_rows
 from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.stamping.marks import Steps
 from olr_pg.simulator.stamping.redo_copies import (
     COPIED_FROM,
+    TextCopies,
     copy_template,
     later_times,
+    make_template,
+    put_rowid_blocks,
     write_logs,
 )
-from olr_pg.simulator.stamping.template import make_template
-from olr_pg.simulator.table_files import read_table, row_arrays
-from olr_pg.simulator.truth import truth_lines
+from olr_pg.simulator.truth import read_table, row_arrays, truth_lines
 from tests.simulator.laws import broken_laws
 from tests.simulator.reader import ParsedLog, parse_log
 from tests.simulator.test_named_simulation import decoded
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.simulated_files import Summary
-    from olr_pg.simulator.stamping.template import Template
+    from olr_pg.simulator.stamping.redo_copies import Template
+
 
 SIZE: Final = 100_000
 COPIES: Final = 3
@@ -232,3 +236,38 @@ def test_much_redo_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert truth == (tmp_path / "b" / "truth.jsonl").read_bytes()
     assert decoded(tmp_path / "a") == truth
     assert COPIED_FROM > 2 * STAMPED_SIZE
+
+
+STEPS = Steps(
+    first_scn=90, scn=7, seconds=1, blocks={72_000: 65}, slots={(3, 4): 2}, incarnations={},
+    keys={}, indexes={},
+)  # fmt: skip
+DBA = (12 << 22) + 4_000
+
+
+def lines(scn: int, sequence: int, dba: int, key: int) -> bytes:
+    rowid = format_rowid(72_000, dba, 1)
+    head = f'"scn":{scn},"commit_scn":{scn + 2},"xid":"3.4.{sequence}"'
+    return (
+        f'{{"op":"begin",{head}}}\n'
+        f'{{"op":"insert",{head},"table":"A.T","rowid":"{rowid}","after":'
+        f'{{"ID":{key},"N":5,"S":"\\"ID\\":10000000001"}}}}\n'
+        f'{{"op":"commit",{head}}}\n'
+    ).encode()
+
+
+def test_numbers_get_longer_and_keys_do_not() -> None:
+    text = TextCopies(
+        lines(95, 99, DBA, 10_000_000_001), STEPS, {"T": {"ID": IDENTITY}}, {"T": 72_000}
+    )
+    for copy in (0, 1, 3, 500):
+        expected = lines(
+            95 + 7 * copy, 99 + 2 * copy, DBA + 65 * copy, 10_000_000_001 + 1_000_000 * copy
+        )
+        assert text.text(copy).tobytes() == expected
+
+
+def test_blocks_in_rowids() -> None:
+    rowid = np.frombuffer(format_rowid(1, DBA, 9).encode(), np.uint8).copy()
+    put_rowid_blocks(rowid, np.array([9]), np.array([0x3FFFFF]))
+    assert rowid.tobytes().decode() == format_rowid(1, (12 << 22) + 0x3FFFFF, 9)

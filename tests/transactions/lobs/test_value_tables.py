@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 
 from olr_pg.datatypes.binary_xml import XmlTokens
-from olr_pg.datatypes.lob_locator import (
-    COMPRESSION,
-    LENGTH,
-    STORED,
-    TEXT,
-    LobCompression,
-    LobText,
-)
+from olr_pg.datatypes.lob_locator import COMPRESSION, LENGTH, STORED, TEXT, LobCompression, LobText
 from olr_pg.dictionary.lob_delivery import LobDelivery
 from olr_pg.redo.batch import columns_of
 from olr_pg.transactions.finished_columns import VALUE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.lob_calls import LOB_CALLS
+from olr_pg.simulator.sql.row_changes import LOB_CALLS
 from olr_pg.simulator.sql.typed_values import Blob, Clob
 
 
