@@ -24,10 +24,11 @@ AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
 DATABASE_FORM: Final = 1
+NATIONAL_FORM: Final = 2
 EXPLICIT_FORM: Final = 3
 """CHARSETFORM of a column: `DATABASE_FORM` if the column has the database's character set,
-`EXPLICIT_FORM` if its CHARSETID names the set. Oracle's tables have no columns with
-`EXPLICIT_FORM`; `dictionary.true_charsets` sets it.
+`NATIONAL_FORM` if it has the national one, `EXPLICIT_FORM` if its CHARSETID names the set. Oracle's
+tables have no columns with `EXPLICIT_FORM`; `dictionary.true_charsets` sets it.
 """
 UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
 """The error for a character set without a decoder. No choice of target type avoids it."""
@@ -414,7 +415,7 @@ def lob_charset(charset_form: int | None, charset_id: int | None, database: str)
     """
     if charset_id:
         return charset(charset_id)
-    return charset(AL16UTF16) if charset_form == 2 else charset(database)
+    return charset(AL16UTF16) if charset_form == NATIONAL_FORM else charset(database)
 
 
 def column_charset(
@@ -430,7 +431,7 @@ def column_charset(
     Raises:
         OlrPgError: 2056, the character set is unknown or has no decoder.
     """
-    if charset_form == 2:
+    if charset_form == NATIONAL_FORM:
         return charset(national)
     if charset_form == DATABASE_FORM or not charset_id:
         return charset(database)

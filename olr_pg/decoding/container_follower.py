@@ -36,7 +36,11 @@ from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_t
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.partition_groups import Part, added_partitions, moves_values, regroup
 from olr_pg.dictionary.sys_tables import carry_over
-from olr_pg.dictionary.true_charsets import with_database_charsets
+from olr_pg.dictionary.true_charsets import (
+    refused_for_charset,
+    sets_of_columns,
+    with_database_charsets,
+)
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
@@ -146,6 +150,7 @@ class ContainerFollower:
         self._database = snapshot.database
         self._first = {table.obj: table for table in snapshot.tables}
         self._names = ContainerNames.of(snapshot)
+        self._charsets = {} if rows is None else sets_of_columns(snapshot)
         self._current: dict[int, Table | None] = {
             obj: table for obj, table in self._first.items() if obj < NUMBERS
         }
@@ -576,13 +581,15 @@ class ContainerFollower:
 
     def _join(self, obj: int) -> Table | None:
         """Return the current definition of a table, with the true character sets of its columns. If
-        several containers are read, its owner is changed so that its name is unique among them.
+        the character set of the database was changed, the definition has a refusal. If several
+        containers are read, the table's owner is changed so that its name is unique among them.
         """
         assert self._dictionary is not None
         table = self._dictionary.table(obj)
         if table is None:
             return None
-        return with_database_charsets(self._names.qualify(table), self._database)
+        named = with_database_charsets(self._names.qualify(table), self._database)
+        return refused_for_charset(named, self._charsets)
 
     def _look_beside(self, table: Table | None) -> BesideColumns:
         """Return the current state of what a table has beside its columns (`BesideColumns`)."""

@@ -11,6 +11,9 @@ that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when th
 that bytes of another set are already damaged. Longer text must be read in pieces, and Oracle cuts
 it between characters of the declared set. Oracle also pads a CHAR(n CHAR) by counting characters of
 the declared set, although the bytes are not text in that set.
+
+It also notices in redo that the declared set itself was changed. Oracle stores the number of the
+set with each column, so ALTER DATABASE CHARACTER SET changes every text column in the dictionary.
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.datatypes.charsets import DATABASE_FORM, EXPLICIT_FORM, charset
+from olr_pg.datatypes.charsets import DATABASE_FORM, EXPLICIT_FORM, NATIONAL_FORM, charset
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.datatypes.charsets import Charset
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
@@ -67,6 +70,56 @@ def with_database_charsets(table: Table, database: Database) -> Table:
         return table
     columns = tuple(_column(table, column, database) for column in table.columns)
     return table if columns == table.columns else replace(table, columns=columns)
+
+
+def sets_of_columns(snapshot: Snapshot) -> dict[int, int]:
+    """Return the numbers of the database's and of the national character set, by the CHARSETFORM of
+    their columns.
+
+    A set is left out if the dictionary has a column with this form and another number. Such a
+    database declares its set wrongly (somebody updated SYS.PROPS$), so a difference means nothing.
+    """
+    sets = {DATABASE_FORM: snapshot.database.charset, NATIONAL_FORM: snapshot.database.ncharset}
+    found = dict[int, int]()
+    for form, name in sets.items():
+        numbers = {
+            column.charset_id
+            for table in snapshot.tables
+            for column in table.columns
+            if column.charset_form == form and column.charset_id
+        }
+        number = charset(name).number
+        if numbers <= {number}:
+            found[form] = number
+    return found
+
+
+def refused_for_charset(table: Table, sets: Mapping[int, int]) -> Table:
+    """Return a table that DDL has changed; it cannot be replicated if a column has another
+    character set than the database had.
+
+    Args:
+        sets: see `sets_of_columns`.
+    """
+    if table.source_owner == _SYS or table.refusal is not None:
+        return table
+    for column in table.columns:
+        known = sets.get(column.charset_form or 0)
+        if known is not None and column.charset_id and column.charset_id != known:
+            return replace(
+                table,
+                refusal=f"column {column.name} has the character set {_name(column.charset_id)},"
+                f" but the database of the dictionary has {_name(known)}: the character set of the"
+                " source was changed, and olr_pg must begin again with a new dictionary",
+            )
+    return table
+
+
+def _name(number: int) -> str:
+    try:
+        return charset(number).name
+    except OlrPgError:
+        return str(number)
 
 
 def is_explicit(column: Column) -> bool:

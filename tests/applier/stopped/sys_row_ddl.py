@@ -84,9 +84,10 @@ class Source:
     Args:
         later: (table, name) for each name of SHOP that a table gets later by a rename; without any,
             renames of tables are not followed.
+        charset: NLS_CHARACTERSET; the columns have the number of AL32UTF8.
     """
 
-    def __init__(self, later: Sequence[tuple[int, str]] = ()) -> None:
+    def __init__(self, later: Sequence[tuple[int, str]] = (), charset: str = "AL32UTF8") -> None:
         found: dict[str, list[dict[str, Any]]] = {
             name: [] for name, field in SysRows.model_fields.items() if field.is_required()
         }
@@ -103,7 +104,7 @@ class Source:
             for obj, name in later
         ]
         snapshot = Snapshot(
-            100, Database("DB", charset="AL32UTF8"), (*tables, *renamed, *followed), rows
+            100, Database("DB", charset=charset), (*tables, *renamed, *followed), rows
         )
         self.events: list[SchemaEvent] = []
         self._follower = ContainerFollower(

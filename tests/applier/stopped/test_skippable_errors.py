@@ -41,7 +41,7 @@ END_THE_RUN: Final = {
 """The run or the command ends, and the next start reads the same changes again."""
 
 ONLY_REPORT: Final = {
-    *(2052, 2058, 2121, 2142, 2143, 2144, 3080, 3081, 5130, 5142, 5143),
+    *(2052, 2058, 2121, 2142, 2143, 2144, 2145, 3080, 3081, 5130, 5142, 5143),
     *(2056, 2059),
 }
 """A warning, or the answer of a command."""
@@ -128,6 +128,24 @@ def test_a_table_that_ends_has_an_error_that_says_so_and_no_other_has() -> None:
             stopped.add(code)
             assert (code in ENDING) != source.is_decoded(T), name
     assert {Code.TABLE_NOT_REPLICABLE_NOW, Code.TABLE_GONE, Code.COLUMNS_CHANGED} <= stopped
+
+
+def test_a_changed_character_set_of_the_source_stops_each_table_with_text() -> None:
+    source = Source()
+    text, converted = "ALTER DATABASE CHARACTER SET INTERNAL_USE", (altered("c2", charset_id=178),)
+    (event,) = source.all(text, converted)
+    error = event.evolution.error
+    assert error is not None
+    assert error.code == Code.TABLE_NOT_REPLICABLE_NOW
+    assert "NAME has the character set WE8MSWIN1252" in error.detail
+    assert "has AL32UTF8" in error.detail
+    source.all("RENAME COLUMN n TO m", (altered("c3", name="M"),))
+    assert not source.is_decoded(T)
+    # A database whose columns never had the set that it declares.
+    other = Source(charset="WE8ISO8859P1")
+    assert other.all(text, converted) != []
+    other.all("RENAME COLUMN n TO m", (altered("c3", name="M"),))
+    assert other.is_decoded(T)
 
 
 def test_a_refused_table_is_decoded_again_only_when_nothing_refuses_it() -> None:
