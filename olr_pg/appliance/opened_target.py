@@ -10,7 +10,7 @@ import structlog
 
 from olr_pg.appliance.target import target_directory
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
+from olr_pg.applier.target.ledger import ensure_ledger, require_ledger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.embedded import start_embedded, supervised
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -53,14 +53,6 @@ class OpenedTarget(NamedTuple):
     connect_string: str
 
 
-def _no_ledger(connection: Connection[Any]) -> OlrPgError:
-    info = connection.info
-    return OlrPgError(
-        Code.LEDGER_MISSING,
-        f"{info.dbname} on {info.host}, port {info.port}, has no schema olr_pg with the ledger",
-    )
-
-
 @contextmanager
 def opened_target(
     config: Config, *, replica: bool | None = None, ledger: LedgerUse = "created"
@@ -87,9 +79,9 @@ def opened_target(
             with connect(
                 target, replica=replica, answer_seconds=config.apply.answer_seconds
             ) as connection:
-                if ledger == "required" and not ledger_version(connection):
-                    raise _no_ledger(connection)
-                if ledger != "unused":
+                if ledger == "required":
+                    require_ledger(connection)
+                elif ledger == "created":
                     ensure_ledger(connection)
                 yield OpenedTarget(connection, target)
         except psycopg.Error as error:

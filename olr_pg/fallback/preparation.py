@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import target_columns
-from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.ledger import require_ledger
 from olr_pg.applier.target.way_back_lives import (
     Life,
     account_text,
@@ -167,12 +167,13 @@ def begin(
     changed.
 
     Raises:
-        OlrPgError: errors of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost, 7319
-            the replication from Oracle does not know the account.
+        OlrPgError: 5031 the target has no ledger, errors of `prepare_target`, 7301 the slot is
+            lost, 7303 the ledger is lost, 7319 the replication from Oracle does not know the
+            account.
     """
     has_begun, known = read_beginning(connection, way) is not None, ledger.read()
     account = account_text(*ledger.account(), way.container)
-    ensure_ledger(connection)
+    require_ledger(connection)
     if known is not None or not has_begun:
         life = Life(way.container, account)
         begin_life(connection, way.subscription, life, exists=known is not None)

@@ -276,6 +276,22 @@ def ensure_ledger(connection: Connection[Any]) -> None:
         ) from error
 
 
+def require_ledger(connection: Connection[Any]) -> None:
+    """Upgrade the ledger's tables if necessary, but do not create them: without a ledger, the
+    database may be a wrong one.
+
+    Raises:
+        OlrPgError: 5031, there is no ledger; and as `ensure_ledger`.
+    """
+    if not ledger_version(connection):
+        info = connection.info
+        raise OlrPgError(
+            Code.LEDGER_MISSING,
+            f"{info.dbname} on {info.host}, port {info.port}, has no schema olr_pg with the ledger",
+        )
+    ensure_ledger(connection)
+
+
 def ledger_version(connection: Connection[Any]) -> int:
     """Return the version of the ledger's tables; 0 if they do not exist, or their version is
     unknown.

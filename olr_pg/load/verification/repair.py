@@ -19,7 +19,7 @@ from psycopg import sql
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
-from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
+from olr_pg.applier.target.ledger import TableLedger, require_ledger
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
@@ -89,14 +89,14 @@ def repair(
         The result of each table, when it is committed.
 
     Raises:
-        OlrPgError: 5003 the target cannot be reached, 5042 the role cannot see all rows, 5112 a
-            table differs from the file's description, 5114 PostgreSQL refuses a row. Then the table
-            of this row is unchanged, and the tables before it are repaired. 5171, a cut-over is
-            complete.
+        OlrPgError: 5003 the target cannot be reached, 5031 it has no ledger, 5042 the role
+            cannot see all rows, 5112 a table differs from the file's description, 5114 PostgreSQL
+            refuses a row. Then the table of this row is unchanged, and the tables before it are
+            repaired. 5171, a cut-over is complete.
     """
     try:
         with connect_with(settings) as connection:
-            ensure_ledger(connection)
+            require_ledger(connection)
             check_no_cutover(connection, settings.subscription)
             for table in tables:
                 yield _repair(connection, settings, table)

@@ -93,8 +93,14 @@ def test_rows_that_a_policy_may_hide_are_not_inserted_again(
                 [RowDifference(MISSING, b"", bytes(row[0]), None)], TargetState(),
             )  # fmt: skip
             string = make_conninfo(postgres_database, user=role, password="x")
+            settings = ApplierSettings(string, "", 0, "")
             with pytest.raises(OlrPgError) as refused:
-                list(repair(ApplierSettings(string, "", 0, ""), [found]))
+                list(repair(settings, [found]))
+            assert refused.value.code == Code.LEDGER_MISSING  # it creates none
+            with connect(string, replica=None) as own:
+                ensure_ledger(own)
+            with pytest.raises(OlrPgError) as refused:
+                list(repair(settings, [found]))
             assert refused.value.code == Code.TARGET_ROW_SECURITY
             assert connection.execute(ROWS.encode()).rowcount == 3
         finally:
