@@ -1870,6 +1870,13 @@ class Code(IntEnum):
         "start the query again with the same checkpointLocation. It then continues with these"
         " changes and the new columns",
     )
+    STREAM_LOG_TOO_LATE = _Entry(
+        6223,
+        "a log arrived after a stream had begun with a later log",
+        "if you do not need the changes of this log, move it out of the directory and start the"
+        " query again. If you need them, delete the rows from the stream's target, and start the"
+        " query again with another checkpointLocation",
+    )
     # 7xxx the live Oracle source
     ORACLE_UNREACHABLE = _Entry(
         7001,

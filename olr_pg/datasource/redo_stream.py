@@ -12,6 +12,9 @@ until an incomplete log is complete.
 If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
 available log. The result is the same as after a restart.
 
+No stream can deliver redo before the first log that it read. So it does not begin while the first
+log may be incomplete or compressed, and it ends if an earlier log arrives later.
+
 It also defines the offset of a stream: its position in each redo thread, as Spark's checkpoint
 stores it.
 
@@ -165,10 +168,13 @@ class ThreadOffset(NamedTuple):
         place: all transactions that commit before this position were delivered.
         open_sequence: the sequence of the log in which the oldest transaction begins that is open
             at `place`. To continue from `place`, this log and all later logs are needed.
+        first_sequence: the sequence of the first log that the stream read; 0 if unknown, because an
+            earlier version wrote the offset.
     """
 
     place: Place
     open_sequence: int
+    first_sequence: int = 0
 
 
 class StreamOffset(NamedTuple):
@@ -192,6 +198,7 @@ class StreamOffset(NamedTuple):
                 "block": one.place.block,
                 "open": one.open_sequence,
             }
+            | ({"first": one.first_sequence} if one.first_sequence else {})
             for thread, one in sorted(self.threads.items())
         }
         return {"incarnation": self.incarnation, "scn": self.scn, "threads": threads}
@@ -209,7 +216,9 @@ def parse_offset(offset: Any) -> StreamOffset:
     try:
         threads = {
             int(thread): ThreadOffset(
-                Place(int(one["sequence"]), int(one["block"])), int(one["open"])
+                Place(int(one["sequence"]), int(one["block"])),
+                int(one["open"]),
+                int(one.get("first", 0)),
             )
             for thread, one in offset["threads"].items()
         }
@@ -281,6 +290,7 @@ class RedoStream:
         self._surveyor: Surveyor | None = None
         self._threads: frozenset[int] = frozenset()
         self._read: dict[LogPosition, ArchivedLog] = {}
+        self._newest: dict[tuple[int, int], int] = {}
 
     def fix(self) -> None:
         """From now on, use only the logs that are available now."""
@@ -293,17 +303,23 @@ class RedoStream:
         Raises:
             OlrPgError: 2xxx errors of the logs; after `fix`, also the error that a log cannot be
                 read yet. 3xxx errors of the tables; 2013, 3070, 3005 changes of the dictionary
-                cannot be followed; 6220 a RESETLOGS orphaned delivered transactions.
+                cannot be followed; 6220 a RESETLOGS orphaned delivered transactions; 6223 a log
+                arrived too late.
         """
         if not self._is_fixed:
             self._look()
+        obstacles = [one for one in self._obstacles if not self._is_passed(one, start)]
+        for error in () if self._is_fixed else obstacles:
+            if self._is_new(str(error)):
+                _log.warning("the stream is waiting for a log", error=str(error))
         self._check(start)
-        steps, is_full = self._steps(start, limit)
-        while not is_full and self._read_next():
+        if not any(self._may_be_first(one, start) for one in obstacles):
             steps, is_full = self._steps(start, limit)
-        if steps:
-            return self._offset(start, steps)
-        for error in self._obstacles if self._is_fixed else ():
+            while not is_full and self._read_next():
+                steps, is_full = self._steps(start, limit)
+            if steps:
+                return self._offset(start, steps)
+        for error in obstacles if self._is_fixed else ():
             raise error
         return start
 
@@ -316,9 +332,11 @@ class RedoStream:
         if not self._logs:
             self._look()
         self._check(start)
+        self._check_first(start, end)
         while not self._has_reached(end):
             if not self._read_next():
-                raise self._missing(end)
+                needed = {thread: one.open_sequence for thread, one in end.threads.items()}
+                raise self._missing(end, needed)
         return list(self._splits(start, end))
 
     def decoding(self) -> Decoding:
@@ -362,9 +380,37 @@ class RedoStream:
             key=lambda log: (log.position.resetlogs_id, log.header.first_scn),
         )  # fmt: skip
         self._obstacles = [*scan.unusable, *(gap.as_error() for gap in stream.gaps)]
-        for error in self._obstacles:
-            if self._is_new(str(error)):
-                _log.warning("the stream is waiting for a log", error=str(error))
+
+    def _is_passed(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
+        """Return whether a stream that continues from `start` does not need a compressed log."""
+        if obstacle.code != Code.LOG_COMPRESSED:
+            return False
+        place = obstacle.where
+        end, incarnation = place.get("next_scn"), place.get("resetlogs")
+        if isinstance(end, int) and end <= self.bounds.first_scn:
+            return True
+        one = _of_thread(obstacle, start)
+        return isinstance(incarnation, int) and (
+            incarnation < start.incarnation
+            or (
+                one is not None
+                and incarnation == start.incarnation
+                and int(str(place["sequence"])) < one.open_sequence
+            )
+        )
+
+    def _may_be_first(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
+        """Return whether a log that cannot be read may lie before the first log of a redo thread,
+        so that a stream that began now would never deliver it. Later, a gap shows that a log is
+        missing.
+        """
+        thread, sequence = obstacle.where.get("thread"), obstacle.where.get("sequence")
+        if not isinstance(thread, int) or not isinstance(sequence, int):
+            return not start.threads
+        if thread in start.threads:
+            return False
+        found = [log.header.sequence for log in self._logs if log.header.thread == thread]
+        return not found or max(found) > sequence
 
     def _is_new(self, told: str) -> bool:
         is_new = told not in self._told
@@ -378,7 +424,12 @@ class RedoStream:
             return False
         incarnation, thread = incarnation_thread(log)
         surveyor = self._surveyor
-        is_next = surveyor is not None and thread in self._threads and incarnation == self._current
+        is_next = (
+            surveyor is not None
+            and thread in self._threads
+            and incarnation == self._current
+            and log.header.sequence > self._newest.get((incarnation, thread), 0)
+        )
         fresh = [log] if is_next else [
             one for one in self._logs if one is log or one.position in self._read
         ]  # fmt: skip
@@ -393,6 +444,8 @@ class RedoStream:
         self._surveyor = surveyor
         surveyor.read(fresh)
         self._read[log.position] = log
+        key = incarnation, thread
+        self._newest[key] = max(log.header.sequence, self._newest.get(key, 0))
         return True
 
     @property
@@ -406,10 +459,24 @@ class RedoStream:
 
     def _check(self, start: StreamOffset) -> None:
         """Check that the stream can continue from an offset: no RESETLOGS orphaned delivered
-        transactions, and the needed logs exist.
+        transactions, no log arrived too late, and the needed logs exist.
         """
         for log in self._logs:
             header = log.header
+            one = start.threads.get(header.thread)
+            if (
+                one is not None
+                and header.resetlogs_id == start.incarnation
+                and header.sequence < one.first_sequence
+                and log.next_scn > self.bounds.first_scn
+            ):
+                raise OlrPgError(
+                    Code.STREAM_LOG_TOO_LATE,
+                    f"the stream began with sequence {one.first_sequence}",
+                    file=log.path,
+                    thread=header.thread,
+                    sequence=header.sequence,
+                )
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
                 raise OlrPgError(
                     Code.STREAM_PAST_RESETLOGS,
@@ -419,16 +486,32 @@ class RedoStream:
                 )
         if self._surveyor is not None:
             return
+        self._check_present(
+            start, {thread: one.open_sequence for thread, one in start.threads.items()}
+        )
+
+    def _check_first(self, start: StreamOffset, end: StreamOffset) -> None:
+        """Check that the first logs of threads still exist that the batch up to `end` reads first.
+        The batch may have been planned before a restart.
+        """
+        begun = start.threads if start.incarnation == end.incarnation else {}
+        needed = {
+            thread: one.first_sequence
+            for thread, one in end.threads.items()
+            if thread not in begun and one.first_sequence
+        }
+        self._check_present(end, needed)
+
+    def _check_present(self, offset: StreamOffset, needed: Mapping[int, int]) -> None:
         first: dict[tuple[int, int], int] = {}
         for log in self._logs:
             first.setdefault(incarnation_thread(log), log.header.sequence)
-        for thread, one in start.threads.items():
-            found = first.get((start.incarnation, thread))
-            if found is None or found > one.open_sequence:
-                raise self._missing(start)
+        for thread, sequence in needed.items():
+            found = first.get((offset.incarnation, thread))
+            if found is None or found > sequence:
+                raise self._missing(offset, needed)
 
-    def _missing(self, offset: StreamOffset) -> OlrPgError:
-        needed = {thread: one.open_sequence for thread, one in offset.threads.items()}
+    def _missing(self, offset: StreamOffset, needed: Mapping[int, int]) -> OlrPgError:
         logs = ", ".join(f"thread {thread} sequence {one}" for thread, one in needed.items())
         return OlrPgError(
             Code.LOG_MISSING,
@@ -476,7 +559,13 @@ class RedoStream:
             scn = max(scn, of_thread.last_commit_scn(min(numbers), end))
             if key[0] == incarnation:
                 place = of_thread.owners[end - 1].end
-                threads[key[1]] = ThreadOffset(place, of_thread.oldest_open(end))
+                before = threads.get(key[1])
+                first = of_thread.owners[0].begin.sequence
+                threads[key[1]] = ThreadOffset(
+                    place,
+                    of_thread.oldest_open(end),
+                    first if before is None else before.first_sequence,
+                )
         return StreamOffset(incarnation, scn, threads)
 
     # --- batches ---
@@ -501,7 +590,13 @@ class RedoStream:
         for (incarnation, thread), of_thread in surveyor.threads.items():
             if not start.incarnation <= incarnation <= end.incarnation:
                 continue
-            since = _place(start, incarnation, thread, _START)
+            begin = end.threads.get(thread) if incarnation == end.incarnation else None
+            since = _place(
+                start,
+                incarnation,
+                thread,
+                _START if begin is None else Place(begin.first_sequence, 0),
+            )
             until = _place(end, incarnation, thread, _START)
             if incarnation < end.incarnation:
                 until = _END
@@ -517,3 +612,8 @@ def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) 
     """
     found = offset.threads.get(thread) if offset.incarnation == incarnation else None
     return default if found is None else found.place
+
+
+def _of_thread(obstacle: OlrPgError, start: StreamOffset) -> ThreadOffset | None:
+    thread = obstacle.where.get("thread")
+    return start.threads.get(thread) if isinstance(thread, int) else None

@@ -5,6 +5,7 @@ Offsets come back out of a checkpoint as they went in.
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.datasource.ownership import Place
+from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.redo_stream import (
     BEGINNING,
     Limit,
@@ -30,6 +31,8 @@ from tests.datasource.source_rows import in_spark
 from tests.ordering.test_new_incarnation import Copied, rac, with_new_incarnation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.replicator.scripted_source import Rac
 
 __all__ = ["rac"]
@@ -45,16 +48,30 @@ class Archive:
         self.dictionary = folder / "dictionary.json"
         write_snapshot(with_new_incarnation(made.snapshot), str(self.dictionary))
 
-    def stream(self) -> RedoStream:
+    def stream(self, start_scn: int = 0) -> RedoStream:
         """The stream of a query that was just started."""
         places = (str(self.folder / "logs"),)
-        options = SourceOptions(places, (str(self.dictionary),), split_bytes=20_000)
+        options = SourceOptions(
+            places, (str(self.dictionary),), bounds=Bounds(start_scn), split_bytes=20_000
+        )
         return RedoStream(options, IN_MEMORY)
 
     def add(self, *numbers: int) -> None:
         (self.folder / "logs").mkdir(exist_ok=True)
         for number in numbers:
             shutil.copy(self.logs[number], self.folder / "logs")
+
+    def halve(self, number: int) -> None:
+        """As if a copy of a log was in progress."""
+        whole = self.logs[number].read_bytes()
+        (self.folder / "logs" / self.logs[number].name).write_bytes(whole[: len(whole) // 2])
+
+    def compress(self, number: int) -> None:
+        """Compress a log, as a job does with old ones."""
+        name = self.logs[number].name
+        packed = gzip.compress(self.logs[number].read_bytes(), 1)
+        (self.folder / "logs" / f"{name}.gz").write_bytes(packed)
+        (self.folder / "logs" / name).unlink(missing_ok=True)
 
 
 def scns(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> list[int]:
@@ -118,6 +135,69 @@ def test_a_log_that_is_copied_yet_is_waited_for(tmp_path: Path, rac: Rac) -> Non
     assert stream.latest(first, ALL) != first
 
 
+@pytest.mark.parametrize("unreadable", [Archive.halve, Archive.compress])
+def test_a_stream_does_not_begin_behind_a_log_that_cannot_be_read_yet(
+    tmp_path: Path, rac: Rac, unreadable: Callable[[Archive, int], None]
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(1, 2, 3)
+    unreadable(archive, 0)
+    stream, fixed = archive.stream(), archive.stream()
+    assert stream.latest(BEGINNING, ALL) == BEGINNING
+    fixed.fix()
+    assert code(fixed, BEGINNING) in {Code.LOG_TRUNCATED, Code.LOG_COMPRESSED}
+    archive.add(0)
+    end = stream.latest(BEGINNING, ALL)
+    assert end.threads[1].first_sequence == 18
+    assert end == archive.stream().latest(BEGINNING, ALL)
+
+
+def test_compressed_logs_that_were_delivered_or_are_not_wanted_end_no_stream(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    end = archive.stream().latest(BEGINNING, ALL)
+    assert end.threads[1].open_sequence > 18
+    archive.compress(0)
+    stream = archive.stream()
+    stream.fix()
+    assert stream.latest(end, ALL) == end
+    archive.compress(3)
+    stream = archive.stream()
+    stream.fix()
+    assert code(stream, end) in {Code.LOG_COMPRESSED, Code.LOG_MISSING}
+    archive.add(3)
+    stream = archive.stream(start_scn=rac.one[0].next_scn)
+    stream.fix()
+    assert stream.latest(BEGINNING, ALL).scn == end.scn
+
+
+def test_a_log_from_before_the_begin_of_a_stream_ends_it(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(1, 2, 3)
+    stream = archive.stream()
+    end = stream.latest(BEGINNING, ALL)
+    assert end != BEGINNING
+    archive.add(0)
+    assert code(stream, end) == code(archive.stream(), end) == Code.STREAM_LOG_TOO_LATE
+    unwanted = archive.stream(start_scn=rac.one[0].next_scn)
+    assert unwanted.latest(end, ALL) == end
+    assert commits(archive.stream(), BEGINNING, end) == commits(unwanted, BEGINNING, end)
+
+
+def test_a_batch_that_was_planned_before_a_restart_needs_its_first_log(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    end = archive.stream().latest(BEGINNING, ALL)
+    archive.compress(0)
+    with pytest.raises(OlrPgError) as caught:
+        archive.stream().splits(BEGINNING, end)
+    assert caught.value.code == Code.LOG_MISSING
+
+
 def test_a_batch_has_as_many_logs_as_it_may(tmp_path: Path, rac: Rac) -> None:
     archive = Archive(tmp_path, rac)
     archive.add(*range(4))
@@ -171,7 +251,7 @@ def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
     "offset",
     [
         BEGINNING,
-        StreamOffset(7, 9, {1: ThreadOffset(Place(3, 2), 2), 12: ThreadOffset(Place(4, 5), 4)}),
+        StreamOffset(7, 9, {1: ThreadOffset(Place(3, 2), 2), 12: ThreadOffset(Place(4, 5), 4, 3)}),
     ],
 )
 def test_an_offset_comes_back(offset: StreamOffset) -> None:
