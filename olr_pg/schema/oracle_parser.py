@@ -116,6 +116,7 @@ class _Parser(OracleParser):
         **{name: partial(_json_call, name=name) for name in _JSON_CALLS},
         "TO_NUMBER": _to_number,
     }
+    EXPONENT = {TokenType.DSTAR: exp.Pow}  # noqa: RUF012 - only PL/SQL has it
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: parse
         for name, parse in OracleParser.NO_PAREN_FUNCTION_PARSERS.items()
@@ -136,6 +137,7 @@ class _Tokenizer(Oracle.Tokenizer):
     # In Oracle these are decimal numbers; only BINARY_FLOAT and BINARY_DOUBLE are binary ones.
     KEYWORDS = {  # noqa: RUF012 - as in the base class
         **Oracle.Tokenizer.KEYWORDS,
+        "**": TokenType.DSTAR,
         **dict.fromkeys(("FLOAT", "REAL", "DOUBLE PRECISION"), TokenType.DECFLOAT),
     }
 
@@ -203,6 +205,8 @@ def parse_oracle(text: str) -> exp.Expr:
                 _name_as_column(column)
         elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
             _name_fully(node)
+        elif isinstance(node, exp.Pow) and isinstance(node.this, exp.Neg | exp.Pow):
+            raise UntranslatableError("** without parentheses after a sign or another **")
         elif isinstance(node, exp.DPipe):
             _from_left_to_right(node)
     found: exp.Expr = tree.this.pop()

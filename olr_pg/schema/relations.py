@@ -61,6 +61,7 @@ class Relations:
             self._found.setdefault(
                 (view.owner, view.name), self._relation(view.owner, view.name, ())
             )
+        self._materialized = {(one.owner, one.name) for one in inventory.materialized_views}
         self._tables = {(one.owner, one.name): one for one in inventory.tables}
         self._constraints: dict[tuple[str, str], list[Constraint]] = {}
         for key in inventory.constraints:
@@ -155,6 +156,13 @@ class Relations:
     def has_schema(self, name: str) -> bool:
         """Return whether tables, views or sequences are created in a schema of the target."""
         return any(schema == name for schema, _ in self._taken)
+
+    def is_stored_query(self, owner: str, name: str) -> bool:
+        """Return whether a relation is a materialized view."""
+        found = self._tables.get((owner, name))
+        return (owner, name) in self._materialized or (
+            found is not None and found.kind == _OF_QUERY
+        )
 
     def is_code(self, owner: str, name: str) -> bool:
         """Return whether a name refers to a function or package of the source."""

@@ -149,6 +149,7 @@ class Translator:
         read: the tables and views that the SQL reads, as ``OWNER.NAME``.
         is_stored: whether PostgreSQL stores the values, in an index or a generated column, so that
             the SQL must be IMMUTABLE.
+        is_procedural: whether it is an expression of PL/SQL outside SQL statements.
         sequences: for each sequence that the SQL uses, where NEXTVAL and CURRVAL are in the text.
         call_own: translates a call of a function of the source; None if such calls are not allowed
             here.
@@ -161,6 +162,7 @@ class Translator:
         self.scope = scope
         self.read = set[str]()
         self.is_stored = False
+        self.is_procedural = False
         self.sequences = dict[tuple[str, str], dict[str, int]]()
         self.translate_frame: Callable[[exp.Expr], object] = lambda _node: None
         self.translate: Callable[[exp.Expr], None] = lambda _node: None

@@ -43,7 +43,7 @@ class Fact(NamedTuple):
 
     Attributes:
         length: for a CHAR, its number of characters; for a TIMESTAMP, its number of fractional
-            digits; for a BINARY_FLOAT, 4.
+            digits; for a BINARY_FLOAT and a PLS_INTEGER, 4.
         filled: whether the value is never NULL and never an empty text.
         exact: for a CHAR, whether its text in PostgreSQL includes all its blanks; for a TIMESTAMP
             WITH TIME ZONE, whether its zone is the session's time zone.
@@ -66,6 +66,7 @@ INTEGER: Final = Fact(ValueKind.INTEGER)
 NUMBER: Final = Fact(ValueKind.NUMBER)
 FLOAT: Final = Fact(ValueKind.FLOAT)
 SINGLE: Final = Fact(ValueKind.FLOAT, 4)
+PLS_INTEGER: Final = Fact(ValueKind.INTEGER, 4)
 TEXT: Final = Fact(ValueKind.TEXT)
 DATE: Final = Fact(ValueKind.DATE)
 TIMESTAMP: Final = Fact(ValueKind.TIMESTAMP, 6)

@@ -28,6 +28,7 @@ from olr_pg.schema.value_kinds import (
     FLOAT,
     INTEGER,
     NUMBER,
+    PLS_INTEGER,
     SINGLE,
     TEXT,
     TEXTS,
@@ -214,7 +215,23 @@ def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) ->
     filled = t.fact(left).filled and t.fact(right).filled
     fact = Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
     other = t.number(right) if t.kind(right) in TEXTS else t.sql(right)
-    return f"({t.number(left)} {operator} {other})", fact
+    found = f"({t.number(left)} {operator} {other})"
+    if whole and t.is_procedural and _is_machine_integer(t, left, right):
+        return f"CAST({found} AS INT)", PLS_INTEGER._replace(filled=filled)
+    return found, fact
+
+
+def _is_machine_integer(t: Translator, *nodes: exp.Expr) -> bool:
+    """Return whether Oracle calculates with 32 bits, so that the result can overflow: with two
+    PLS_INTEGER, or a PLS_INTEGER and a literal (PL/SQL Language Reference, “Preventing PLS_INTEGER
+    Overflow”).
+    """
+    others = [node for node in nodes if t.fact(node).length != PLS_INTEGER.length]
+    return len(others) < len(nodes) and all(t.whole(node) is not None for node in others)
+
+
+def _power(t: Translator, node: exp.Expr) -> Translated:
+    return f"POWER({t.number(node.this)}, {t.number(node.expression)})", NUMBER
 
 
 def _multiply(t: Translator, node: exp.Expr) -> Translated:
@@ -383,6 +400,7 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     exp.Div: _divide,
     exp.Mul: _multiply,
     exp.Neg: _negative,
+    exp.Pow: _power,
 }
 FUNCTIONS: Final[dict[str, Function]] = {
     "ABS": Function(lambda t, arguments: (f"ABS({t.number(arguments[0])})", t.fact(arguments[0]))),

@@ -9,59 +9,41 @@ the reason. SQL%ROWCOUNT and cursor attributes become variables.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.changes import Merge
 from olr_pg.schema.plsql.cursor import Cursor
-from olr_pg.schema.plsql.types import Constant, Parameter, Typed, read_type, variable
+from olr_pg.schema.plsql.declarations import Declarations
+from olr_pg.schema.plsql.exceptions import (
+    CONDITIONS,
+    SQLCODE,
+    Tried,
+    check_codes,
+    check_handler,
+    own_state,
+)
+from olr_pg.schema.plsql.types import Parameter, Typed, own_name, variable
 from olr_pg.schema.queries import Output
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.translating import Source, UntranslatableError, quoted
-from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, TEXT
+from olr_pg.schema.value_kinds import INTEGER, PLS_INTEGER, TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from olr_pg.schema.plsql.routine_sql import RoutineSql
+    from olr_pg.schema.value_kinds import Fact
 
-CONDITIONS: Final = {
-    "NO_DATA_FOUND": "no_data_found",
-    "TOO_MANY_ROWS": "too_many_rows",
-    "DUP_VAL_ON_INDEX": "unique_violation",
-    "ZERO_DIVIDE": "division_by_zero",
-    "INVALID_NUMBER": "invalid_text_representation",
-    "VALUE_ERROR": "string_data_right_truncation OR numeric_value_out_of_range"
-    " OR invalid_text_representation",
-    "CASE_NOT_FOUND": "case_not_found",
-    "CURSOR_ALREADY_OPEN": "duplicate_cursor",
-    "INVALID_CURSOR": "invalid_cursor_name",
-    "OTHERS": "OTHERS",
-}
-_NUMBERED: Final = {
-    1: "unique_violation",
-    54: "lock_not_available",
-    60: "deadlock_detected",
-    1400: "not_null_violation",
-    1403: "no_data_found",
-    1407: "not_null_violation",
-    1422: "too_many_rows",
-    1476: "division_by_zero",
-    2290: "check_violation",
-}
-"""For each Oracle error number that corresponds to exactly one error condition of PostgreSQL, the
-name of that condition.
-"""
-
-_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
 _BIND: Final = re.compile(r"('(?:[^']|'')*')|:(\w+)")
 _NAMED: Final = re.compile(r"([\w$#]+)\s*=>\s*(.+)", re.DOTALL)
 _COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
 _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
+_RETURNED: Final = "SQL%RETURNED"
 _LOOPS: Final = ("LOOP", "WHILE", "FOR")
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_LEAVING: Final = ("RETURN", "EXIT", "CONTINUE")
 _REFUSED: Final = {
     "COMMIT": "COMMIT: allowed only in procedures that are called outside a transaction",
     "ROLLBACK": "ROLLBACK: allowed only in procedures that are called outside a transaction",
@@ -70,16 +52,10 @@ _REFUSED: Final = {
     "GOTO": "GOTO: use loops and conditions",
     "LOCK": "LOCK TABLE: PostgreSQL has other lock modes",
     "PIPE": "PIPE ROW: use RETURN NEXT",
-    "WITH": "WITH … SELECT INTO: use a subquery",
-    "PRAGMA": "a PRAGMA other than EXCEPTION_INIT",
-    "TYPE": "it declares a type",
-    "SUBTYPE": "it declares a type",
-    "PROCEDURE": "it declares a nested procedure",
-    "FUNCTION": "it declares a nested function",
 }
 
 
-class Body:
+class Body(Declarations):
     """Translates the PL/SQL block that begins at the cursor's position.
 
     Args:
@@ -90,179 +66,83 @@ class Body:
     def __init__(
         self, cursor: Cursor, sql: RoutineSql, returns: Typed | None, leaving: str = "RETURN;"
     ) -> None:
-        self._cursor = cursor
-        self._sql = sql
+        super().__init__(cursor, sql)
         self._returns = returns
         self._leaving = leaving
-        self._queries: dict[str, str] = {}
-        self._cursors: dict[str, list[str]] = {}
-        self._exceptions: dict[str, str] = {}
+        self._opened_in: list[str] = []
+        self._lost: frozenset[str] = frozenset()
         self._changes = 0
         self._labels: list[str] = []
         self._counts = bool(_COUNTED.search(cursor.text))
         self._is_outermost = True
+        self._is_returning = False
+        self._is_used_label = False
+        self._loop_label = ""
 
-    def block(self, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> list[str]:
+    def block(self, first: tuple[str, ...] = (), label: str = "") -> list[str]:
         """Translate the declarations, statements and handlers of a block.
 
         Args:
-            first, last: statements to add before and after the statements of the block.
+            first: statements to add before the statements of the block.
+            label: the label of the block, or the name of the routine, with which a name can be
+                qualified.
 
         Raises:
             UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
-        cursor, before, called = self._cursor, self._changes, self._sql.called
+        cursor, sql = self._cursor, self._sql
         cursor.take("DECLARE")
-        known, records = dict(self._sql.types), dict(self._sql.records)
-        declared = []
-        if self._counts and self._is_outermost:
-            declared.append(self._own_variable(_SQL_COUNT, Typed("integer", INTEGER)))
+        outside = (sql.types, sql.records, sql.labels, self._exceptions, self._record_types)
         is_outermost, self._is_outermost = self._is_outermost, False
+        declared, self._initial = list[str](), []
         if is_outermost:
-            declared += map(self._package_constant, self._sql.constants)
+            if self._counts:
+                declared.append(self._own_variable(_SQL_COUNT, Typed("integer", INTEGER)))
+            declared += map(self._package_constant, sql.constants)
+        hidden = sql.types
         declared += self._declarations()
+        initial = tuple(self._initial)
+        if label:
+            own = {name: one for name, one in sql.types.items() if hidden.get(name) is not one}
+            sql.labels = {**sql.labels, label: {**sql.labels.get(label, {}), **own}}
         cursor.expect("BEGIN")
-        body, ends_with_change = self._statements()
-        calls = self._sql.called - called
-        changes, ends_with_change = self._changes - before + calls, ends_with_change and not calls
-        if calls and self._counts:
-            raise UntranslatableError("SQL%ROWCOUNT in a block with calls, which may change it")
-        handlers = self._handlers() if cursor.take("EXCEPTION") else []
-        may_lose = changes > 1 or (changes == 1 and not ends_with_change)
-        if may_lose and not all(
-            ends.startswith("RAISE EX") or ends == "RAISE;" for _, ends in handlers
-        ):
-            raise UntranslatableError(
-                "an exception handler of a block that changes rows or calls routines: PostgreSQL"
-                " rolls back the block's changes"
-            )
+        body, handlers = self._tried()
         cursor.expect("END")
         if cursor.word() != ";" and not cursor.is_done:
             cursor.name()
         cursor.take(";")
-        self._sql.types, self._sql.records = known, records
-        lines = ["DECLARE", *map(_in, declared)] if declared else []
-        lines += ["BEGIN", *map(_in, (*first, *body, *last))]
-        if handlers:
-            lines += ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
-        return [*lines, "END;"]
+        sql.types, sql.records, sql.labels, self._exceptions, self._record_types = outside
+        if is_outermost and self._is_returning:
+            declared.append(f"{variable(_RETURNED)} record;")
+        # The values of the declarations may depend on what the first statements do.
+        is_filled_first = bool(first) and any(" := " in line for line in declared)
+        begin = initial if is_filled_first else (*first, *initial)
+        lines = [f"<<{variable(label)}>>"] if declared and label else []
+        lines += ["DECLARE", *map(_in, declared)] if declared else []
+        lines += ["BEGIN", *map(_in, (*begin, *body)), *handlers, "END;"]
+        return ["BEGIN", *map(_in, (*first, *lines)), "END;"] if is_filled_first else lines
 
-    def _declarations(self) -> list[str]:
-        cursor, found = self._cursor, list[str]()
-        while cursor.word() != "BEGIN":
-            if cursor.take("PRAGMA", "EXCEPTION_INIT", "("):
-                self._numbered(*cursor.list_until(")"))
-                continue
-            if cursor.word() in _REFUSED:
-                raise UntranslatableError(_REFUSED[cursor.word()])
-            if cursor.take("CURSOR"):
-                found += self._cursor_declaration()
-                continue
-            name = cursor.name()
-            if cursor.take("EXCEPTION", ";"):
-                self._exceptions[name] = f"SQLSTATE '{self._state(name)}'"
-                continue
-            row = self._row_declaration(name)
-            if row:
-                found.append(row)
-                continue
-            constant = " CONSTANT" if cursor.take("CONSTANT") else ""
-            sql = self._sql
-            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
-            filled = " NOT NULL" if cursor.take("NOT", "NULL") else ""
-            value = ""
-            if cursor.take(":=") or cursor.take("DEFAULT"):
-                value = f" := {sql.value(cursor.until(';'), typed.fact)}"
-            cursor.expect(";")
-            sql.types = {**sql.types, name: typed}
-            found.append(f"{variable(name)}{constant} {typed.sql}{filled}{value};")
-        return found
-
-    def _own_variable(self, name: str, typed: Typed) -> str:
-        self._sql.types = {**self._sql.types, name: typed}
-        return f"{variable(name)} {typed.sql};"
-
-    def _package_constant(self, one: Constant) -> str:
-        self._sql.types = {**self._sql.types, one.name: one.typed}
-        return f"{variable(one.name)} CONSTANT {one.typed.sql} := {one.value};"
-
-    def _state(self, name: str) -> str:
-        """Return a SQLSTATE for an exception that the routine declares; it is derived from the
-        routine's text and the exception's name.
-        """
-        number = zlib.crc32(f"{self._cursor.text}.{name}".encode()) % 36**3
-        return "OR" + "".join(_DIGITS[number // 36**place % 36] for place in (2, 1, 0))
-
-    def _numbered(self, name: str, number: str) -> None:
-        self._cursor.expect(";")
-        digits = number.replace(" ", "").removeprefix("-")
-        condition = _NUMBERED.get(int(digits)) if digits.isdigit() else None
-        if condition is None or name.upper() not in self._exceptions:
-            raise UntranslatableError(f"the exception {name} for ORA-{digits}: use its SQLSTATE")
-        self._exceptions[name.upper()] = condition
-
-    def _cursor_declaration(self) -> list[str]:
-        """Translate a cursor declaration. In PL/pgSQL, all columns of a cursor that OPEN opens need
-        names.
-        """
+    def _tried(self) -> tuple[list[str], list[str]]:
+        """Translate the statements of a block and its handlers. Return the lines of both."""
         cursor, sql = self._cursor, self._sql
-        name, known = cursor.name(), sql.types
-        parameters = list[str]()
-        while cursor.take("(") if not parameters else cursor.take(","):
-            parameter = cursor.name()
-            cursor.take("IN")
-            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
-            sql.types = {**sql.types, parameter: typed}
-            parameters.append(f"{variable(parameter)} {typed.sql}")
-        if parameters:
-            cursor.expect(")")
-        cursor.expect("IS")
-        query = cursor.until(";")
-        cursor.expect(";")
-        is_opened = re.search(rf"\bOPEN\s+{name}\b", cursor.text, re.IGNORECASE)
-        if not (is_opened or parameters):
-            self._queries[name] = query
-            return []
-        text, outputs = sql.query(query)
-        sql.types = known
-        names = [one.column.name or f"c{number}" for number, one in enumerate(outputs, 1)]
-        self._cursors[name] = names
-        facts = [one.column.fact for one in outputs]
-        columns = {
-            one.name or f"C{number}": RelationColumn(own, fact)
-            for number, (one, own, fact) in enumerate(zip(outputs, names, facts, strict=True), 1)
-        }
-        row = f"{name}%ROW"
-        sql.records = {**sql.records, row: Source(row, row.lower(), columns)}
-        listed, given = ", ".join(map(quoted, names)), f"({', '.join(parameters)}) "
-        rows = f'SELECT * FROM ({text}) AS "rows" ({listed})'  # noqa: S608 - translated
-        return [
-            f"{variable(name)} CURSOR {given if parameters else ''}FOR {rows};",
-            f"{variable(row)} record;",
-            self._own_variable(f"{name}%FOUND", Typed("boolean", BOOLEAN)),
-            self._own_variable(f"{name}%ROWCOUNT", Typed("integer", INTEGER)),
-        ]
-
-    def _row_declaration(self, name: str) -> str:
-        """Translate the declaration of a %ROWTYPE variable. Return an empty text if the declaration
-        is another one.
-        """
-        cursor, sql = self._cursor, self._sql
-        is_here = next((at for at in (1, 3) if cursor.word(at) == "%"), 0)
-        if not is_here or cursor.word(is_here + 1) != "ROWTYPE":
-            return ""
-        names = cursor.path()
-        cursor.expect("%", "ROWTYPE", ";")
-        row = sql.records.get(f"{names[0]}%ROW") if len(names) == 1 else None
-        relation = sql.relations.find(*([sql.owner, *names][-2:]))
-        if row is None and relation is None:
-            raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE is not supported")
-        columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
-        sql.records = {**sql.records, name: Source(name, name.lower(), columns)}
-        sql.rows = sql.rows | {name}
-        if row is not None or relation is None:
-            return f"{variable(name)} record;"
-        return f"{variable(name)} {quoted(relation.schema)}.{quoted(relation.name)}%ROWTYPE;"
+        before, called = self._changes, sql.called
+        place, noted, opened = cursor.place, len(sql.conversions), len(self._opened_in)
+        body, ends_with_change = self._statements()
+        calls, changes = sql.called - called, self._changes - before
+        if calls and self._counts:
+            raise UntranslatableError("SQL%ROWCOUNT in a block with calls, which may change it")
+        text = cursor.text_since(place) if cursor.place > place else ""
+        if not cursor.take("EXCEPTION"):
+            return body, []
+        self._lost |= frozenset(self._opened_in[opened:])
+        handlers = self._handlers(Tried(text, changes, calls, sql.conversions[noted:]))
+        may_lose = changes + calls > 1 or (changes + calls == 1 and (calls or not ends_with_change))
+        if may_lose and not all(raises for _, raises in handlers):
+            raise UntranslatableError(
+                "an exception handler of a block that changes rows or calls routines: PostgreSQL"
+                " rolls back the block's changes"
+            )
+        return body, ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
 
     def _statements(self) -> tuple[list[str], bool]:
         """Translate statements up to the word that ends them. Return (the statements, whether the
@@ -271,7 +151,7 @@ class Body:
         found, is_change = list[str](), False
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):
             before = self._changes
-            is_plain = self._cursor.word() in (*_CHANGES, "EXECUTE")
+            is_plain = self._cursor.word() in (*_CHANGES, "EXECUTE", "SELECT")
             found += self._statement()
             is_change = is_plain and self._changes == before + 1
         return found, is_change
@@ -289,6 +169,7 @@ class Body:
             "BEGIN": self.block,
             "DECLARE": self.block,
             "SELECT": self._select,
+            "WITH": self._select,
             "CASE": self._case,
             "OPEN": self._open,
             "FETCH": self._fetch,
@@ -326,20 +207,28 @@ class Body:
 
     def _raise(self) -> str:
         cursor = self._cursor
-        code, text, *_ = [*cursor.list_until(")"), ""]
+        texts = cursor.list_until(")")
+        named = {one[1].upper(): one[2] for one in map(_NAMED.fullmatch, texts) if one}
+        code, text, *_ = [*texts, ""]
+        code, text = named.get("NUM", code), named.get("MSG", text)
         cursor.expect(";")
         number = code.replace(" ", "").removeprefix("-")
         if not number.isdigit():
             raise UntranslatableError("RAISE_APPLICATION_ERROR with a number that is not a literal")
         message = f"'ORA-{number}: ' || COALESCE({self._sql.value(text, TEXT)}, '')"
-        return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'P0001';"
+        return self._raised(message, own_state(int(number)))
+
+    @staticmethod
+    def _raised(message: str, state: str) -> str:
+        return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = '{state}';"
 
     def _raise_named(self, name: str) -> str:
         self._cursor.expect(";")
         own = self._exceptions.get(name)
-        if own is not None and own.startswith("SQLSTATE"):
-            return f"RAISE EXCEPTION USING ERRCODE = {own.split()[1]}, MESSAGE = {_UNHANDLED};"
-        condition = own or CONDITIONS.get(name, "OTHERS").split(" ")[0]
+        if own is not None and own.is_own:
+            text = f"'ORA-{own.number}: '" if own.number else _UNHANDLED
+            return self._raised(text, own.condition.split("'")[1])
+        condition = own.condition if own else CONDITIONS.get(name, "OTHERS").split(" ")[0]
         if condition == "OTHERS":
             raise UntranslatableError(f"RAISE of {name}, which the routine does not declare")
         return f"RAISE {condition};"
@@ -350,13 +239,25 @@ class Body:
         if names == ["DBMS_OUTPUT", "PUT_LINE"] and cursor.take("("):
             (text,) = cursor.list_until(")")
             cursor.expect(";")
-            return f"RAISE NOTICE '%', {self._sql.value(text, TEXT)};"
+            return f"RAISE NOTICE '%', COALESCE({self._sql.value(text, TEXT)}, '');"
         if not cursor.take(":="):
             return self._call(names)
+        if len(names) == 1 and names[0] in self._sql.rows:
+            return self._assign_record(names[0], cursor.until(";"))
         target, fact = self._sql.target(names)
         value = self._sql.value(cursor.until(";"), fact)
         cursor.expect(";")
         return f"{target} := {value};"
+
+    def _assign_record(self, name: str, text: str) -> str:
+        self._cursor.expect(";")
+        records = self._sql.records
+        target, given = records[name].columns, records.get(text.upper())
+        if given is None or [(one.name, one.fact.kind) for one in given.columns.values()] != [
+            (one.name, one.fact.kind) for one in target.values()
+        ]:
+            raise UntranslatableError(f"it assigns {text} to the record {name}: assign each field")
+        return f"{variable(name)} := {quoted(given.alias)};"
 
     def _call(self, names: list[str]) -> str:
         cursor, called = self._cursor, self._sql.signature(names)
@@ -438,21 +339,38 @@ class Body:
         called = text.split("(")[0].strip().upper()
         if not is_query and called in self._cursors:
             return self._rows_of_cursor(name, called, text)
-        query = text if is_query else self._queries.get(text.upper())
+        query = text if is_query else self._query_of(text.upper())
         if query is None:
             return self._count(name, text, backwards)
         return self._rows(name, query)
+
+    def _query_of(self, name: str) -> str | None:
+        """Return the query of a declared cursor; None if there is none.
+
+        Raises:
+            UntranslatableError: the names in the query have another meaning here than there.
+        """
+        query, then = self._queries.get(name, (None, {}))
+        if query is not None:
+            now = {**self._sql.types, **self._sql.records}
+            words = {word.upper() for word in re.findall(r"[\w$#]+", query)}
+            if any(word in then and then[word] is not now.get(word) for word in words):
+                raise UntranslatableError(f"the cursor {name} reads a variable that is hidden here")
+        return query
 
     def _count(self, name: str, text: str, backwards: str) -> list[str]:
         sql, ends = self._sql, text.split("..")
         if len(ends) != 2:
             raise UntranslatableError(f"a loop over {text} is not supported")
         low, high = (f"CAST(ROUND({sql.value(end, INTEGER)}) AS INT)" for end in ends)
-        known = sql.types
-        sql.types = {**known, name: Typed("integer", INTEGER)}
+        known, labels = sql.types, sql.labels
+        typed = Typed("integer", PLS_INTEGER)
+        sql.types = {**known, name: typed}
+        if self._loop_label:
+            sql.labels = {**labels, self._loop_label: {name: typed}}
         first, second = (high, low) if backwards else (low, high)
         lines = self._looped(f"FOR {variable(name)} IN{backwards} {first} .. {second} ")
-        sql.types = known
+        sql.types, sql.labels = known, labels
         return lines
 
     def _rows(self, name: str, query: str) -> list[str]:
@@ -464,7 +382,7 @@ class Body:
             if one.name
         }
         known = sql.records
-        sql.records = {**known, name: Source(name, name.lower(), columns)}
+        sql.records = {**known, name: Source(name, own_name(name), columns)}
         record = f"{variable(name)} record;"
         lines = self._looped(f"FOR {variable(name)} IN {text} ")
         sql.records = known
@@ -474,7 +392,7 @@ class Body:
         sql, known = self._sql, self._sql.records
         row = known[f"{called}%ROW"]
         opened = self._opened(called, text[len(called) :].strip())
-        sql.records = {**known, name: Source(name, name.lower(), row.columns)}
+        sql.records = {**known, name: Source(name, own_name(name), row.columns)}
         lines = self._looped(f"FOR {variable(name)} IN {opened} ")
         sql.records = known
         return lines
@@ -482,10 +400,18 @@ class Body:
     def _opened(self, name: str, arguments: str) -> str:
         if name not in self._cursors:
             raise UntranslatableError(f"the cursor {name}: declare it with its query")
-        if not arguments:
-            return variable(name)
-        values = Cursor(arguments[1:]).list_until(")")
-        return f"{variable(name)}({', '.join(map(self._sql.value, values))})"
+        given = Cursor(arguments[1:]).list_until(")") if arguments else []
+        expected, values = self._parameters[name], list[str]()
+        for place, (own, typed, default) in enumerate(expected):
+            text = given[place] if place < len(given) else ""
+            if not (text or default) or _NAMED.fullmatch(text):
+                raise UntranslatableError(
+                    f"the cursor {name} with named or missing arguments: {own}"
+                )
+            values.append(self._sql.value(text, typed.fact) if text else default)
+        if len(given) > len(expected):
+            raise UntranslatableError(f"the cursor {name} with too many arguments")
+        return f"{variable(name)}({', '.join(values)})" if values else variable(name)
 
     def _open(self) -> list[str]:
         cursor = self._cursor
@@ -495,15 +421,26 @@ class Body:
             raise UntranslatableError("OPEN FOR: use a function that returns the rows")
         opened = self._opened(name, cursor.until(";"))
         cursor.expect(";")
-        found, count = (variable(f"{name}%{what}") for what in ("FOUND", "ROWCOUNT"))
-        return [f"OPEN {opened};", f"{found} := NULL;", f"{count} := 0;"]
+        self._opened_in.append(name)
+        found, count, is_open = (
+            variable(f"{name}%{what}") for what in ("FOUND", "ROWCOUNT", "ISOPEN")
+        )
+        return [f"OPEN {opened};", f"{found} := NULL;", f"{count} := 0;", f"{is_open} := true;"]
 
     def _close(self) -> list[str]:
         cursor = self._cursor
         cursor.expect("CLOSE")
         name = cursor.name()
         cursor.expect(";")
-        return [f"CLOSE {self._opened(name, '')};"]
+        is_open = variable(f"{name}%ISOPEN")
+        if name not in self._cursors:
+            raise UntranslatableError(f"the cursor {name}: declare it with its query")
+        if name in self._lost:
+            # PostgreSQL has closed it, when it rolled back the block that opened it.
+            close = f"IF NOT {is_open} THEN RAISE invalid_cursor_name; END IF;"
+        else:
+            close = f"CLOSE {variable(name)};"
+        return [close, f"{is_open} := false;"]
 
     def _fetch(self) -> list[str]:
         """Translate FETCH. If there is no further row, variables keep their values in Oracle, but
@@ -514,11 +451,15 @@ class Body:
         name = cursor.name()
         if not cursor.take("INTO"):
             raise UntranslatableError("FETCH BULK COLLECT: use array_agg or a loop")
-        targets = [cursor.path()]
-        while cursor.take(","):
-            targets.append(cursor.path())
+        targets = self._targets()
         cursor.expect(";")
-        opened, row = self._opened(name, ""), sql.records[f"{name}%ROW"]
+        if name not in self._cursors:
+            raise UntranslatableError(f"the cursor {name}: declare it with its query")
+        if name in self._lost:
+            raise UntranslatableError(
+                f"FETCH of {name} after an exception: PostgreSQL has closed the cursor"
+            )
+        opened, row = variable(name), sql.records[f"{name}%ROW"]
         columns, taken = [*row.columns.values()], variable(f"{name}%ROW")
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in sql.rows:
             outputs = [Output(one.name, one) for one in columns]
@@ -544,6 +485,9 @@ class Body:
         cursor, lines, word = self._cursor, list[str](), "IF"
         cursor.expect("CASE")
         asked = "" if cursor.word() == "WHEN" else cursor.until("WHEN")
+        calls = self._sql.called
+        if asked and ("NEXTVAL" in self._sql.value(asked) or self._sql.called > calls):
+            raise UntranslatableError("CASE of a call: assign its value to a variable first")
         while cursor.take("WHEN"):
             text = cursor.until("THEN")
             cursor.expect("THEN")
@@ -591,15 +535,26 @@ class Body:
 
     def _labelled(self) -> list[str]:
         """Translate a loop or block with a label, such as <<outer>>."""
-        cursor = self._cursor
+        cursor, label = self._cursor, ""
         while cursor.word().startswith("<"):
-            cursor.step()
-        label = cursor.name()
-        while cursor.word().startswith(">"):
-            cursor.step()
+            while cursor.word().startswith("<"):
+                cursor.step()
+            other, name = label, cursor.name()
+            is_used = re.search(
+                rf"\b{name}\s*\.|\b(EXIT|CONTINUE)\s+{name}\b", cursor.text, re.IGNORECASE
+            )
+            if is_used and other and self._is_used_label:
+                raise UntranslatableError("a statement with several labels")
+            if is_used or not label:
+                label, self._is_used_label = name, bool(is_used)
+            while cursor.word().startswith(">"):
+                cursor.step()
+        if cursor.word() in ("BEGIN", "DECLARE"):
+            return self.block(label=label)
         if cursor.word() not in _LOOPS:
-            raise UntranslatableError(f"the label {label} of a statement that is not a loop")
+            return self._statement()  # only GOTO uses the label of another statement
         self._labels.append(label)
+        self._loop_label = label
         lines = self._statement()
         self._labels.pop()
         # A loop over rows is in a block that declares the row.
@@ -623,16 +578,16 @@ class Body:
 
     def _select(self) -> list[str]:
         cursor = self._cursor
+        begin = cursor.until("SELECT")
         cursor.expect("SELECT")
         items = cursor.until("INTO", "BULK", ";")
         if not cursor.take("INTO"):
             raise UntranslatableError("BULK COLLECT: use array_agg or a loop")
-        targets = [cursor.path()]
-        while cursor.take(","):
-            targets.append(cursor.path())
+        targets = self._targets()
         rest = cursor.until(";")
         cursor.expect(";")
-        text, outputs = self._sql.query(f"SELECT {items} {rest}")
+        text, outputs = self._sql.query(f"{begin} SELECT {items} {rest}")
+        self._changes += " FOR UPDATE" in text  # PostgreSQL rolls back the lock, too
         first = [f"{variable(_SQL_COUNT)} := 0;"] if self._counts else []
         last = [f"{variable(_SQL_COUNT)} := 1;"] if self._counts else []
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in self._sql.rows:
@@ -647,13 +602,66 @@ class Body:
         return [*first, f"{text} INTO STRICT {', '.join(names)};", *last]
 
     def _change(self) -> list[str]:
-        is_merge = self._cursor.word() == "MERGE"
-        text = "" if is_merge else self._cursor.until(";")
-        sql = self._sql.merge(self._merge()) if is_merge else self._sql.change(text)
-        self._cursor.expect(";")
+        cursor, sql = self._cursor, self._sql
+        is_insert = cursor.word() == "INSERT"
+        given, targets = list[str](), list[list[str]]()
+        facts: Sequence[Fact] = ()
+        if cursor.word() == "MERGE":
+            text = sql.merge(self._merge())
+        else:
+            change = cursor.until("RETURNING", "RETURN", "LOG", ";")
+            if cursor.take("RETURNING") or cursor.take("RETURN"):
+                given, targets = self._returning()
+            text, facts = sql.change(change, given)
+        cursor.expect(";")
         self._changes += 1
-        counted = f"GET DIAGNOSTICS {variable(_SQL_COUNT)} = ROW_COUNT;"
-        return [f"{sql};", *([counted] if self._counts else [])]
+        count = variable(_SQL_COUNT)
+        lines = [f"{text};"]
+        if targets:
+            names = self._received(targets, facts)
+            if is_insert and " VALUES (" in text:
+                lines = [f"{text} INTO {', '.join(names)};"]
+            else:
+                # If no row is changed, the variables keep their values in Oracle.
+                lines = self._kept(text, names)
+        if self._counts:
+            counted = f"GET DIAGNOSTICS {count} = ROW_COUNT;"
+            lines = [f"{count} := 0;", lines[0], counted, *lines[1:]]
+        return lines
+
+    def _returning(self) -> tuple[list[str], list[list[str]]]:
+        """Return (the expressions of RETURNING, the variables of its INTO)."""
+        cursor = self._cursor
+        given = [cursor.until(",", "INTO", "BULK", ";")]
+        while cursor.take(","):
+            given.append(cursor.until(",", "INTO", "BULK", ";"))
+        if not cursor.take("INTO"):
+            raise UntranslatableError("RETURNING BULK COLLECT: use a query WITH … RETURNING")
+        return given, self._targets()
+
+    def _targets(self) -> list[list[str]]:
+        """Return the variables of INTO."""
+        found = [self._cursor.path()]
+        while self._cursor.take(","):
+            found.append(self._cursor.path())
+        return found
+
+    def _received(self, targets: list[list[str]], facts: Sequence[Fact]) -> list[str]:
+        """Return the SQL names of the variables that receive values."""
+        sql = self._sql
+        if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in sql.rows:
+            columns = sql.records[targets[0][0]].columns
+            targets = [[targets[0][0], name] for name in columns]
+        if len(targets) != len(facts):
+            raise UntranslatableError("INTO with a different number of variables")
+        return [sql.into(*pair) for pair in zip(targets, facts, strict=True)]
+
+    def _kept(self, text: str, names: list[str]) -> list[str]:
+        """Return a change whose values are assigned only if there is a row."""
+        self._is_returning = True
+        row = variable(_RETURNED)
+        moved = [f"{name} := {row}.{quoted(f'c{at}')};" for at, name in enumerate(names, 1)]
+        return [f"{text} INTO {row};", "IF FOUND THEN", *map(_in, moved), "END IF;"]
 
     def _merge(self) -> Merge:
         cursor = self._cursor
@@ -680,29 +688,49 @@ class Body:
                 raise UntranslatableError(f"MERGE with {cursor.word() or 'another part'}")
         return parts
 
-    def _handlers(self) -> list[tuple[list[str], str]]:
-        """Translate the exception handlers. Return (lines of the handler, its last statement) for
-        each.
+    def _handlers(self, tried: Tried) -> list[tuple[list[str], bool]]:
+        """Translate the exception handlers. Return (lines of the handler, whether it always ends
+        with an exception) for each.
         """
-        cursor, found = self._cursor, list[tuple[list[str], str]]()
+        cursor, found = self._cursor, list[tuple[list[str], bool]]()
         while cursor.take("WHEN"):
             names = [cursor.name()]
             while cursor.take("OR"):
                 names.append(cursor.name())
             cursor.expect("THEN")
-            handled = {**CONDITIONS, **self._exceptions}
+            own = self._exceptions
+            handled = {**CONDITIONS, **{name: one.condition for name, one in own.items()}}
             unknown = [name for name in names if name not in handled]
             if unknown:
                 raise UntranslatableError(f"a handler for the exception {unknown[0]}")
-            known = self._sql.types
-            self._sql.types = {**known, "SQLERRM": Typed("text", TEXT)}
-            body, _ = self._statements()
-            self._sql.types = known
-            if any('"sqlerrm"' in line for line in body):
-                self._sql.remarks.append("SQLERRM contains the message of PostgreSQL")
+            check_handler(names, own, tried)
             conditions = " OR ".join(handled[name] for name in names)
-            found.append(([f"WHEN {conditions} THEN", *map(_in, body)], body[-1] if body else ""))
+            body, raises = self._handler()
+            found.append(([f"WHEN {conditions} THEN", *map(_in, body)], raises))
         return found
+
+    def _handler(self) -> tuple[list[str], bool]:
+        cursor, known, place = self._cursor, self._sql.types, self._cursor.place
+        typed = {"SQLERRM": Typed("text", TEXT), "SQLCODE": Typed("integer", INTEGER)}
+        self._sql.types = {**known, **typed}
+        body, _ = self._statements()
+        self._sql.types = known
+        raises = bool(body) and body[-1].startswith(("RAISE EX", "RAISE;"))
+        raises = raises and not any(line.strip().startswith(_LEAVING) for line in body)
+        if any('"sqlerrm"' in line for line in body):
+            self._sql.remarks.append("SQLERRM contains the message of PostgreSQL")
+        text = cursor.text_since(place) if cursor.place > place else ""
+        if self._counts:
+            # In Oracle, a SELECT INTO that finds several rows counts one.
+            counted = f"IF SQLSTATE = 'P0003' THEN {variable(_SQL_COUNT)} := 1; END IF;"
+            body = [counted, *body]
+        if not check_codes(text):
+            return body, raises
+        self._sql.remarks.append(
+            "SQLCODE is -28500 for errors of PostgreSQL that correspond to several errors of Oracle"
+        )
+        code = f'"sqlcode" CONSTANT integer := {SQLCODE};'
+        return ["DECLARE", _in(code), "BEGIN", *map(_in, body), "END;"], raises
 
 
 def _given(value: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlglot import exp
 
 from olr_pg.schema.oracle_parser import parse_oracle
+from olr_pg.schema.parts import check_kept
 from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.queries import read_sources, translate_frame
 from olr_pg.schema.translating import Scope, Source, UntranslatableError, quoted
@@ -16,11 +17,13 @@ from olr_pg.schema.value_kinds import TEXTS, ValueKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.schema.queries import Output
     from olr_pg.schema.relation_columns import RelationColumn
     from olr_pg.schema.relations import Relation
     from olr_pg.schema.translating import Translator
     from olr_pg.schema.value_kinds import Fact
 
+_AGGREGATES: Final = ("SUM", "COUNT", "MIN", "MAX", "AVG", "LISTAGG", "STDDEV", "VARIANCE")
 _KNOWN: Final[dict[type[exp.Expr], set[str]]] = {
     exp.Insert: {"this", "expression"},
     exp.Update: {"this", "expressions", "where"},
@@ -28,8 +31,11 @@ _KNOWN: Final[dict[type[exp.Expr], set[str]]] = {
 }
 
 
-def translate_change(t: Translator, tree: exp.Expr) -> str:
-    """Translate a statement that changes rows.
+def translate_change(
+    t: Translator, tree: exp.Expr, returning: Sequence[str] = ()
+) -> tuple[str, list[Fact]]:
+    """Translate a statement that changes rows. Return (the statement, the facts about the values of
+    RETURNING).
 
     Raises:
         UntranslatableError: the SQL cannot be translated; the error has the reason.
@@ -38,7 +44,9 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
     if type(tree) not in _KNOWN or lost:
         raise UntranslatableError(f"{tree.key.upper()} with {', '.join(sorted(lost)) or 'parts'}")
     if isinstance(tree, exp.Insert):
-        return _insert(t, tree)
+        sql, source = _insert(t, tree)
+        given, facts = _returned(t, returning, source)
+        return sql + given, facts
     if any(one.name.upper() == "ROWNUM" for one in tree.find_all(exp.Column)):
         raise UntranslatableError(f"{tree.key.upper()} with ROWNUM: select the rows by their key")
     tables = tree.args.get("tables") or [tree.this]
@@ -51,11 +59,38 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
         condition = f" {t.sql(where)}" if where is not None else ""
         name = f"{_full(relation)} AS {quoted(source.alias)}"
         if isinstance(tree, exp.Delete):
-            return f"DELETE FROM {name}{condition}"  # noqa: S608 - translated
-        items = ", ".join(_set(t, one, source) for one in tree.expressions)
+            sql = f"DELETE FROM {name}{condition}"  # noqa: S608 - translated
+        else:
+            items = ", ".join(_set(t, one, source) for one in tree.expressions)
+            sql = f"UPDATE {name} SET {items}{condition}"  # noqa: S608 - translated
     finally:
         t.scope = outer
-    return f"UPDATE {name} SET {items}{condition}"  # noqa: S608 - translated
+    given, facts = _returned(t, returning, source)
+    return sql + given, facts
+
+
+def _returned(t: Translator, texts: Sequence[str], source: Source) -> tuple[str, list[Fact]]:
+    """Translate the expressions of RETURNING. PostgreSQL evaluates them for each row, so aggregates
+    are refused.
+    """
+    outer, t.scope = t.scope, Scope([source], t.scope)
+    found = list[str]()
+    facts: list[Fact] = []
+    try:
+        for number, text in enumerate(texts, 1):
+            tree = parse_oracle(f"SELECT {text}")
+            holder = exp.Paren(this=tree.selects[0])  # type: ignore[attr-defined]
+            refuse_unknown(holder)
+            if tree.find(exp.Star) or any(
+                one.name.upper() in _AGGREGATES for one in tree.find_all(exp.Anonymous)
+            ):
+                raise UntranslatableError("RETURNING of an aggregate or of *")
+            t.translate(holder.this)
+            found.append(f"{t.sql(holder.this)} AS {quoted(f'c{number}')}")
+            facts.append(t.fact(holder.this))
+    finally:
+        t.scope = outer
+    return f" RETURNING {', '.join(found)}" if found else "", facts
 
 
 class Merge(NamedTuple):
@@ -155,8 +190,10 @@ def _target(t: Translator, table: exp.Expr) -> tuple[Relation, Source]:
 
 
 def _set(t: Translator, item: exp.Expr, source: Source) -> str:
+    if isinstance(item, exp.EQ) and isinstance(item.this, exp.Tuple | exp.Paren):
+        return _set_together(t, item, source)
     if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
-        raise UntranslatableError("UPDATE of several columns with one subquery")
+        raise UntranslatableError("UPDATE with an assignment of another form")
     column = source.columns.get(t.plain(item.this.this))
     if column is None:
         raise UntranslatableError(
@@ -165,16 +202,36 @@ def _set(t: Translator, item: exp.Expr, source: Source) -> str:
     return f"{quoted(column.name)} = {_value(t, item.expression, column)}"
 
 
+def _set_together(t: Translator, item: exp.EQ, source: Source) -> str:
+    """Translate ``(a, b) = (SELECT …)``. In both databases, the columns become NULL if the query
+    returns no row, and the statement fails if it returns several.
+    """
+    left, query = item.this, item.expression
+    names = [t.plain(one.this) for one in left.expressions or [left.this]]
+    columns = [source.columns[name] for name in names if name in source.columns]
+    if len(columns) < len(names) or not isinstance(query, exp.Subquery):
+        raise UntranslatableError("UPDATE of several columns with another value than a subquery")
+    holder = exp.Paren(this=query.this.copy())
+    outputs = translate_frame(t, holder.this)
+    _check_fit(outputs, columns)
+    check_kept(holder.this)
+    listed = ", ".join(quoted(one.name) for one in columns)
+    return f"({listed}) = ({t.sql(holder.this)})"
+
+
 def _value(t: Translator, node: exp.Expr, column: RelationColumn) -> str:
+    if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
+        return "DEFAULT"
     holder = exp.Paren(this=node.copy())
     t.translate(holder.this)
     return column.writing(assigned(t, holder.this, column.fact.kind))
 
 
-def _insert(t: Translator, tree: exp.Insert) -> str:
+def _insert(t: Translator, tree: exp.Insert) -> tuple[str, Source]:
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
-    relation, _ = _target(t, table)
+    relation, target = _target(t, table)
+    target = target._replace(alias=relation.name)
     names = [t.plain(one) for one in schema.expressions] if schema is not table else []
     columns = [relation.columns.get(name) for name in names] or [*relation.columns.values()]
     known = [one for one in columns if one is not None]
@@ -187,15 +244,21 @@ def _insert(t: Translator, tree: exp.Insert) -> str:
         (row,) = source.expressions
         _same_number(row.expressions, known)
         pairs = zip(row.expressions, known, strict=True)
-        return f"{into} VALUES ({', '.join(_value(t, *pair) for pair in pairs)})"
+        return f"{into} VALUES ({', '.join(_value(t, *pair) for pair in pairs)})", target
+    holder = exp.Paren(this=source)
     outputs = translate_frame(t, source)
-    _same_number(outputs, known)
-    for output, column in zip(outputs, known, strict=True):
+    _check_fit(outputs, known)
+    check_kept(holder.this)
+    return f"{into} {t.sql(holder.this)}", target
+
+
+def _check_fit(outputs: Sequence[Output], columns: Sequence[RelationColumn]) -> None:
+    _same_number(outputs, columns)
+    for output, column in zip(outputs, columns, strict=True):
         if not _fits(output.column.fact, column.fact) or column.pairs:
             raise UntranslatableError(
                 f"it inserts a query value of a different type into {column.name}"
             )
-    return f"{into} {t.sql(source)}"
 
 
 def _fits(given: Fact, wanted: Fact) -> bool:

@@ -18,6 +18,8 @@ _EVENTS: Final = {
     "UPDATING": "(TG_OP = 'UPDATE')",
     "DELETING": "(TG_OP = 'DELETE')",
 }
+_JOINING: Final = ("OUTER", "INNER", "LEFT", "RIGHT", "FULL", "CROSS")
+"""Words of joins, which can be names in Oracle, such as labels."""
 _ATTRIBUTES: Final = ("FOUND", "NOTFOUND", "ROWCOUNT", "ISOPEN")
 _NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
 
@@ -172,6 +174,12 @@ class Cursor:
                 raise UntranslatableError(
                     f"{word.upper()} of a column: PostgreSQL does not say which columns an UPDATE"
                     " names; compare :OLD and :NEW, or use a trigger with UPDATE OF"
+                )
+            if after == "." and word.upper() in _JOINING:
+                word = f'"{word.upper()}"'
+            if after == "OF" and word.upper() == "CURRENT":
+                raise UntranslatableError(
+                    "WHERE CURRENT OF: select the key in the cursor, and find the row by it"
                 )
             pieces.append(_EVENTS.get(word.upper(), word))
             before = token.end

@@ -95,9 +95,18 @@ def _options(cursor: Cursor) -> tuple[bool, bool]:
             cursor.take("AUTHID", "DEFINER")
             or cursor.take("PARALLEL_ENABLE")
             or cursor.take("RESULT_CACHE")
+            or _relies_on(cursor)
         ):
             raise UntranslatableError(f"the option {cursor.word() or '(none)'} before its body")
     return is_definer, is_fixed
+
+
+def _relies_on(cursor: Cursor) -> bool:
+    """Read RELIES_ON (…), which Oracle ignores."""
+    if not cursor.take("RELIES_ON", "("):
+        return False
+    cursor.list_until(")")
+    return True
 
 
 _KINDS: Final = {

@@ -4,6 +4,7 @@ can be used.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -11,6 +12,7 @@ from sqlglot import exp
 from olr_pg.schema.oracle_parser import parse_oracle
 from olr_pg.schema.parts import check_kept
 from olr_pg.schema.plsql.changes import Merge, translate_change, translate_merge
+from olr_pg.schema.plsql.types import own_name, subtype, variable
 from olr_pg.schema.queries import translate_frame
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.translating import Scope, Source, UntranslatableError, quoted
@@ -18,7 +20,7 @@ from olr_pg.schema.translation import assigned, guarded, refuse_unknown, transla
 from olr_pg.schema.value_kinds import NUMBERS, TEXT, ValueKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.schema.plsql.types import Constant, Signature, Typed
     from olr_pg.schema.queries import Output
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
     from olr_pg.schema.translating import Translated, Translator
     from olr_pg.schema.value_kinds import Fact
 
+_RECORD_ROW: Final = re.compile(
+    r"(?P<head>INSERT\s+INTO\s+(?P<table>[\w.$#]+))\s+VALUES\s+(?P<record>[\w$#]+)\s*",
+    re.IGNORECASE,
+)
+_RECORD_SET: Final = re.compile(
+    r"(?P<head>UPDATE\s+(?P<table>[\w.$#]+)(\s+\w+)?)\s+SET\s+ROW\s*=\s*(?P<record>[\w$#]+)"
+    r"(?P<rest>(\s+WHERE\s.*)?)",
+    re.IGNORECASE | re.DOTALL,
+)
 _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
 """The variable TG_OP of PL/pgSQL; conditions on it replace INSERTING, UPDATING and DELETING."""
 
@@ -54,7 +65,10 @@ class RoutineSql:
         constants: the constants of its package that the routine uses.
         types: the types of the variables, by their names in Oracle.
         records: NEW, OLD, row variables and the rows of loops and cursors, by their names.
+        labels: the variables of the labelled blocks and of the routine, by these names.
         rows: the names of records to which values may be assigned.
+        conversions: for each expression and statement so far that converts a text to a number,
+            ``PL/SQL`` or ``SQL``.
         remarks: texts that say what differs in the target.
         is_pure: whether the SQL so far reads no rows, time or sequence, and calls no routine.
         reads_only: whether the SQL so far changes no rows and no sequence, and calls no routine.
@@ -77,8 +91,10 @@ class RoutineSql:
         self.constants: list[Constant] = []
         self.types: dict[str, Typed] = {}
         self.records: dict[str, Source] = {}
+        self.labels: dict[str, Mapping[str, Typed]] = {}
         self.rows = {"NEW"}
         self.remarks: list[str] = []
+        self.conversions: list[str] = []
         self.is_pure = True
         self.reads_only = True
         self.needs_privileges = False
@@ -97,6 +113,7 @@ class RoutineSql:
             if tree.args.get("from_") or isinstance(tree.selects[0], exp.Alias):
                 raise UntranslatableError("it is not a single expression")
             t = self._translator()
+            t.is_procedural = True
             holder = exp.Paren(this=tree.selects[0])
             refuse_unknown(holder)
             t.translate(holder.this)
@@ -105,7 +122,7 @@ class RoutineSql:
                 return t.sql(holder.this)
             return assigned(t, holder.this, wanted.kind)
 
-        return self._seen(guarded(translate))
+        return self._seen(guarded(translate), "PL/SQL")
 
     def query(self, text: str) -> tuple[str, list[Output]]:
         """Translate a query; return (the query, its result columns).
@@ -131,20 +148,47 @@ class RoutineSql:
         sql, outputs = guarded(translate)
         return self._seen(sql), outputs
 
-    def change(self, text: str) -> str:
-        """Translate INSERT, UPDATE or DELETE.
+    def change(self, text: str, returning: Sequence[str] = ()) -> tuple[str, list[Fact]]:
+        """Translate INSERT, UPDATE or DELETE. Return (the statement, the facts about the values
+        that it returns).
+
+        Args:
+            returning: the expressions of its clause RETURNING.
 
         Raises:
             UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
 
-        def translate() -> str:
-            tree = parse_oracle(text)
+        def translate() -> tuple[str, list[Fact]]:
+            tree = parse_oracle(self._with_records(text))
             refuse_unknown(tree)
-            return translate_change(self._translator(), tree)
+            return translate_change(self._translator(), tree, returning)
 
         self.is_pure = self.reads_only = False
-        return self._seen(guarded(translate))
+        sql, facts = guarded(translate)
+        return self._seen(sql), facts
+
+    def _with_records(self, text: str) -> str:
+        """Return a change with the fields of a record instead of ``VALUES record`` or ``SET ROW =
+        record``.
+        """
+        found = _RECORD_ROW.fullmatch(text) or _RECORD_SET.fullmatch(text)
+        record = self.records.get(found["record"].upper()) if found else None
+        if found is None or record is None:
+            return text
+        names = found["table"].upper().split(".")
+        relation = self.relations.find(*([self.owner, *names][-2:]))
+        if relation is None or len(relation.columns) != len(record.columns):
+            raise UntranslatableError(f"{found['record']} has other columns than {found['table']}")
+        pairs = [
+            (f'"{column}"', f'{found["record"]}."{field}"')
+            for column, field in zip(relation.columns, record.columns, strict=True)
+        ]
+        if found.re is _RECORD_ROW:
+            listed, values = (", ".join(part) for part in zip(*pairs, strict=True))
+            return f"{found['head']} ({listed}) VALUES ({values})"
+        items = ", ".join(f"{column} = {value}" for column, value in pairs)
+        return f"{found['head']} SET {items}{found['rest']}"
 
     def merge(self, parts: Merge) -> str:
         """Translate MERGE.
@@ -165,7 +209,7 @@ class RoutineSql:
         kinds = [one.fact.kind for one in columns]
         if kinds != [one.column.fact.kind for one in outputs] or any(one.pairs for one in columns):
             raise UntranslatableError(f"a row is assigned to {name}, which has other columns")
-        return f'"{name.lower()}"'
+        return variable(name)
 
     def into(self, target: list[str], given: Fact) -> str:
         """Return the SQL name of the variable to which a value of a query is assigned.
@@ -195,11 +239,14 @@ class RoutineSql:
             UntranslatableError: there is no such variable or column.
         """
         if len(names) == 1 and names[0] in self.types:
-            return f'"{names[0].lower()}"', self.types[names[0]].fact
+            return variable(names[0]), self.types[names[0]].fact
+        if len(names) == 2 and names[1] in self.labels.get(names[0], {}):
+            fact = self.labels[names[0]][names[1]].fact
+            return f"{variable(names[0])}.{variable(names[1])}", fact
         if len(names) == 2 and names[0] in self.rows and names[0] in self.records:
             column = self.records[names[0]].columns.get(names[1])
             if column is not None and column.is_plain:
-                return f'"{names[0].lower()}"."{column.name}"', column.fact
+                return f"{quoted(self.records[names[0]].alias)}.{quoted(column.name)}", column.fact
         raise UntranslatableError(
             f"it assigns a value to {'.'.join(names)}, which is not a supported variable"
         )
@@ -207,11 +254,12 @@ class RoutineSql:
     def _translator(self) -> Translator:
         variables = {
             **_EVENT,
-            **{
-                name: RelationColumn(name.lower(), typed.fact) for name, typed in self.types.items()
-            },
+            **_columns_of(self.types),
         }
-        sources = [Source("", "", variables), *self.records.values()]
+        labelled = [
+            Source(name, own_name(name), _columns_of(types)) for name, types in self.labels.items()
+        ]
+        sources = [Source("", "", variables), *self.records.values(), *labelled]
         made = translator_of(self.relations, self.owner, _Names(sources))
         made.call_own = lambda name, arguments: self._call(made, name, arguments)
         return made
@@ -231,23 +279,31 @@ class RoutineSql:
         found = self.signature(name.upper().split("."))
         if found is None or found.returns is None:
             return None
-        values = list(zip(arguments, found.parameters, strict=False))
-        if len(arguments) > len(found.parameters) or any(
-            not one.default for one in found.parameters[len(arguments) :]
-        ):
+        left, listed = {one.name: one for one in found.parameters}, list[str]()
+        names = list(left)
+        for place, value in enumerate(arguments):
+            is_named = isinstance(value, exp.Kwarg)
+            one = left.pop(
+                value.name.upper() if is_named else "".join(names[place : place + 1]), None
+            )
+            if one is None:
+                raise UntranslatableError(f"it calls {name} with {len(arguments)} arguments")
+            given = assigned(t, value.expression if is_named else value, one.typed.fact.kind)
+            way = f"{variable(one.name)} => " if is_named else ""
+            listed.append(f"{way}CAST({given} AS {one.typed.sql})")
+        if any(not one.default for one in left.values()):
             raise UntranslatableError(f"it calls {name} with {len(arguments)} arguments")
-        listed = ", ".join(
-            f"CAST({assigned(t, value, one.typed.fact.kind)} AS {one.typed.sql})"
-            for value, one in values
-        )
         self.note_call(found)
         target = f"{quoted(found.schema)}.{quoted(found.name)}"
-        return f"{target}({listed})", found.returns.fact._replace(filled=False)
+        return f"{target}({', '.join(listed)})", found.returns.fact._replace(filled=False)
 
-    def _seen(self, sql: str) -> str:
-        """Record whether the translated SQL depends on the time, a sequence or the session. Return
-        the SQL, in which the current time replaces the time of the statement.
+    def _seen(self, sql: str, where: str = "SQL") -> str:
+        """Record whether the translated SQL depends on the time, a sequence or the session, and
+        whether it converts a text to a number. Return the SQL, in which the current time replaces
+        the time of the statement.
         """
+        if "CAST(TRANSLATE(" in sql or "'ORA-01722: '" in sql:
+            self.conversions.append(where)
         self.is_pure = self.is_pure and not any(
             word in sql
             for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_", "SESSION_USER")
@@ -255,6 +311,14 @@ class RoutineSql:
         self.reads_only = self.reads_only and "NEXTVAL" not in sql
         self.needs_privileges = self.needs_privileges or "NEXTVAL" in sql or not self.reads_only
         return sql.replace("STATEMENT_TIMESTAMP()", "CLOCK_TIMESTAMP()")
+
+
+def _columns_of(types: Mapping[str, Typed]) -> dict[str, RelationColumn]:
+    return {
+        name: RelationColumn(own_name(name), typed.fact)
+        for name, typed in types.items()
+        if not name.endswith(subtype(""))
+    }
 
 
 def _lock(tree: exp.Expr) -> str:

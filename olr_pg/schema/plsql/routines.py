@@ -38,10 +38,25 @@ _DEFINER: Final = (
 _OWNED: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _OF_INVOKER: Final = re.compile(r"\bAUTHID\s+CURRENT_USER\b", re.IGNORECASE)
 _OF_COLUMNS: Final = re.compile(r"\bUPDATE\s+OF\s+(.+?)\s+(?:OR|ON)\s", re.IGNORECASE | re.DOTALL)
-_NAMED_OTHERWISE: Final = re.compile(
-    r"\b(REFERENCING\s+(?!(NEW\s+(AS\s+)?NEW|OLD\s+(AS\s+)?OLD)\b)|FOLLOWS|PRECEDES)\b",
-    re.IGNORECASE,
+_ORDERED: Final = re.compile(r"\b(FOLLOWS|PRECEDES|PARENT)\b", re.IGNORECASE)
+_RENAMED: Final = re.compile(r"\b(NEW|OLD)\s+(?:AS\s+)?([\w$#]+)", re.IGNORECASE)
+_REFERENCING: Final = re.compile(
+    r"\bREFERENCING\s+((?:(?:NEW|OLD|PARENT)\s+(?:AS\s+)?[\w$#]+\s*)+)", re.IGNORECASE
 )
+_HIDDEN: Final = r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/"
+_ONLY_CALL: Final = re.compile(r"\s*CALL\s+(.*)", re.IGNORECASE | re.DOTALL)
+_WHEN: Final = {
+    "BEFORE EACH ROW": "BEFORE",
+    "AFTER EACH ROW": "AFTER",
+    "INSTEAD OF": "INSTEAD OF",
+    "BEFORE STATEMENT": "BEFORE",
+    "AFTER STATEMENT": "AFTER",
+}
+_COMPOUND: Final = (
+    "a compound trigger: write one trigger for each timing point, and use transition tables"
+    " (REFERENCING NEW TABLE) instead of the collections that its parts share"
+)
+_NO_TABLE: Final = "a trigger on a schema or database: use an event trigger or log_connections"
 _SAMPLES: Final = {
     ValueKind.INTEGER: "1",
     ValueKind.NUMBER: "1.5",
@@ -162,14 +177,16 @@ def with_their_calls(statements: list[Statement]) -> list[Statement]:
 
 def _routine(text: str, sql: RoutineSql, named: tuple[str, str], made: Statement) -> Statement:
     cursor = Cursor(text)
-    kind, _, parameters, returns, is_definer, is_fixed = read_head(cursor, sql)
+    kind, called, parameters, returns, is_definer, is_fixed = read_head(cursor, sql)
+    sql.labels[called] = {one.name: one.typed for one in parameters}
     schema, name = named
     first = tuple(
         f"{variable(one.name)} := NULLIF({variable(one.name)}, '');"
         for one in parameters
         if one.typed.fact.kind is ValueKind.TEXT and one.mode != "OUT "
     )
-    lines = Body(cursor, sql, returns).block(first)
+    is_named = re.search(rf"\b{re.escape(called)}\s*\.", cursor.text, re.IGNORECASE)
+    lines = Body(cursor, sql, returns).block(first, called if is_named else "")
     _check_end(cursor)
     target = f"{quoted(schema)}.{quoted(name)}"
     listed = ", ".join(
@@ -227,6 +244,8 @@ def trigger_statement(
     try:
         if relation is None:
             raise UntranslatableError(f"it is defined on {on}, which is not converted")
+        if relations.is_stored_query(trigger.table_owner, trigger.table):
+            raise UntranslatableError("PostgreSQL has no triggers on materialized views")
         text, sql = _trigger(trigger, relations, relation, signatures)
     except UntranslatableError as error:
         return made.refused(f"the trigger is not translated: {error}")
@@ -240,27 +259,28 @@ def _trigger(
     """Return the SQL that creates a trigger and its function, and the object that translated the
     SQL in its body.
     """
-    when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
-    if trigger.kind not in when:
-        raise UntranslatableError(
-            f"only row triggers and INSTEAD OF triggers are supported, not {trigger.kind}"
-        )
+    if trigger.kind not in _WHEN:
+        raise UntranslatableError(_COMPOUND if trigger.kind == "COMPOUND" else _NO_TABLE)
+    is_of_rows = not trigger.kind.endswith("STATEMENT")
     if not trigger.enabled:
         raise UntranslatableError("it is disabled in the source")
-    if _NAMED_OTHERWISE.search(trigger.head):
-        raise UntranslatableError("it has REFERENCING, FOLLOWS or PRECEDES")
+    if _ORDERED.search(trigger.head):
+        raise UntranslatableError(
+            "FOLLOWS, PRECEDES or PARENT: PostgreSQL fires triggers in the order of their names"
+        )
     events = _events(trigger, relation)
     sql = RoutineSql(relations, trigger.owner, signatures.find if signatures else None)
-    for record in ("NEW", "OLD"):
+    for record in ("NEW", "OLD") if is_of_rows else ():
         sql.records[record] = Source(record, record.lower(), relation.columns)
     gives = "OLD" if trigger.event == "DELETE" else "NEW"
     if trigger.event != "DELETE" and "DELETE" in trigger.event:
         gives = "COALESCE(NEW, OLD)"
-    gives = "NULL" if trigger.kind.startswith("AFTER") else gives
-    lines = Body(Cursor(trigger.body), sql, None, f"RETURN {gives};").block()
+    gives = "NULL" if trigger.kind.startswith("AFTER") or not is_of_rows else gives
+    text, condition = _with_usual_names(trigger)
+    lines = Body(Cursor(text), sql, None, f"RETURN {gives};").block()
     body = ["BEGIN", *(f"    {line}" for line in lines), f"    RETURN {gives};", "END;"]
-    if trigger.when:
-        condition = sql.value(trigger.when)
+    if condition:
+        condition = sql.value(condition)
         body[1:1] = [f"    IF ({condition}) IS NOT TRUE THEN RETURN {gives}; END IF;"]
     name = relations.name(trigger.name)
     function = f"{quoted(relation.schema)}.{quoted(f'{name}_fn'[:63])}"
@@ -274,10 +294,31 @@ def _trigger(
     return (
         f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql{rights} AS"
         f" {_body(text)};\n{only_here}"
-        f"CREATE TRIGGER {quoted(name)} {when[trigger.kind]} {events}"
+        f"CREATE TRIGGER {quoted(name)} {_WHEN[trigger.kind]} {events}"
         f" ON {quoted(relation.schema)}.{quoted(relation.name)}"
-        f" FOR EACH ROW EXECUTE FUNCTION {function}()"
+        f" FOR EACH {'ROW' if is_of_rows else 'STATEMENT'} EXECUTE FUNCTION {function}()"
     ), sql
+
+
+def _with_usual_names(trigger: Trigger) -> tuple[str, str]:
+    """Return (the body, the WHEN condition) with NEW and OLD instead of the names of REFERENCING. A
+    body that is only a call becomes a block.
+    """
+    body, condition = trigger.body, trigger.when
+    called = _ONLY_CALL.fullmatch(body)
+    if called is not None:
+        body = f"BEGIN {called[1].rstrip().rstrip(';')}; END;"
+    clause = _REFERENCING.search(trigger.head)
+    for usual, name in _RENAMED.findall(clause[1] if clause else ""):
+        body = _renamed(body, rf":\s*{name}\b", f":{usual.upper()}")
+        condition = _renamed(condition, rf"\b{name}(?=\s*\.)", usual.upper())
+    return body, condition
+
+
+def _renamed(text: str, name: str, new: str) -> str:
+    """Replace a name in a text, but not in literals and comments."""
+    found = re.compile(f"({_HIDDEN})|{name}", re.IGNORECASE | re.DOTALL)
+    return found.sub(lambda one: one[1] or new, text)
 
 
 def _body(text: str) -> str:

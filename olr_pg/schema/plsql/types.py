@@ -11,10 +11,12 @@ from olr_pg.schema.value_kinds import (
     FLOAT,
     INTEGER,
     NUMBER,
+    PLS_INTEGER,
     RAW,
     SINGLE,
     TEXT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     Fact,
     ValueKind,
 )
@@ -67,10 +69,12 @@ class Constant(NamedTuple):
 
 
 _PLAIN: Final = {
-    **dict.fromkeys(("PLS_INTEGER", "BINARY_INTEGER", "SIMPLE_INTEGER"), Typed("integer", INTEGER)),
+    **dict.fromkeys(("PLS_INTEGER", "BINARY_INTEGER"), Typed("integer", PLS_INTEGER)),
+    "SIMPLE_INTEGER": Typed("integer NOT NULL", PLS_INTEGER),
     **dict.fromkeys(("INTEGER", "INT", "SMALLINT"), Typed("numeric(38, 0)", INTEGER)),
-    **dict.fromkeys(("NUMBER", "NUMERIC", "DECIMAL", "FLOAT"), Typed("numeric", NUMBER)),
-    **dict.fromkeys(("VARCHAR2", "NVARCHAR2", "VARCHAR"), Typed("text", TEXT)),
+    **dict.fromkeys(("NUMBER", "NUMERIC", "DECIMAL", "DEC"), Typed("numeric", NUMBER)),
+    **dict.fromkeys(("FLOAT", "REAL", "DOUBLE"), Typed("numeric", NUMBER)),
+    **dict.fromkeys(("VARCHAR2", "NVARCHAR2", "VARCHAR", "STRING"), Typed("text", TEXT)),
     **dict.fromkeys(("CLOB", "NCLOB", "LONG"), Typed("text", TEXT)),
     "BINARY_DOUBLE": Typed("double precision", FLOAT),
     "BINARY_FLOAT": Typed("real", SINGLE),
@@ -81,6 +85,7 @@ _PLAIN: Final = {
 }
 
 
+_CHECKED: Final = ("NATURAL", "NATURALN", "POSITIVE", "POSITIVEN", "SIGNTYPE")
 _UNSIZED: Final = {
     ValueKind.NUMBER: Typed("numeric", NUMBER),
     ValueKind.TEXT: Typed("text", TEXT),
@@ -118,18 +123,28 @@ def _type(
         cursor.expect("TYPE")
         return _anchored(names, relations, owner, known, sized=sized)
     name = names[0]
-    if name in ("CHAR", "NCHAR"):
+    if len(names) == 1 and subtype(name) in known:
+        return known[subtype(name)]
+    if name in _CHECKED:
+        raise UntranslatableError(f"the type {name}: use PLS_INTEGER and check the value")
+    if name == "DOUBLE":
+        cursor.expect("PRECISION")
+    if name in ("CHAR", "NCHAR", "CHARACTER"):
         length = int((_sizes(cursor) or ["1"])[0])
         return Typed(f"char({length})", Fact(ValueKind.CHAR, length))
     found = _PLAIN.get(name) if len(names) == 1 else None
     if found is None or cursor.word() == "%":
         raise UntranslatableError(f"the type {'.'.join(names)} is not supported")
     sizes = _sizes(cursor)
+    if sizes and name == "FLOAT":
+        raise UntranslatableError("the type FLOAT with a binary precision: use NUMBER")
+    if name == "TIMESTAMP" and cursor.take("WITH", "TIME", "ZONE"):
+        return Typed("timestamp with time zone", TIMESTAMPTZ)
     if cursor.word() in ("WITH", "RANGE"):
         raise UntranslatableError(f"the type {name} {cursor.word()} … is not supported")
     if sizes and found.fact.kind is ValueKind.TEXT and sized:
         return Typed(f"varchar({sizes[0]})", TEXT)
-    if sizes and found.fact.kind is ValueKind.NUMBER and name != "FLOAT":
+    if sizes and name in ("NUMBER", "NUMERIC", "DECIMAL", "DEC"):
         fact = INTEGER if len(sizes) == 1 or sizes[1] == "0" else NUMBER
         return Typed(f"numeric({', '.join(sizes)})", fact)
     if sizes and found.fact.kind is ValueKind.TIMESTAMP:
@@ -165,6 +180,26 @@ def _anchored(
     return Typed(column.made.name, column.fact._replace(filled=False))
 
 
+_TAKEN: Final = frozenset(
+    {
+        *("found", "sqlstate", "tg_op"),
+        *("ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"),
+    }
+)
+"""Names of variables of PL/pgSQL, and of system columns, which a query would read instead."""
+
+
+def own_name(name: str) -> str:
+    """Return the name of a variable in the target, without quotes."""
+    lower = name.lower()
+    return f"{lower}_" if lower in _TAKEN else lower
+
+
 def variable(name: str) -> str:
     """Return the name of a variable in the target."""
-    return quoted(name.lower())
+    return quoted(own_name(name))
+
+
+def subtype(name: str) -> str:
+    """Return the key of a subtype among the types of variables."""
+    return f"{name}%SUBTYPE"

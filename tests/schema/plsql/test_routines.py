@@ -154,7 +154,7 @@ def test_a_deleting_trigger_keeps_nothing_back(target: Target) -> None:
     _made(target, "trigger", triggers=(_trigger(f"{body} END IF; END;", event="DELETE"),))
     target.execute("INSERT INTO bank.accounts (id, name, balance) VALUES (1, 'a', 0), (2, 'b', 1)")
     target.execute("DELETE FROM bank.accounts WHERE id = 1")
-    refused = pytest.raises(psycopg.errors.RaiseException, match="ORA-20001: not b")
+    refused = pytest.raises(psycopg.Error, match="ORA-20001: not b")
     with refused, target.transaction():
         target.execute("DELETE FROM bank.accounts")
     assert _rows(target, "SELECT id FROM bank.accounts") == [(2,)]
@@ -204,7 +204,7 @@ FUNCTIONS = [
     (("FUNCTION is_big(n NUMBER) RETURN BOOLEAN IS b BOOLEAN; BEGIN b := n > 10; RETURN b AND TRUE;"
      " END;"), "is_big(11)", True),
     (("FUNCTION own(name VARCHAR2) RETURN NUMBER IS n NUMBER; BEGIN"
-     " SELECT COUNT(*) INTO n FROM accounts WHERE name = own.name; RETURN n; END;"), None, None),
+     " SELECT COUNT(*) INTO n FROM accounts WHERE name = own.name; RETURN n; END;"), "own('b')", 1),
     (("FUNCTION same(name VARCHAR2) RETURN NUMBER IS n NUMBER; BEGIN"
      " SELECT COUNT(*) INTO n FROM accounts WHERE name = name; RETURN n; END;"), "same('q')", 2),
     (("FUNCTION code(p NUMBER) RETURN VARCHAR2 IS c accounts.code%TYPE; BEGIN"
@@ -250,12 +250,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize(("text", "call", "value"), FUNCTIONS, ids=lambda one: str(one)[:24])
-def test_a_function(target: Target, text: str, call: str | None, value: Any) -> None:
-    if call is None:
-        (found,) = (one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
-                    if one.source == text)  # fmt: skip
-        assert "its PL/SQL is not translated: " in found.reason
-        return
+def test_a_function(target: Target, text: str, call: str, value: Any) -> None:
     _made(target, "function", sources=(_unit(text),))
     target.execute(
         "INSERT INTO bank.accounts (id, name, balance, code)"
@@ -362,9 +357,7 @@ REFUSED = {
     " FETCH c BULK COLLECT INTO n; RETURN n; END;": "BULK COLLECT",
     "FUNCTION f RETURN NUMBER IS CURSOR c IS SELECT id FROM accounts; n NUMBER; BEGIN OPEN c;"
     " FETCH c INTO n, n; RETURN n; END;": "a different number",
-    "PROCEDURE p IS CURSOR c IS SELECT id FROM accounts; BEGIN OPEN c; IF c%ISOPEN THEN NULL;"
-    " END IF; END;": "C%ISOPEN",
-    "PROCEDURE p IS e EXCEPTION; PRAGMA EXCEPTION_INIT(e, -2291); BEGIN NULL; END;": "ORA-2291",
+    "PROCEDURE p IS e EXCEPTION; PRAGMA EXCEPTION_INIT(e, -2449); BEGIN NULL; END;": "ORA-2449",
     "FUNCTION f RETURN NUMBER IS BEGIN RAISE nobody; END;": "RAISE of NOBODY",
     "FUNCTION f RETURN NUMBER IS r nothing%ROWTYPE; BEGIN RETURN 1; END;": "NOTHING%ROWTYPE",
     "PROCEDURE p IS BEGIN other(1); END;": "it calls OTHER",
@@ -373,7 +366,7 @@ REFUSED = {
     "PROCEDURE p IS BEGIN FOR r IN (SELECT id FROM accounts) LOOP DELETE FROM history; END LOOP;"
     " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception handler of a block that changes",
     "FUNCTION f RETURN accounts%ROWTYPE IS BEGIN RETURN NULL; END;": "TYPE",
-    "FUNCTION f RETURN NUMBER IS TYPE t IS TABLE OF NUMBER; BEGIN RETURN 1; END;": "a type",
+    "FUNCTION f RETURN NUMBER IS TYPE t IS TABLE OF NUMBER; BEGIN RETURN 1; END;": "the type T",
     "FUNCTION f RETURN NUMBER IS BEGIN RETURN SQLCODE; END;": "SQLCODE",
     "FUNCTION f RETURN NUMBER IS n NUMBER; BEGIN SELECT id BULK COLLECT INTO n FROM accounts;"
     " RETURN n; END;": "BULK COLLECT",
@@ -398,12 +391,12 @@ def test_what_is_otherwise_is_named(text: str) -> None:
 
 
 REFUSED_TRIGGERS = {
-    "only row triggers and INSTEAD OF triggers are supported": _trigger(
-        "BEGIN NULL; END;", "BEFORE STATEMENT"
-    ),
+    "write one trigger for each timing point": _trigger("BEGIN NULL; END;", "COMPOUND"),
+    "use an event trigger": _trigger("BEGIN NULL; END;", "AFTER EVENT"),
     "disabled": _trigger("BEGIN NULL; END;", enabled=False),
     "export the dictionary again": _trigger("BEGIN NULL; END;", event="UPDATE", head=""),
-    "REFERENCING": _trigger("BEGIN NULL; END;", head="TRIGGER t REFERENCING NEW AS n OLD AS o"),
+    "FOLLOWS": _trigger("BEGIN NULL; END;", head="TRIGGER t BEFORE INSERT FOLLOWS u"),
+    "assigns a value to NEW.ID": _trigger("BEGIN :NEW.id := 1; END;", "BEFORE STATEMENT"),
     "assigns a value to OLD.ID": _trigger("BEGIN :OLD.id := 1; END;"),
 }
 
@@ -451,7 +444,7 @@ def test_unique_keys_are_checked_when_they_are_in_oracle(target: Target) -> None
     target.execute("CALL bank.put(1)")
     target.execute("CALL bank.put(1)")
     assert _rows(target, "SELECT id, what FROM bank.history") == [(1, "old")]
-    with pytest.raises(psycopg.errors.RaiseException, match="twice"), target.transaction():
+    with pytest.raises(psycopg.Error, match="twice"), target.transaction():
         target.execute("CALL bank.calls(1)")
     target.execute("INSERT INTO bank.history (id) VALUES (2)")
     target.execute("UPDATE bank.history SET id = 3 - id")
@@ -487,7 +480,6 @@ def test_a_trigger_that_asks_for_the_columns_of_an_update_is_refused() -> None:
 
 
 REFUSED_ROUTINES = {
-    "<<b>> BEGIN RETURN 1; END b;": "the label B of a statement that is not a loop",
     "LOOP EXIT none_; END LOOP;": "EXIT NONE_, which is not the label of a loop",
     "RETURN SQLCODE;": "SQLCODE: PostgreSQL has no numbers of Oracle's errors",
     "FOR r IN (SELECT id FROM accounts FOR UPDATE WAIT 5) LOOP RETURN 1; END LOOP;": (

@@ -1,0 +1,261 @@
+"""Translates the declarations of a PL/SQL block: variables, records, subtypes, cursors and
+exceptions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.schema.plsql.exceptions import Declared, declared, numbered
+from olr_pg.schema.plsql.types import Constant, Typed, own_name, read_type, subtype, variable
+from olr_pg.schema.relation_columns import RelationColumn
+from olr_pg.schema.translating import Source, UntranslatableError, quoted
+from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, ValueKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.schema.plsql.cursor import Cursor
+    from olr_pg.schema.plsql.routine_sql import RoutineSql
+
+_COMPILING: Final = ("INLINE", "UDF", "COVERAGE", "DEPRECATE", "RESTRICT_REFERENCES")
+"""Each PRAGMA that has no effect on the results."""
+_NESTED: Final = {
+    "PROCEDURE": "it declares a nested procedure",
+    "FUNCTION": "it declares a nested function",
+}
+_TYPES: Final = {
+    ValueKind.INTEGER: "numeric",
+    ValueKind.NUMBER: "numeric",
+    ValueKind.FLOAT: "double precision",
+    ValueKind.TEXT: "text",
+    ValueKind.DATE: "timestamp(0)",
+    ValueKind.TIMESTAMP: "timestamp",
+    ValueKind.RAW: "bytea",
+    ValueKind.BOOLEAN: "boolean",
+}
+"""The types of the fields of a record before a row is assigned to it."""
+
+
+class Declarations:
+    """The declarations of the PL/SQL block at the cursor's position, and the names that are known
+    there.
+    """
+
+    def __init__(self, cursor: Cursor, sql: RoutineSql) -> None:
+        self._cursor = cursor
+        self._sql = sql
+        self._queries: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._cursors: dict[str, list[str]] = {}
+        self._parameters: dict[str, list[tuple[str, Typed, str]]] = {}
+        self._exceptions: dict[str, Declared] = {}
+        self._declared: list[Declared] = []
+        self._initial: list[str] = []
+        self._record_types: dict[
+            str, tuple[Mapping[str, RelationColumn], list[tuple[str, str, str]]]
+        ] = {}
+
+    def _declarations(self) -> list[str]:
+        cursor, found = self._cursor, list[str]()
+        while cursor.word() != "BEGIN":
+            if cursor.take("PRAGMA", "EXCEPTION_INIT", "("):
+                self._numbered(*cursor.list_until(")"))
+                continue
+            if cursor.take("PRAGMA"):
+                self._pragma()
+                continue
+            if cursor.word() in _NESTED:
+                raise UntranslatableError(_NESTED[cursor.word()])
+            if cursor.take("CURSOR"):
+                found += self._cursor_declaration()
+                continue
+            if cursor.take("TYPE"):
+                self._type()
+                continue
+            if cursor.take("SUBTYPE"):
+                self._subtype()
+                continue
+            name = cursor.name()
+            if cursor.take("EXCEPTION", ";"):
+                self._declared.append(declared(cursor.text, cursor.place, self._declared))
+                self._exceptions = {**self._exceptions, name: self._declared[-1]}
+                continue
+            row = self._row_declaration(name) or self._record(name)
+            if row:
+                found.append(row)
+                continue
+            constant = " CONSTANT" if cursor.take("CONSTANT") else ""
+            sql = self._sql
+            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
+            filled = " NOT NULL" if cursor.take("NOT", "NULL") else ""
+            value = ""
+            if cursor.take(":=") or cursor.take("DEFAULT"):
+                value = f" := {sql.value(cursor.until(';'), typed.fact)}"
+            cursor.expect(";")
+            sql.types = {**sql.types, name: typed._replace()}  # a variable of its own
+            found.append(f"{variable(name)}{constant} {typed.sql}{filled}{value};")
+        return found
+
+    def _pragma(self) -> None:
+        """Read a PRAGMA. Those that only change how Oracle compiles a unit have no effect."""
+        cursor, name = self._cursor, self._cursor.word()
+        advice = {"AUTONOMOUS_TRANSACTION": "use dblink or a table that the application writes"}
+        if name not in _COMPILING:
+            raise UntranslatableError(
+                f"PRAGMA {name}: {advice.get(name, 'PostgreSQL has no equivalent')}"
+            )
+        cursor.until(";")
+        cursor.expect(";")
+
+    def _subtype(self) -> None:
+        cursor, sql = self._cursor, self._sql
+        name = cursor.name()
+        cursor.expect("IS")
+        typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
+        if cursor.take("NOT", "NULL"):
+            typed = typed._replace(sql=f"{typed.sql} NOT NULL")
+        cursor.expect(";")
+        sql.types = {**sql.types, subtype(name): typed}
+
+    def _own_variable(self, name: str, typed: Typed, value: str = "") -> str:
+        self._sql.types = {**self._sql.types, name: typed}
+        return f"{variable(name)} {typed.sql}{f' := {value}' if value else ''};"
+
+    def _package_constant(self, one: Constant) -> str:
+        self._sql.types = {**self._sql.types, one.name: one.typed}
+        return f"{variable(one.name)} CONSTANT {one.typed.sql} := {one.value};"
+
+    def _numbered(self, name: str, number: str) -> None:
+        self._cursor.expect(";")
+        if name.upper() not in self._exceptions:
+            raise UntranslatableError(f"EXCEPTION_INIT of {name}, which the block does not declare")
+        self._exceptions = {**self._exceptions, name.upper(): numbered(name, number)}
+
+    def _cursor_declaration(self) -> list[str]:
+        """Translate a cursor declaration. In PL/pgSQL, all columns of a cursor that OPEN opens need
+        names.
+        """
+        cursor, sql = self._cursor, self._sql
+        name, known = cursor.name(), sql.types
+        parameters, facts = list[str](), list[tuple[str, Typed, str]]()
+        while cursor.take("(") if not parameters else cursor.take(","):
+            parameter = cursor.name()
+            cursor.take("IN")
+            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
+            default = ""
+            if cursor.take(":=") or cursor.take("DEFAULT"):
+                default = sql.value(cursor.until(",", ")"), typed.fact)
+            sql.types = {**sql.types, parameter: typed}
+            parameters.append(f"{variable(parameter)} {typed.sql}")
+            facts.append((parameter, typed, default))
+        if parameters:
+            cursor.expect(")")
+        if cursor.take("RETURN"):
+            cursor.path()
+            cursor.take("%")
+            cursor.take("ROWTYPE")
+            if cursor.take(";"):  # the cursor follows, with its query
+                sql.types = known
+                return []
+        cursor.expect("IS")
+        query = cursor.until(";")
+        cursor.expect(";")
+        named = rf"\b(OPEN\s+{name}\b|{name}\s*%\s*ROWTYPE\b)"
+        is_opened = re.search(named, cursor.text, re.IGNORECASE)
+        if not (is_opened or parameters):
+            self._queries[name] = query, {**sql.types, **sql.records}
+            return []
+        text, outputs = sql.query(query)
+        sql.types = known
+        names = [one.column.name or f"c{number}" for number, one in enumerate(outputs, 1)]
+        self._cursors[name] = names
+        self._parameters[name] = facts
+        columns = {
+            one.name or f"C{number}": RelationColumn(own, one.column.fact)
+            for number, (one, own) in enumerate(zip(outputs, names, strict=True), 1)
+        }
+        row = f"{name}%ROW"
+        sql.records = {**sql.records, row: Source(row, own_name(row), columns)}
+        listed, given = ", ".join(map(quoted, names)), f"({', '.join(parameters)}) "
+        rows = f'SELECT * FROM ({text}) AS "rows" ({listed})'  # noqa: S608 - translated
+        return [
+            f"{variable(name)} CURSOR {given if parameters else ''}FOR {rows};",
+            f"{variable(row)} record;",
+            self._own_variable(f"{name}%FOUND", Typed("boolean", BOOLEAN)),
+            self._own_variable(f"{name}%ROWCOUNT", Typed("integer", INTEGER)),
+            self._own_variable(f"{name}%ISOPEN", Typed("boolean NOT NULL", BOOLEAN), "false"),
+        ]
+
+    def _row_declaration(self, name: str) -> str:
+        """Translate the declaration of a %ROWTYPE variable. Return an empty text if the declaration
+        is another one.
+        """
+        cursor, sql = self._cursor, self._sql
+        is_here = next((at for at in (1, 3) if cursor.word(at) == "%"), 0)
+        if not is_here or cursor.word(is_here + 1) != "ROWTYPE":
+            return ""
+        names = cursor.path()
+        cursor.expect("%", "ROWTYPE", ";")
+        row = sql.records.get(f"{names[0]}%ROW") if len(names) == 1 else None
+        relation = sql.relations.find(*([sql.owner, *names][-2:]))
+        if row is None and relation is None:
+            raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE is not supported")
+        columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
+        sql.records = {**sql.records, name: Source(name, own_name(name), columns)}
+        sql.rows = sql.rows | {name}
+        if row is not None or relation is None:
+            types = {one.name: _TYPES.get(one.fact.kind, "") for one in columns.values()}
+            if all(types.values()):
+                self._fill(name, [(own, typed, "NULL") for own, typed in types.items()])
+            return f"{variable(name)} record;"
+        return f"{variable(name)} {quoted(relation.schema)}.{quoted(relation.name)}%ROWTYPE;"
+
+    def _fill(self, name: str, fields: Sequence[tuple[str, str, str]]) -> None:
+        """Add a statement to the beginning of the block that gives a record its fields, each with
+        (name, type, value).
+        """
+        values = ", ".join(
+            f"CAST({value} AS {typed}) AS {quoted(own)}" for own, typed, value in fields
+        )
+        self._initial.append(f"SELECT {values} INTO {variable(name)};")
+
+    def _type(self) -> None:
+        """Read the declaration of a record type."""
+        cursor, sql = self._cursor, self._sql
+        name = cursor.name()
+        if not cursor.take("IS", "RECORD", "("):
+            raise UntranslatableError(
+                f"it declares the type {name}: use an array, a table or jsonb"
+            )
+        fields, columns = list[tuple[str, str, str]](), dict[str, RelationColumn]()
+        while True:
+            field = cursor.name()
+            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
+            if cursor.word() == "NOT":
+                raise UntranslatableError(
+                    f"the field {field} of {name} is NOT NULL: check its value"
+                )
+            value = "NULL"
+            if cursor.take(":=") or cursor.take("DEFAULT"):
+                value = sql.value(cursor.until(",", ")"), typed.fact)
+            fields.append((field.lower(), typed.sql, value))
+            columns[field] = RelationColumn(field.lower(), typed.fact)
+            if not cursor.take(","):
+                break
+        cursor.expect(")", ";")
+        self._record_types = {**self._record_types, name: (columns, fields)}
+
+    def _record(self, name: str) -> str:
+        """Translate the declaration of a variable of a record type. Return an empty text if the
+        declaration is another one.
+        """
+        cursor, sql = self._cursor, self._sql
+        if cursor.word() not in self._record_types:
+            return ""
+        columns, fields = self._record_types[cursor.name()]
+        cursor.expect(";")
+        sql.records = {**sql.records, name: Source(name, own_name(name), columns)}
+        sql.rows = sql.rows | {name}
+        self._fill(name, fields)
+        return f"{variable(name)} record;"
