@@ -1223,10 +1223,12 @@ class Code(IntEnum):
     LOB_TOO_LARGE = _Entry(
         5018,
         "a LOB value is too large for PostgreSQL",
-        "exclude the column with `filter.columns`, or do not replicate the table: PostgreSQL"
-        " stores less than 1 GiB in a text or bytea value, and olr_pg applies less than 1 GiB of"
-        " LOB values in one change of a row, in Oracle's form (2 bytes per character of most"
-        " CLOBs)",
+        "PostgreSQL stores less than 1 GiB in a text or bytea value, and olr_pg applies less than"
+        " 1 GiB of LOB values in one change of a row, in Oracle's form (2 bytes per character of"
+        " most CLOBs). If replication stopped the table, run `olr-pg errors skip`: the table"
+        " continues without this change, and later changes of a row that is missing for this reason"
+        " are conflicts. If a load failed, or to prevent more of such changes, exclude the column"
+        " with `filter.columns`, or do not replicate the table",
     )
     SPOOL_LIMIT = _Entry(
         5020,

@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.compiling_ahead import CompilingAhead
 from tests.postgres.own_cluster import cluster_folder as folder_for_cluster
 from tests.postgres.own_cluster import own_cluster
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -266,8 +267,13 @@ def _spare(postgres: str) -> None:
         password = sql.Literal(str(conninfo_to_dict(postgres)["password"]))
         connection.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(password))
     # Its first connection leaves a file there that the first one to each copy would make again.
-    with psycopg.connect(make_conninfo(postgres, dbname="template1")):
-        pass
+    with psycopg.connect(make_conninfo(postgres, dbname="template1")) as connection:
+        process = connection.info.backend_pid
+    # Nobody can copy a database while somebody is connected to it, and a busy machine can take
+    # longer than PostgreSQL's five seconds to end this session.
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        there = "SELECT FROM pg_stat_activity WHERE pid = %s"
+        wait_until(lambda: connection.execute(there, [process]).rowcount == 0)
 
 
 @pytest.fixture(scope="session")
@@ -308,7 +314,18 @@ def _database(postgres: str) -> Iterator[str]:
         create = sql.SQL("CREATE DATABASE {} STRATEGY file_copy").format(sql.Identifier(name))
         connection.execute(create)
         yield make_conninfo(postgres, dbname=name)
+        wait_until(lambda: _is_dropped(connection, name))
+
+
+def _is_dropped(connection: psycopg.Connection[Any], name: str) -> bool:
+    """Drop a database; its sessions that are told to end can need more than the five seconds that
+    PostgreSQL gives them.
+    """
+    try:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    except psycopg.errors.ObjectInUse:
+        return False
+    return True
 
 
 def spark_of_tests() -> SparkSettings:

@@ -271,7 +271,9 @@ def go_on(
 
 
 def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> Any:
-    """Read the change that caused an error, with readable values, if the change is held."""
+    """Read the change that caused an error, with readable values, if the change is held. Return a
+    text if a value is not valid for its type.
+    """
     import orjson
 
     from olr_pg.applier.stopped.hold import held_messages
@@ -286,7 +288,11 @@ def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> 
     database = Database(
         "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
     )
-    text = JsonLines(database, order).line(framed, line.position)
+    try:
+        text = JsonLines(database, order).line(framed, line.position)
+    except OlrPgError as error:
+        # The table can have stopped because of this value: show the rest of the error.
+        return f"cannot be shown: {error}"
     # Insert the JSON text unparsed, so that its numbers stay exact.
     return None if text is None else orjson.Fragment(text.rstrip())
 
@@ -310,7 +316,7 @@ def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
     # Leave out the stored images, which are Oracle's bytes, because the change already shows the
     # values.
-    images = {} if change is None else {"before": None, "after": None}
+    images = {} if change is None or isinstance(change, str) else {"before": None, "after": None}
     times = {
         name: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         for name, at in (("first_seen", line.first_seen), ("last_seen", line.last_seen))

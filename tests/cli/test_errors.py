@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ORDER = ByteOrder.LITTLE
 
 
-def _stop(target: str) -> None:
+def _stop(target: str, second: bytes = b"\xc1\x03") -> None:
     """Let a table get three rows, the second of which it refuses."""
     with connect(target) as connection:
         ensure_ledger(connection)
@@ -47,7 +47,7 @@ def _stop(target: str) -> None:
                 ),
                 ORDER,
             )
-            for n, raw in ((1, b"\xc1\x02"), (2, b"\xc1\x03"), (3, b"\xc1\x04"))
+            for n, raw in ((1, b"\xc1\x02"), (2, second), (3, b"\xc1\x04"))
         )  # fmt: skip
         selection = HeldMessages().parse(np.frombuffer(bytearray(blob), np.uint8), [], ORDER)
         TableApplier("S.T", ApplierSettings(target, "", 0, ""), None).apply(connection, selection)
@@ -64,6 +64,17 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
 
 def run(config: Path, command: str, *args: str) -> Result:
     return CliRunner().invoke(app, ["errors", command, "--config", str(config), *args])
+
+
+def test_an_invalid_value_is_shown_although_it_cannot_be_printed(
+    config: Path, postgres_database: str
+) -> None:
+    _stop(postgres_database, second=b"\xc1\xff")
+    shown = run(config, "show", "1")
+    assert (shown.exit_code, shown.exception) == (0, None)
+    assert "change: cannot be shown: OLR-02050" in shown.stdout
+    assert 'after: {"N":"c1ff"}' in shown.stdout
+    assert "[column N, type NUMBER]" in shown.stdout
 
 
 def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(

@@ -8,7 +8,7 @@ import psycopg
 
 from olr_pg.applier.statements.table_changes import raw_images, row_id
 from olr_pg.applier.target.ledger import ErrorRow
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, format_place
 from olr_pg.postgres.sqlstates import full_text, is_conflict, is_transient, target_error
 from olr_pg.scalars import format_xid
 
@@ -22,6 +22,10 @@ BESIDE: Final = 1 << 29
 """If the change of a missing value is not delivered, the position in the error table is this number
 plus the index of the change that the value is reported with.
 """
+
+
+_BESIDE: Final = frozenset({"row", "table", "commit_scn", "xid"})
+"""Parts of an error's place that the error table stores in other columns, or does not need."""
 
 
 class RefusedError(Exception):
@@ -67,12 +71,18 @@ class RefusedError(Exception):
             operation=transaction.kind(number).name.lower(),
             code=self.error.code,
             sqlstate=None if self.answer is None else self.answer.sqlstate,
-            message=self.error.detail if self.answer is None else full_text(self.answer),
+            message=self._reason() if self.answer is None else full_text(self.answer),
             statement=self.statement,
             before=before,
             after=after,
             resolution=resolution,
         )
+
+    def _reason(self) -> str:
+        """Return the detail of the error with its place within the row, such as the column."""
+        # The index is that of a batch; the error table has the table and the change.
+        within = {key: place for key, place in self.error.where.items() if key not in _BESIDE}
+        return f"{self.error.detail} [{format_place(within)}]" if within else self.error.detail
 
     def located(self, table: str, transaction: Selection) -> OlrPgError:
         """Return the error with the table, and with the commit SCN and the XID of the

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.statements import table_changes
+from olr_pg.applier.stopped.error_table import read_errors, skip_error
+from olr_pg.applier.target.connection import connect
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.change_columns import TOO_LARGE
 from olr_pg.wire.elements import (
@@ -421,6 +424,23 @@ def test_an_absent_lob_stays_as_it_is(replication: Replication) -> None:
     assert r.rows("SELECT id, n, c, b FROM s.t") == [(1, 5, "new", b"old")]
 
 
+def stopped_by(replication: Replication, commit_scn: int) -> str:
+    """The only error, which is of that transaction."""
+    with psycopg.connect(replication.target) as connection:
+        (line,) = read_errors(connection, "olr_pg", resolved=False)
+        assert line.commit_scn == commit_scn
+        return f"{line} {line.action}"
+
+
+def skipped(replication: Replication) -> list[tuple[Any, ...]]:
+    """The rows after the change of the error was skipped."""
+    with connect(replication.target) as connection:
+        (line,) = read_errors(connection, "olr_pg", resolved=False)
+        skip_error(connection, "olr_pg", line.id)
+        assert replay(connection, replication.settings(), line.source_table).error is None
+    return replication.rows("SELECT id FROM s.t ORDER BY id")
+
+
 def test_a_value_that_is_too_large_stops_its_table(
     replication: Replication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,13 +449,15 @@ def test_a_value_that_is_too_large_stops_its_table(
     r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
     r.transaction(*lob_row(1, "fits", None, 100))
     bad = r.transaction(*lob_row(2, None, bytes(1001), 100))
+    r.transaction(*lob_row(3, "later", None, 100))
     with pytest.raises(OlrPgError) as caught:
         r.apply()
     assert caught.value.code == 5010
-    with psycopg.connect(r.target) as connection:
-        rows = connection.execute("SELECT commit_scn, code FROM olr_pg.error").fetchall()
-    assert rows == [(bad, 5018)]
+    message = stopped_by(r, bad)
+    assert "[column B]" in message
+    assert "errors skip" in message
     assert r.rows("SELECT id FROM s.t") == [(1,)]
+    assert skipped(r) == [(1,), (3,)]
 
 
 def test_the_error_of_large_values_says_that_they_are_too_large_together(
@@ -459,10 +481,11 @@ def test_the_error_of_large_values_says_that_they_are_too_large_together(
     r = replication
     monkeypatch.setattr("olr_pg.applier.session.reception.MessageReader", FrameByFrame)
     r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
-    r.transaction(*lob_row(1, "x" * 600, bytes(600), 100))
+    bad = r.transaction(*lob_row(1, "x" * 600, bytes(600), 100))
+    r.transaction(*lob_row(2, "later", None, 100))
     with pytest.raises(OlrPgError):
         r.apply()
-    with psycopg.connect(r.target) as connection:
-        rows = connection.execute("SELECT code, message FROM olr_pg.error").fetchall()
-    assert [code for code, _ in rows] == [5018]
-    assert "the LOB values of the row have more than" in rows[0][1]
+    message = stopped_by(r, bad)
+    assert "the LOB values of the row have more than" in message
+    assert "[column C]" in message
+    assert skipped(r) == [(2,)]
