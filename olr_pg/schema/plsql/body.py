@@ -2,8 +2,8 @@
 
 Statements are refused if PL/pgSQL would execute them differently. For example, an exception in
 PL/pgSQL rolls back the whole block. So if a block makes several changes, its exception handlers
-must raise the exception again. COMMIT, collections and concatenated dynamic SQL are refused with
-the reason. SQL%ROWCOUNT and cursor attributes become variables.
+must raise the exception again. COMMIT and concatenated dynamic SQL are refused with the reason.
+SQL%ROWCOUNT and cursor attributes become variables.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.schema.plsql.arrays import SQL_COUNT, Arrays
 from olr_pg.schema.plsql.changes import Merge
 from olr_pg.schema.plsql.cursor import Cursor
-from olr_pg.schema.plsql.declarations import Declarations
 from olr_pg.schema.plsql.exceptions import (
     CONDITIONS,
     SQLCODE,
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
 _BIND: Final = re.compile(r"('(?:[^']|'')*')|:(\w+)")
 _NAMED: Final = re.compile(r"([\w$#]+)\s*=>\s*(.+)", re.DOTALL)
-_COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
 _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
-_SQL_COUNT: Final = "SQL%ROWCOUNT"
 _RETURNED: Final = "SQL%RETURNED"
+_BULK: Final = "BULK COLLECT INTO"
+"""sqlglot reads these words as one token, unless other space is between them."""
+_TOTAL: Final = "SQL%TOTAL"
 _LOOPS: Final = ("LOOP", "WHILE", "FOR")
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _LEAVING: Final = ("RETURN", "EXIT", "CONTINUE")
@@ -48,14 +49,13 @@ _REFUSED: Final = {
     "COMMIT": "COMMIT: allowed only in procedures that are called outside a transaction",
     "ROLLBACK": "ROLLBACK: allowed only in procedures that are called outside a transaction",
     "SAVEPOINT": "SAVEPOINT: use a block with EXCEPTION",
-    "FORALL": "FORALL: use one statement with unnest()",
     "GOTO": "GOTO: use loops and conditions",
     "LOCK": "LOCK TABLE: PostgreSQL has other lock modes",
     "PIPE": "PIPE ROW: use RETURN NEXT",
 }
 
 
-class Body(Declarations):
+class Body(Arrays):
     """Translates the PL/SQL block that begins at the cursor's position.
 
     Args:
@@ -73,9 +73,9 @@ class Body(Declarations):
         self._lost: frozenset[str] = frozenset()
         self._changes = 0
         self._labels: list[str] = []
-        self._counts = bool(_COUNTED.search(cursor.text))
         self._is_outermost = True
         self._is_returning = False
+        self._is_totalling = False
         self._is_used_label = False
         self._loop_label = ""
 
@@ -93,11 +93,12 @@ class Body(Declarations):
         cursor, sql = self._cursor, self._sql
         cursor.take("DECLARE")
         outside = (sql.types, sql.records, sql.labels, self._exceptions, self._record_types)
+        arrays = (sql.collections, self._array_types, self._kinds)
         is_outermost, self._is_outermost = self._is_outermost, False
         declared, self._initial = list[str](), []
         if is_outermost:
             if self._counts:
-                declared.append(self._own_variable(_SQL_COUNT, Typed("integer", INTEGER)))
+                declared.append(self._own_variable(SQL_COUNT, Typed("integer", INTEGER)))
             declared += map(self._package_constant, sql.constants)
         hidden = sql.types
         declared += self._declarations()
@@ -112,8 +113,11 @@ class Body(Declarations):
             cursor.name()
         cursor.take(";")
         sql.types, sql.records, sql.labels, self._exceptions, self._record_types = outside
+        sql.collections, self._array_types, self._kinds = arrays
         if is_outermost and self._is_returning:
             declared.append(f"{variable(_RETURNED)} record;")
+        if is_outermost and self._is_totalling:
+            declared.append(f"{variable(_TOTAL)} integer;")
         # The values of the declarations may depend on what the first statements do.
         is_filled_first = bool(first) and any(" := " in line for line in declared)
         begin = initial if is_filled_first else (*first, *initial)
@@ -166,6 +170,7 @@ class Body(Declarations):
             "LOOP": self._loop,
             "WHILE": self._loop,
             "FOR": self._for,
+            "FORALL": self._for_all,
             "BEGIN": self.block,
             "DECLARE": self.block,
             "SELECT": self._select,
@@ -181,6 +186,8 @@ class Body(Declarations):
             return writers[word]()
         if word.startswith("<"):
             return self._labelled()
+        if word in self._sql.collections:
+            return self._changed_collection()
         if word in ("EXIT", "CONTINUE"):
             return self._leave_loop(word)
         return [self._simple(word)]
@@ -242,6 +249,8 @@ class Body(Declarations):
             return f"RAISE NOTICE '%', COALESCE({self._sql.value(text, TEXT)}, '');"
         if not cursor.take(":="):
             return self._call(names)
+        if names[0] in self._sql.collections:
+            raise UntranslatableError(f"the collection {names[0]} gets another value")
         if len(names) == 1 and names[0] in self._sql.rows:
             return self._assign_record(names[0], cursor.until(";"))
         target, fact = self._sql.target(names)
@@ -363,15 +372,49 @@ class Body(Declarations):
         if len(ends) != 2:
             raise UntranslatableError(f"a loop over {text} is not supported")
         low, high = (f"CAST(ROUND({sql.value(end, INTEGER)}) AS INT)" for end in ends)
-        known, labels = sql.types, sql.labels
+        known, labels, subscripts = sql.types, sql.labels, sql.subscripts
         typed = Typed("integer", PLS_INTEGER)
         sql.types = {**known, name: typed}
-        if self._loop_label:
-            sql.labels = {**labels, self._loop_label: {name: typed}}
+        sql.subscripts = {**subscripts, name: self._over(text)}
+        label, self._loop_label = self._loop_label, ""
+        if label:
+            sql.labels = {**labels, label: {name: typed}}
         first, second = (high, low) if backwards else (low, high)
         lines = self._looped(f"FOR {variable(name)} IN{backwards} {first} .. {second} ")
-        sql.types, sql.labels = known, labels
+        sql.types, sql.labels, sql.subscripts = known, labels, subscripts
         return lines
+
+    def _for_all(self) -> list[str]:
+        """Translate FORALL as a loop. SQL%ROWCOUNT is the number of rows of all its statements."""
+        cursor, sql = self._cursor, self._sql
+        cursor.expect("FORALL")
+        name = cursor.name()
+        cursor.expect("IN")
+        bounds = cursor.until(*_CHANGES, "SAVE", "EXECUTE", ";")
+        if cursor.word() not in _CHANGES:
+            raise UntranslatableError(
+                "FORALL with SAVE EXCEPTIONS or EXECUTE IMMEDIATE: use a loop"
+            )
+        words = bounds.upper().split()
+        if words[:2] == ["INDICES", "OF"] and len(words) == 3:
+            bounds = f"1 .. {words[2]}.COUNT"
+        over = self._over(bounds)
+        if not over:
+            raise UntranslatableError(f"FORALL over {bounds}: use a loop over 1 .. COUNT")
+        low, high = (f"CAST({sql.value(end, INTEGER)} AS INT)" for end in bounds.split(".."))
+        known, subscripts, before = sql.types, sql.subscripts, self._changes
+        sql.types = {**known, name: Typed("integer", PLS_INTEGER)}
+        sql.subscripts = {**subscripts, name: over}
+        lines = self._change(is_repeated=True)
+        self._changes += self._changes - before
+        sql.types, sql.subscripts = known, subscripts
+        if not self._counts:
+            return [f"FOR {variable(name)} IN {low} .. {high} LOOP", *map(_in, lines), "END LOOP;"]
+        self._is_totalling = True
+        total, count = variable(_TOTAL), variable(SQL_COUNT)
+        lines.append(f"{total} := {total} + {count};")
+        head = f"FOR {variable(name)} IN {low} .. {high} LOOP"
+        return [f"{total} := 0;", head, *map(_in, lines), "END LOOP;", f"{count} := {total};"]
 
     def _rows(self, name: str, query: str) -> list[str]:
         sql = self._sql
@@ -449,9 +492,9 @@ class Body(Declarations):
         cursor, sql = self._cursor, self._sql
         cursor.expect("FETCH")
         name = cursor.name()
-        if not cursor.take("INTO"):
-            raise UntranslatableError("FETCH BULK COLLECT: use array_agg or a loop")
+        is_bulk = self._into()
         targets = self._targets()
+        most = cursor.until(";") if cursor.take("LIMIT") else ""
         cursor.expect(";")
         if name not in self._cursors:
             raise UntranslatableError(f"the cursor {name}: declare it with its query")
@@ -461,6 +504,8 @@ class Body(Declarations):
             )
         opened, row = variable(name), sql.records[f"{name}%ROW"]
         columns, taken = [*row.columns.values()], variable(f"{name}%ROW")
+        if is_bulk:
+            return self._fetch_all(name, targets, columns, most)
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in sql.rows:
             outputs = [Output(one.name, one) for one in columns]
             moved = [f"{sql.into_row(targets[0][0], outputs)} := {taken};"]
@@ -479,6 +524,30 @@ class Body(Declarations):
             *map(_in, moved),
             _in(f"{count} := {count} + 1;"),
             "END IF;",
+        ]
+
+    def _fetch_all(
+        self, name: str, targets: list[list[str]], columns: Sequence[RelationColumn], most: str
+    ) -> list[str]:
+        """Translate FETCH … BULK COLLECT. %FOUND is false if it finds fewer rows than its LIMIT."""
+        own = self._collected(targets, [one.fact for one in columns])
+        found, count = variable(f"{name}%FOUND"), variable(f"{name}%ROWCOUNT")
+        row, lines = variable(f"{name}%ROW"), list[str]()
+        for target, column in zip(own, columns, strict=True):
+            element = self._sql.collections[target].sql
+            value = f"CAST({row}.{quoted(column.name)} AS {element})"
+            lines.append(f"{variable(target)} := ARRAY_APPEND({variable(target)}, {value});")
+        limit = f"CAST({self._sql.value(most, INTEGER)} AS INT)" if most else ""
+        return [
+            *(f"{variable(target)} := '{{}}';" for target in own),
+            f'FOR "place" IN 1 .. {limit} LOOP' if limit else "LOOP",
+            _in(f"FETCH {variable(name)} INTO {row};"),
+            _in(f"{found} := FOUND;"),
+            _in(f"EXIT WHEN NOT {found};"),
+            *map(_in, lines),
+            _in(f"{count} := {count} + 1;"),
+            "END LOOP;",
+            *self._filled(own),
         ]
 
     def _case(self) -> list[str]:
@@ -580,16 +649,20 @@ class Body(Declarations):
         cursor = self._cursor
         begin = cursor.until("SELECT")
         cursor.expect("SELECT")
-        items = cursor.until("INTO", "BULK", ";")
-        if not cursor.take("INTO"):
-            raise UntranslatableError("BULK COLLECT: use array_agg or a loop")
+        items = cursor.until("INTO", "BULK", _BULK, ";")
+        is_bulk = self._into()
         targets = self._targets()
         rest = cursor.until(";")
         cursor.expect(";")
         text, outputs = self._sql.query(f"{begin} SELECT {items} {rest}")
+        if is_bulk:
+            names = [f"c{number}" for number in range(1, len(outputs) + 1)]
+            self._changes += 2 * (" FOR UPDATE" in text)
+            facts = [one.column.fact for one in outputs]
+            return self._gathered("", text, names, targets, facts)
         self._changes += " FOR UPDATE" in text  # PostgreSQL rolls back the lock, too
-        first = [f"{variable(_SQL_COUNT)} := 0;"] if self._counts else []
-        last = [f"{variable(_SQL_COUNT)} := 1;"] if self._counts else []
+        first = [f"{variable(SQL_COUNT)} := 0;"] if self._counts else []
+        last = [f"{variable(SQL_COUNT)} := 1;"] if self._counts else []
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in self._sql.rows:
             row = self._sql.into_row(targets[0][0], outputs)
             return [*first, f"{text} INTO STRICT {row};", *last]
@@ -601,7 +674,7 @@ class Body(Declarations):
         ]
         return [*first, f"{text} INTO STRICT {', '.join(names)};", *last]
 
-    def _change(self) -> list[str]:
+    def _change(self, *, is_repeated: bool = False) -> list[str]:
         cursor, sql = self._cursor, self._sql
         is_insert = cursor.word() == "INSERT"
         given, targets = list[str](), list[list[str]]()
@@ -610,12 +683,20 @@ class Body(Declarations):
             text = sql.merge(self._merge())
         else:
             change = cursor.until("RETURNING", "RETURN", "LOG", ";")
+            is_bulk = False
             if cursor.take("RETURNING") or cursor.take("RETURN"):
-                given, targets = self._returning()
+                if is_repeated:
+                    raise UntranslatableError("FORALL with RETURNING: use a loop")
+                given, targets, is_bulk = self._returning()
             text, facts = sql.change(change, given)
+            if is_bulk:
+                cursor.expect(";")
+                self._changes += 1
+                names = [f"c{number}" for number in range(1, len(facts) + 1)]
+                return self._gathered(f'WITH "rows" AS ({text})', "", names, targets, facts)
         cursor.expect(";")
         self._changes += 1
-        count = variable(_SQL_COUNT)
+        count = variable(SQL_COUNT)
         lines = [f"{text};"]
         if targets:
             names = self._received(targets, facts)
@@ -629,15 +710,25 @@ class Body(Declarations):
             lines = [f"{count} := 0;", lines[0], counted, *lines[1:]]
         return lines
 
-    def _returning(self) -> tuple[list[str], list[list[str]]]:
-        """Return (the expressions of RETURNING, the variables of its INTO)."""
+    def _returning(self) -> tuple[list[str], list[list[str]], bool]:
+        """Return (the expressions of RETURNING, the variables of its INTO, whether it has BULK
+        COLLECT).
+        """
         cursor = self._cursor
-        given = [cursor.until(",", "INTO", "BULK", ";")]
+        given = [cursor.until(",", "INTO", "BULK", _BULK, ";")]
         while cursor.take(","):
-            given.append(cursor.until(",", "INTO", "BULK", ";"))
-        if not cursor.take("INTO"):
-            raise UntranslatableError("RETURNING BULK COLLECT: use a query WITH … RETURNING")
-        return given, self._targets()
+            given.append(cursor.until(",", "INTO", "BULK", _BULK, ";"))
+        is_bulk = self._into()
+        return given, self._targets(), is_bulk
+
+    def _into(self) -> bool:
+        """Read INTO; return whether BULK COLLECT is before it."""
+        cursor = self._cursor
+        if cursor.take(_BULK):
+            return True
+        is_bulk = cursor.take("BULK", "COLLECT")
+        cursor.expect("INTO")
+        return is_bulk
 
     def _targets(self) -> list[list[str]]:
         """Return the variables of INTO."""
@@ -722,7 +813,7 @@ class Body(Declarations):
         text = cursor.text_since(place) if cursor.place > place else ""
         if self._counts:
             # In Oracle, a SELECT INTO that finds several rows counts one.
-            counted = f"IF SQLSTATE = 'P0003' THEN {variable(_SQL_COUNT)} := 1; END IF;"
+            counted = f"IF SQLSTATE = 'P0003' THEN {variable(SQL_COUNT)} := 1; END IF;"
             body = [counted, *body]
         if not check_codes(text):
             return body, raises

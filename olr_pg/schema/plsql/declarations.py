@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.schema.parts import FUNCTIONS
+from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.plsql.exceptions import Declared, declared, numbered
 from olr_pg.schema.plsql.types import Constant, Typed, own_name, read_type, subtype, variable
 from olr_pg.schema.relation_columns import RelationColumn
@@ -16,7 +18,6 @@ from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, ValueKind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from olr_pg.schema.plsql.cursor import Cursor
     from olr_pg.schema.plsql.routine_sql import RoutineSql
 
 _COMPILING: Final = ("INLINE", "UDF", "COVERAGE", "DEPRECATE", "RESTRICT_REFERENCES")
@@ -52,6 +53,8 @@ class Declarations:
         self._exceptions: dict[str, Declared] = {}
         self._declared: list[Declared] = []
         self._initial: list[str] = []
+        self._array_types: dict[str, tuple[Typed, str]] = {}
+        self._kinds: dict[str, str] = {}
         self._record_types: dict[
             str, tuple[Mapping[str, RelationColumn], list[tuple[str, str, str]]]
         ] = {}
@@ -80,6 +83,10 @@ class Declarations:
             if cursor.take("EXCEPTION", ";"):
                 self._declared.append(declared(cursor.text, cursor.place, self._declared))
                 self._exceptions = {**self._exceptions, name: self._declared[-1]}
+                continue
+            collection = self._collection(name)
+            if collection:
+                found += collection
                 continue
             row = self._row_declaration(name) or self._record(name)
             if row:
@@ -221,13 +228,15 @@ class Declarations:
         self._initial.append(f"SELECT {values} INTO {variable(name)};")
 
     def _type(self) -> None:
-        """Read the declaration of a record type."""
+        """Read the declaration of a type of records or collections."""
         cursor, sql = self._cursor, self._sql
         name = cursor.name()
-        if not cursor.take("IS", "RECORD", "("):
-            raise UntranslatableError(
-                f"it declares the type {name}: use an array, a table or jsonb"
-            )
+        cursor.expect("IS")
+        if cursor.word() in ("TABLE", "VARRAY", "VARYING"):
+            self._collection_type(name)
+            return
+        if not cursor.take("RECORD", "("):
+            raise UntranslatableError(f"it declares the type {name}: use a cursor or a table")
         fields, columns = list[tuple[str, str, str]](), dict[str, RelationColumn]()
         while True:
             field = cursor.name()
@@ -245,6 +254,62 @@ class Declarations:
                 break
         cursor.expect(")", ";")
         self._record_types = {**self._record_types, name: (columns, fields)}
+
+    def _collection_type(self, name: str) -> None:
+        """Read the declaration of a type of collections, which become arrays."""
+        cursor, sql = self._cursor, self._sql
+        if not cursor.take("TABLE"):
+            cursor.until("OF")
+        cursor.expect("OF")
+        if cursor.word() in self._record_types or "ROWTYPE" in (cursor.word(2), cursor.word(4)):
+            raise UntranslatableError(
+                f"the collection type {name} of records: use a loop over a query"
+            )
+        typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
+        if typed.fact.kind not in _TYPES or cursor.word() == "NOT":
+            raise UntranslatableError(f"the collection type {name}: its elements are not supported")
+        start = "NULL"
+        if cursor.take("INDEX", "BY"):
+            if cursor.word() not in ("PLS_INTEGER", "BINARY_INTEGER"):
+                raise UntranslatableError(
+                    f"the collection type {name}, indexed by a text: use jsonb or a table"
+                )
+            cursor.step()
+            start = "0"
+        cursor.expect(";")
+        self._array_types = {**self._array_types, name: (typed, start)}
+
+    def _collection(self, name: str) -> list[str]:
+        """Translate the declaration of a collection. A second variable has the number of its
+        elements. Return an empty list if the declaration is another one.
+        """
+        cursor, sql = self._cursor, self._sql
+        if cursor.word() not in self._array_types:
+            return []
+        kind = cursor.name()
+        typed, start = self._array_types[kind]
+        if name in FUNCTIONS:
+            raise UntranslatableError(
+                f"the collection {name} has the name of a function: rename it"
+            )
+        value = f"CAST('{{}}' AS {typed.sql}[])" if start == "0" else "NULL"
+        if cursor.take(":=") or cursor.take("DEFAULT"):
+            value = self._constructed(kind, cursor.until(";"), typed)
+            start = f"CARDINALITY({variable(name)})"
+        cursor.expect(";")
+        sql.collections = {**sql.collections, name: typed}
+        self._kinds = {**self._kinds, name: kind}
+        count = self._own_variable(f"{name}%COUNT", Typed("integer", INTEGER), start)
+        return [f"{variable(name)} {typed.sql}[] := {value};", count]
+
+    def _constructed(self, kind: str, text: str, typed: Typed) -> str:
+        """Translate the call of the constructor of a collection type."""
+        cursor = Cursor(text)
+        if cursor.is_done or cursor.name() != kind or not cursor.take("("):
+            raise UntranslatableError(f"a collection of the type {kind} gets another value: {text}")
+        given = [] if cursor.word() == ")" else cursor.list_until(")")
+        values = (f"CAST({self._sql.value(one, typed.fact)} AS {typed.sql})" for one in given)
+        return f"CAST(ARRAY[{', '.join(values)}] AS {typed.sql}[])"
 
     def _record(self, name: str) -> str:
         """Translate the declaration of a variable of a record type. Return an empty text if the

@@ -32,6 +32,9 @@ _RECORD_ROW: Final = re.compile(
     r"(?P<head>INSERT\s+INTO\s+(?P<table>[\w.$#]+))\s+VALUES\s+(?P<record>[\w$#]+)\s*",
     re.IGNORECASE,
 )
+_METHOD: Final = re.compile(
+    r"('(?:[^']|'')*'|\"[^\"]*\")|\b([\w$#]+)\s*\.\s*(COUNT|FIRST|LAST)\b(?!\s*\()", re.IGNORECASE
+)
 _RECORD_SET: Final = re.compile(
     r"(?P<head>UPDATE\s+(?P<table>[\w.$#]+)(\s+\w+)?)\s+SET\s+ROW\s*=\s*(?P<record>[\w$#]+)"
     r"(?P<rest>(\s+WHERE\s.*)?)",
@@ -67,6 +70,9 @@ class RoutineSql:
         records: NEW, OLD, row variables and the rows of loops and cursors, by their names.
         labels: the variables of the labelled blocks and of the routine, by these names.
         rows: the names of records to which values may be assigned.
+        collections: the types of the elements of collections, by the names of their variables.
+        subscripts: for the index of each loop over a collection, the collections that have all
+            elements over which the loop runs.
         conversions: for each expression and statement so far that converts a text to a number,
             ``PL/SQL`` or ``SQL``.
         remarks: texts that say what differs in the target.
@@ -93,6 +99,8 @@ class RoutineSql:
         self.records: dict[str, Source] = {}
         self.labels: dict[str, Mapping[str, Typed]] = {}
         self.rows = {"NEW"}
+        self.collections: dict[str, Typed] = {}
+        self.subscripts: dict[str, frozenset[str]] = {}
         self.remarks: list[str] = []
         self.conversions: list[str] = []
         self.is_pure = True
@@ -107,7 +115,7 @@ class RoutineSql:
         """
 
         def translate() -> str:
-            tree = parse_oracle(f"SELECT {text}")
+            tree = parse_oracle(f"SELECT {self._with_counts(text)}")
             if not isinstance(tree, exp.Select) or len(tree.selects) != 1:
                 raise UntranslatableError("it is not a single expression")
             if tree.args.get("from_") or isinstance(tree.selects[0], exp.Alias):
@@ -132,7 +140,7 @@ class RoutineSql:
         """
 
         def translate() -> tuple[str, list[Output]]:
-            tree = parse_oracle(text)
+            tree = parse_oracle(self._with_counts(text))
             if not isinstance(tree, exp.Query):
                 raise UntranslatableError("it is not a query")
             lock = _lock(tree)
@@ -160,13 +168,42 @@ class RoutineSql:
         """
 
         def translate() -> tuple[str, list[Fact]]:
-            tree = parse_oracle(self._with_records(text))
+            tree = parse_oracle(self._with_counts(self._with_records(text)))
             refuse_unknown(tree)
             return translate_change(self._translator(), tree, returning)
 
         self.is_pure = self.reads_only = False
         sql, facts = guarded(translate)
         return self._seen(sql), facts
+
+    def _with_counts(self, text: str) -> str:
+        """Return SQL in which variables replace COUNT, FIRST and LAST of collections."""
+
+        def replaced(found: re.Match[str]) -> str:
+            name = (found[2] or "").upper()
+            if name not in self.collections:
+                return found[0]
+            count = f'"{name}%COUNT"'
+            return {
+                "COUNT": count,
+                "FIRST": f"NULLIF(LEAST({count}, 1), 0)",
+                "LAST": f"NULLIF({count}, 0)",
+            }[found[3].upper()]
+
+        return _METHOD.sub(replaced, text) if self.collections else text
+
+    def _element(self, t: Translator, name: str, arguments: Sequence[exp.Expr]) -> Translated:
+        """Translate an element of a collection. In PostgreSQL, an element that does not exist is
+        NULL, and in Oracle it is an error. So the index must be that of a loop over the collection.
+        """
+        index = t.sql(arguments[0]) if len(arguments) == 1 else ""
+        for one, names in self.subscripts.items():
+            if index == variable(one) and name in names:
+                return f"{variable(name)}[{index}]", self.collections[name].fact
+        raise UntranslatableError(
+            f"an element of the collection {name} by another index than that of a loop over"
+            f" 1 .. {name}.COUNT: PostgreSQL returns NULL if there is no such element"
+        )
 
     def _with_records(self, text: str) -> str:
         """Return a change with the fields of a record instead of ``VALUES record`` or ``SET ROW =
@@ -276,6 +313,8 @@ class RoutineSql:
         self.is_pure = self.reads_only = False
 
     def _call(self, t: Translator, name: str, arguments: Sequence[exp.Expr]) -> Translated | None:
+        if name.upper() in self.collections:
+            return self._element(t, name.upper(), arguments)
         found = self.signature(name.upper().split("."))
         if found is None or found.returns is None:
             return None

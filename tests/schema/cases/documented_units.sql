@@ -568,7 +568,8 @@ BEGIN
     DBMS_OUTPUT.PUT_LINE(names(i));
   END LOOP;
 END;
-! type
+> D Caruso
+> J Hamil
 ## 5-34 a record type
 DECLARE
   TYPE dept_rec IS RECORD (dept_id NUMBER(4) NOT NULL := 10, dept_name VARCHAR2(30) NOT NULL := 'Administration');
@@ -1485,7 +1486,11 @@ BEGIN
   FORALL i IN depts.FIRST..depts.LAST
     DELETE FROM emp_temp WHERE department_id = depts(i);
 END;
-! type
+/
+$ INSERT INTO hr.emp_temp (employee_id, department_id) SELECT employee_id, department_id FROM hr.employees
+$ CALL hr.p()
+$ SELECT COUNT(*) FROM hr.emp_temp
+= 25
 ## 12-16 BULK COLLECT of a query into collections
 DECLARE
   TYPE num_tab IS TABLE OF employees.employee_id%TYPE;
@@ -1498,7 +1503,11 @@ BEGIN
     DBMS_OUTPUT.PUT_LINE(enums(i) || names(i));
   END LOOP;
 END;
-! type
+> 103Hunold
+> 104Ernst
+> 105Austin
+> 106Pataballa
+> 107Lorentz
 ## 12-22 BULK COLLECT with LIMIT
 DECLARE
   TYPE num_tab IS TABLE OF NUMBER INDEX BY PLS_INTEGER;
@@ -1515,7 +1524,12 @@ BEGIN
   END LOOP;
   CLOSE c1;
 END;
-! type
+> Employee Id: 108
+> Employee Id: 109
+> Employee Id: 110
+> Employee Id: 111
+> Employee Id: 112
+> Employee Id: 113
 ## 12-25 RETURNING BULK COLLECT
 DECLARE
   TYPE num_list IS TABLE OF employees.employee_id%TYPE;
@@ -1527,7 +1541,13 @@ BEGIN
     DBMS_OUTPUT.PUT_LINE('Employee #' || enums(i));
   END LOOP;
 END;
-! type
+> Deleted 6 rows:
+> Employee #114
+> Employee #115
+> Employee #116
+> Employee #117
+> Employee #118
+> Employee #119
 ## 12-30 a pipelined table function
 FUNCTION f1(x NUMBER) RETURN numset_t PIPELINED IS
 BEGIN
@@ -2018,3 +2038,107 @@ EXCEPTION
 END;
 > a1.3
 > does not fit
+## 15 FORALL counts all rows, and INDICES OF
+DECLARE
+  TYPE ids IS TABLE OF employees.department_id%TYPE INDEX BY PLS_INTEGER;
+  TYPE names IS TABLE OF VARCHAR2(30) INDEX BY BINARY_INTEGER;
+  d ids;
+  e ids;
+  n names;
+BEGIN
+  DBMS_OUTPUT.PUT_LINE(d.COUNT);
+  SELECT department_id, department_name BULK COLLECT INTO d, n FROM departments WHERE department_id IN (20, 30, 120) ORDER BY department_id DESC;
+  FORALL i IN 1 .. d.COUNT UPDATE employees SET job_id = SUBSTR(n(i), 1, 3) WHERE department_id = d(i);
+  DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT);
+  FORALL i IN INDICES OF d INSERT INTO dept_temp (department_id, department_name) VALUES (d(i), n(i));
+  DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT || d.FIRST || d.LAST);
+  e.DELETE;
+  DBMS_OUTPUT.PUT_LINE(e.COUNT || 'x' || e.LAST);
+  SELECT employee_id BULK COLLECT INTO e FROM employees WHERE employee_id < 0;
+  DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT);
+  FORALL i IN 1 .. e.COUNT DELETE FROM employees;
+  DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT);
+END;
+/
+$ CALL hr.p()
+$ SELECT string_agg(DISTINCT job_id, ',') FROM hr.employees WHERE department_id IN (20, 30)
+> 0
+> 8
+> 313
+> 0x
+> 0
+> 0
+= Mar,Pur
+## 15 an element that may not exist
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  d ids := ids(1, 2);
+BEGIN
+  DBMS_OUTPUT.PUT_LINE(d(3));
+END;
+! another index
+## 15 collections that different statements fill
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  a ids;
+  b ids;
+BEGIN
+  SELECT employee_id BULK COLLECT INTO a FROM employees;
+  SELECT department_id BULK COLLECT INTO b FROM departments;
+  FOR i IN 1 .. a.COUNT LOOP DBMS_OUTPUT.PUT_LINE(b(i)); END LOOP;
+END;
+! another index
+## 15 a collection that a loop over it changes
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  a ids;
+BEGIN
+  SELECT employee_id BULK COLLECT INTO a FROM employees;
+  FOR i IN 1 .. a.COUNT LOOP
+    IF a(i) = 100 THEN a.DELETE; END IF;
+  END LOOP;
+END;
+! in a loop over it
+## 15 a loop from FIRST to LAST of an empty collection
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  a ids := ids();
+BEGIN
+  FOR i IN a.FIRST .. a.LAST LOOP NULL; END LOOP;
+EXCEPTION
+  WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('no bounds');
+END;
+> no bounds
+## 15 FETCH BULK COLLECT with LIMIT and %NOTFOUND
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  a ids;
+  CURSOR c IS SELECT employee_id FROM employees WHERE department_id = 60;
+BEGIN
+  OPEN c;
+  LOOP
+    FETCH c BULK COLLECT INTO a LIMIT 2;
+    DBMS_OUTPUT.PUT_LINE(a.COUNT || ' ' || c%ROWCOUNT);
+    EXIT WHEN c%NOTFOUND;
+  END LOOP;
+  CLOSE c;
+END;
+> 2 2
+> 2 4
+> 1 5
+## 15 FORALL with SAVE EXCEPTIONS
+DECLARE
+  TYPE ids IS TABLE OF NUMBER;
+  a ids := ids(1);
+BEGIN
+  FORALL i IN 1 .. a.COUNT SAVE EXCEPTIONS DELETE FROM employees WHERE employee_id = a(i);
+END;
+! SAVE EXCEPTIONS
+## 15 a collection of records
+DECLARE
+  TYPE emps IS TABLE OF employees%ROWTYPE;
+  a emps;
+BEGIN
+  SELECT * BULK COLLECT INTO a FROM employees;
+END;
+! of records
