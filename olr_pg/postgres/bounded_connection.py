@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ needs no statement.
 """
 
 _SET_SECONDS: Final = 30.0
-"""Time limit for setting the styles."""
+"""Time limit for reading and setting the parameters of a new session."""
 
 _CANCEL_SECONDS: Final = 0.5
 """Time limit for requesting the server to cancel a statement."""
@@ -77,29 +78,35 @@ class BoundedConnection(psycopg.Connection[Any]):
     @classmethod
     def connect(cls, *args: Any, **options: Any) -> Self:
         """Connect as psycopg does. If the session has other styles of times and intervals than
-        psycopg can read, set these.
+        psycopg can read, set these. If its `search_path` names a schema before ``pg_catalog``, set
+        a path with ``pg_catalog`` first, which cannot be shadowed.
 
         Raises:
             psycopg.Error: the server cannot be reached.
         """
         connection = super().connect(*args, **options)
         try:
-            connection._set_styles()
+            connection._set_session()
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _set_styles(self) -> None:
+    def _set_session(self) -> None:
+        self.answer_seconds = _SET_SECONDS
         wrong = [
             f"SET {name} = '{style}'"
             for name, style in _STYLES.items()
             if not (self.info.parameter_status(name) or style).startswith(style)
         ]
-        if not wrong:
-            return
-        self.answer_seconds = _SET_SECONDS
-        self.execute("; ".join(wrong))
+        path = self.info.parameter_status("search_path")  # reported from PostgreSQL 18 on
+        if path is None:
+            shown = self.cursor(row_factory=tuple_row).execute("SHOW search_path").fetchone()
+            path = "" if shown is None else str(shown[0])
+        if "pg_catalog" in path and not path.startswith("pg_catalog"):
+            wrong.append(f"SET search_path = pg_catalog, {path}")
+        if wrong:
+            self.execute("; ".join(wrong))
         if not self.autocommit:
             self.commit()  # otherwise, a rollback would undo it
         self.answer_seconds = None

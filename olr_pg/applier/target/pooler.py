@@ -29,7 +29,7 @@ from olr_pg.postgres.sqlstates import PROTOCOL_VIOLATION
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_PID: Final = "SELECT pg_backend_pid()"
+_PID: Final = "SELECT pg_catalog.pg_backend_pid()"
 _MARK: Final = "SELECT set_config('olr_pg.session', %s, false)"
 OWN_MARK: Final = "current_setting('olr_pg.session', true)"
 """SQL expression for the mark of the session that runs the query."""

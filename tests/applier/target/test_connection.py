@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
@@ -155,3 +155,62 @@ def test_messages_and_steps_are_kept(postgres: str, encoding: str, stored: str) 
             "count": 1,
         }
         assert storable(connection, None) is None
+
+
+SHADOWS: Final = r"""
+CREATE SCHEMA evil;
+DO $do$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN
+        SELECT quote_ident(p.proname) AS name, pg_get_function_identity_arguments(p.oid) AS given,
+            pg_get_function_result(p.oid) AS made, p.oid AS number
+        FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f'
+    LOOP
+        BEGIN
+            EXECUTE format('CREATE FUNCTION evil.%s(%s) RETURNS %s LANGUAGE plpgsql AS '
+                '''BEGIN RAISE EXCEPTION ''''shadowed''''; END''', one.name, one.given, one.made);
+        EXCEPTION WHEN OTHERS THEN NULL;  -- a type that no function of a user can have
+        END;
+    END LOOP;
+    FOR one IN
+        SELECT o.oprname AS name, o.oprleft::regtype AS l, o.oprright::regtype AS r,
+            p.proname AS made
+        FROM pg_operator AS o JOIN pg_proc AS p ON p.oid = o.oprcode WHERE o.oprleft <> 0
+    LOOP
+        BEGIN
+            EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = '
+                'evil.%I)', one.name, one.l, one.r, one.made);
+        EXCEPTION WHEN OTHERS THEN NULL;
+        END;
+    END LOOP;
+    FOR one IN
+        SELECT relname FROM pg_class
+        WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+    LOOP
+        EXECUTE format('CREATE TABLE evil.%I (a int)', one.relname);
+    END LOOP;
+END
+$do$;
+"""
+"""A schema with every function, operator, table and view of pg_catalog that a user can define."""
+
+
+def test_a_search_path_before_the_catalogue_changes_nothing(replication: Replication) -> None:
+    """CVE-2018-1058: what another user's schema of this path has is never called."""
+    r = replication
+    r.execute(SHADOWS)
+    (count,) = r.rows("SELECT count(*) FROM pg_proc WHERE pronamespace = 'evil'::regnamespace")[0]
+    assert count > 2_000
+    name = conninfo_to_dict(r.target)["dbname"]
+    r.execute(f'ALTER DATABASE "{name}" SET search_path = evil, pg_catalog')
+    with psycopg.connect(r.target) as plain, pytest.raises(psycopg.Error, match=r"shadowed|exist"):
+        plain.execute("SELECT pg_backend_pid() FROM pg_class WHERE relname = 'x'::name")
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "a"}))
+    r.transaction(r.update({"ID": 1}, {"N": 2}))
+    r.transaction(r.insert({"ID": 2, "N": 1}))
+    r.transaction(r.delete({"ID": 2}))
+    r.apply()
+    with psycopg.connect(r.target, options="-c search_path=pg_catalog") as connection:
+        assert connection.execute("SELECT id, n, v FROM s.t").fetchall() == [(1, 2, "a")]
