@@ -37,7 +37,7 @@ from pyspark.sql.types import StructType
 
 from olr_pg.capture.object_storage import is_url, opened_url
 from olr_pg.datasource.redo_stream import parse_options
-from olr_pg.datasource.source import arrow_schema, changes_schema, check_names
+from olr_pg.datasource.source import arrow_schema, changes_schema, check_images, check_names
 from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.survey import survey
 from olr_pg.decoding.heap import keep_freed_memory
@@ -359,6 +359,7 @@ def _columns(decoding: Decoding, table: str | None, schema: StructType | str | N
     if isinstance(schema, str):
         schema = cast("StructType", StructType.fromDDL(schema))
     check_names(schema.names)
+    check_images(schema, decoding)
     return to_arrow_schema(schema, timezone="UTC")
 
 

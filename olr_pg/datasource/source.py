@@ -26,6 +26,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
+import structlog
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -132,12 +133,16 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a batch.
 
         Raises:
-            OlrPgError: as for `RedoStream.splits`; 6222, DDL has changed the table's columns.
+            OlrPgError: as for `RedoStream.splits`; 6222, DDL has changed the table's columns; 6040,
+                a column does not exist.
         """
-        splits = self.stream.splits(parse_offset(start), parse_offset(end))
+        first = parse_offset(start)
+        splits = self.stream.splits(first, parse_offset(end))
         if not splits:
             return []
         surveyed = self.stream.decoding()
+        if first == BEGINNING:  # later, DDL may have renamed columns
+            check_images(self._schema, surveyed)
         if self._check is not None:
             self._check(surveyed)
         decoding = self._packed(surveyed._replace(invalid_date=self._options.invalid_date))
@@ -167,6 +172,8 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _unpacked(decoding: bytes) -> Decoding:
     return cast("Decoding", pickle.loads(zlib.decompress(decoding)))  # noqa: S301 - ours
 
+
+_log = structlog.get_logger(__name__)
 
 FORMAT: Final = "olr_pg"
 
@@ -248,6 +255,7 @@ class RedoSource(DataSource):
             OlrPgError: 6040, a column does not exist; and errors of `survey`.
         """
         check_names(schema.names)
+        check_images(schema, self.surveyed.decoding)
         return RedoReader(self.surveyed, schema, self.chosen)
 
     def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
@@ -395,6 +403,29 @@ def check_names(names: Iterable[str]) -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise OlrPgError(Code.DATA_SOURCE_OPTION, f"there is no column {', '.join(unknown)}")
+
+
+def check_images(schema: StructType, decoding: Decoding) -> None:
+    """Check that the tables have the columns that a query names in the structs `before` and
+    `after`. Spark does not distinguish the case of names, but Oracle does. Log a warning about
+    columns that no table has.
+
+    Raises:
+        OlrPgError: 6040, a name differs from the column's name in case only.
+    """
+    known = {column.name for table in _versions(decoding) for column in table.delivered}
+    by_lower = {name.lower(): name for name in sorted(known)}
+    for image in schema.fields:
+        if image.name not in {"before", "after"} or not isinstance(image.dataType, StructType):
+            continue
+        for name in sorted(set(image.dataType.names) - known):
+            if name.lower() in by_lower:
+                raise OlrPgError(
+                    Code.DATA_SOURCE_OPTION,
+                    f"there is no column {image.name}.{name}; did you mean"
+                    f" {image.name}.{by_lower[name.lower()]}",
+                )
+            _log.warning("no table has this column, so it is NULL", column=f"{image.name}.{name}")
 
 
 def changes_of_any_table() -> pa.Schema:

@@ -335,6 +335,9 @@ def _launch(
             streams = {"stdout": log, "stderr": log, "start_new_session": True}
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
+            # A site may set this in spark-defaults.conf. Then Spark returns it as the number of
+            # cores, and jobs would be far too large.
+            context._jsc.sc().conf().remove("spark.default.parallelism")
             _cache_jvm_names(context)
             return LateSqlSession(context), gateway.proc
         except BaseException as error:

@@ -158,6 +158,17 @@ def test_a_column_that_there_is_not_is_refused(source: Source) -> None:
             reader(columns)
 
 
+def test_a_column_of_a_struct_that_differs_in_case_is_refused(
+    spark: SparkSession, source: Source
+) -> None:
+    table = source.snapshot.tables[0].full_name
+    column = source.snapshot.tables[0].columns[0].name
+    reader = spark.read.format("olr_pg").schema(f"after struct<{column.lower()}: string>")
+    reader = reader.option("dictionary", str(source.folder / "dictionary.json"))
+    with pytest.raises(PySparkException, match=rf"OLR-06040.*did you mean after\.{column}"):
+        reader.option("table", table).load(str(source.folder / "logs")).count()
+
+
 SCN = ("commit_scn",)
 NOON = datetime(2026, 3, 1, 12)  # noqa: DTZ001 - redo has no zone
 

@@ -65,6 +65,7 @@ def fail(payload):
     return payload
 
 def do_tasks(spark):
+    assert spark.sparkContext.defaultParallelism <= 2
     payloads = [b"%d" % number for number in range(9)]
     results = list(
         run_tasks(spark, payloads, lambda p, c: grow(p, c), broadcast=b"<", sizes=[1] * 9)
@@ -137,6 +138,7 @@ def read_redo(spark):
 settings = {
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
+    "spark.default.parallelism": "200",
     "spark.driver.memory": "512m",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
