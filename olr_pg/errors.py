@@ -1316,8 +1316,8 @@ class Code(IntEnum):
         5032,
         "another subscription has applied the changes of this table to the same target table",
         "if you have only changed the name of the subscription, set `apply.subscription` to the"
-        " old name again. If this is another source database that writes to the same table, ignore"
-        " this warning. Otherwise load the table: `olr-pg initial-load --anew --table OWNER.NAME`",
+        " old name again. Otherwise load the table: `olr-pg initial-load --anew --table"
+        " OWNER.NAME`, or set `apply.start-scn` to an SCN after these changes",
     )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,

@@ -15,7 +15,7 @@ to run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -32,7 +32,7 @@ from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
-from olr_pg.applier.target.ledger import of_another_table, other_subscriptions
+from olr_pg.applier.target.ledger import OtherSubscription, of_another_table, other_subscriptions
 from olr_pg.applier.target.modifiers import (
     integer_digits,
     may_change,
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from olr_pg.datatypes.mapping import OracleColumn, PgType
     from olr_pg.dictionary.model import Column, Table
     from olr_pg.dictionary.structure import Structure
+
+T = TypeVar("T")
 
 _WRITING: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLE: Final = (*_WRITING, "TRUNCATE")
@@ -446,18 +448,26 @@ def _lost(
 def _check_subscription(
     connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
 ) -> Iterator[Finding]:
-    """Warn if a run would apply changes to the table that another subscription has applied: a new
+    """Report if a run would apply changes to the table that another subscription has applied: a new
     name begins at the oldest log. Rows of a table without a key would be inserted twice.
     """
     target_of = {table.full_name: target.full_name}
-    problem = _recorded(
-        lambda: next(iter(other_subscriptions(connection, settings.subscription, target_of)), None)
-    )
-    if problem is not None:
-        yield warning("postgres.tables", f"{table.full_name}: {problem.detail}", problem.action)
+
+    def first() -> OtherSubscription | None:
+        others = other_subscriptions(
+            connection, settings.subscription, target_of, dbid=settings.dbid,
+            start_scn=settings.start_scn,
+        )  # fmt: skip
+        return next(iter(others), None)
+
+    other = _recorded(first)
+    if other is not None:
+        problem, is_certain = other
+        report = error if is_certain else warning
+        yield report("postgres.tables", f"{table.full_name}: {problem.detail}", problem.action)
 
 
-def _recorded(query: Callable[[], OlrPgError | None]) -> OlrPgError | None:
+def _recorded(query: Callable[[], T | None]) -> T | None:
     """Return the result of a query of the ledger; None if there is no ledger, or the role cannot
     read it.
     """

@@ -389,8 +389,14 @@ class Applier:
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
-        for error in other_subscriptions(connection, subscription, targets):
-            _log.warning("another subscription has filled a table", error=str(error))
+        others = other_subscriptions(
+            connection, subscription, targets, dbid=self._settings.dbid,
+            start_scn=self._settings.start_scn,
+        )  # fmt: skip
+        for problem, is_certain in others:
+            if is_certain:
+                raise problem
+            _log.warning("another subscription has filled a table", error=str(problem))
         check_not_ahead(
             connection, subscription, self._server.logs.current_scn, targets, self._shared.stop
         )

@@ -84,15 +84,20 @@ SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
 """
 _OF_OTHERS = """
-SELECT DISTINCT ON (source_table) source_table, other.subscription
+SELECT DISTINCT ON (source_table) source_table, other.subscription,
+    coalesce(other.dbid = %(dbid)s::bigint, false)
 FROM olr_pg.ledger AS other
     JOIN unnest(%(sources)s::text[], %(targets)s::text[]) AS asked (source_table, target_table)
     USING (source_table, target_table)
-WHERE other.commit_scn > 0 AND NOT EXISTS (
-    SELECT FROM olr_pg.ledger AS own
-    WHERE own.subscription = %(subscription)s AND own.source_table = other.source_table)
-ORDER BY source_table, other.subscription
+WHERE other.commit_scn > %(start)s AND coalesce(other.dbid = %(dbid)s::bigint, true)
+    AND NOT EXISTS (
+        SELECT FROM olr_pg.ledger AS own
+        WHERE own.subscription = %(subscription)s AND own.source_table = other.source_table)
+ORDER BY source_table, other.dbid IS NULL, other.subscription
 """
+_IF_ANOTHER_SOURCE: Final = (
+    ". If this is another source database that writes to the same table, ignore this warning"
+)
 _RENAME = """
 UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
 """
@@ -339,32 +344,58 @@ def of_another_table(
     return found[0][1] if found else None
 
 
+class OtherSubscription(NamedTuple):
+    """Another subscription that has applied the changes of a source table to the same target table.
+
+    Attributes:
+        problem: the error 5032.
+        is_certain: whether a run would apply changes of the same source database again. If not, the
+            ledger does not show which database the changes come from.
+    """
+
+    problem: OlrPgError
+    is_certain: bool
+
+
 def other_subscriptions(
-    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
-) -> list[OlrPgError]:
-    """Return an error 5032 for each source table that another subscription has applied to the same
-    target table, and `subscription` has not.
+    connection: Connection[Any],
+    subscription: str,
+    targets: Mapping[str, str],
+    *,
+    dbid: int | None,
+    start_scn: int,
+) -> list[OtherSubscription]:
+    """Return the other subscriptions whose changes a run of `subscription` would apply again,
+    because it has not applied changes of these tables.
 
     A new subscription begins at the oldest log, so the rows of a table without a key would be
-    inserted twice. But the other subscription can also be that of another source database.
+    inserted twice. The subscriptions of other source databases are left out: several databases can
+    write to one table.
 
     Args:
         targets: as for `check_targets`.
+        dbid: the DBID of the source; None if unknown.
+        start_scn: the SCN at which a new subscription begins (`apply.start-scn`); 0 for the oldest
+            log. What was applied up to it is not applied again.
     """
     asked = {"sources": list(targets), "targets": list(targets.values())}
-    rows = connection.execute(_OF_OTHERS, {"subscription": subscription, **asked}).fetchall()
+    own = {"subscription": subscription, "dbid": dbid, "start": start_scn}
+    rows = connection.execute(_OF_OTHERS, own | asked).fetchall()
     return [
-        OlrPgError(
-            Code.APPLIED_BY_ANOTHER,
-            f"the subscription {other} has applied changes to {targets[source]}, and"
-            f" {subscription} has not: a run would apply them again",
-            action="if you have only changed the name, set `apply.subscription` to"
-            f' "{other}" again. If this is another source database that writes to the same'
-            " table, ignore this warning."
-            f" Otherwise load the table: `olr-pg initial-load --anew --table {source}`",
-            table=source,
+        OtherSubscription(
+            OlrPgError(
+                Code.APPLIED_BY_ANOTHER,
+                f"the subscription {other} has applied changes to {targets[source]}, and"
+                f" {subscription} has not: a run would apply them again",
+                action="if you have only changed the name, set `apply.subscription` to"
+                f' "{other}" again. Otherwise load the table: `olr-pg initial-load --anew --table'
+                f" {source}`, or set `apply.start-scn` to an SCN after these changes"
+                + ("" if is_certain else _IF_ANOTHER_SOURCE),
+                table=source,
+            ),
+            is_certain,
         )
-        for source, other in rows
+        for source, other, is_certain in rows
     ]
 
 

@@ -63,8 +63,30 @@ def test_changes_that_another_subscription_has_applied_are_announced(
             r.apply(tables, subscription=subscription)
         found = [one for one in lines if "another subscription" in one["event"]]
         assert [str(one["error"])[:9] for one in found] == [f"OLR-{one:05}" for one in warnings]
-    # Shards of several sources may fill one table, so it is not refused.
+    # Nobody says which source it is: shards of several sources may fill one table.
     assert _table(r, "s.keyless") == [(1,), (1,)]
+
+
+def test_changes_of_the_same_source_are_not_applied_again_under_another_name(
+    replication: Replication,
+) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.keyless (id int)")
+    scn = r.transaction(r.insert({"ID": 1}, "KEYLESS"))
+    tables = [Table("S", "KEYLESS", 1, 1, ())]
+    r.apply(tables, subscription="before", dbid=7)
+    r.serve()
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(tables, subscription="now", dbid=7)
+    assert caught.value.code == 5032
+    assert 'set `apply.subscription` to "before" again' in caught.value.action
+    assert _table(r, "s.keyless") == [(1,)]
+    # After these changes, and of another source.
+    for name, more in (("later", {"dbid": 7, "start_scn": scn}), ("other", {"dbid": 8})):
+        r.serve()
+        with capture_logs() as lines:
+            r.apply(tables, subscription=name, **more)
+        assert not [one for one in lines if "another subscription" in one["event"]]
 
 
 def test_triggers_and_foreign_keys_do_not_fire(replication: Replication) -> None:
