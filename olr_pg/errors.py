@@ -1257,8 +1257,11 @@ class Code(IntEnum):
         5024,
         "the target lacks transactions that it had: it was restored from a backup, or it is"
         " another database",
-        "nothing was applied to it. Start again from the SCN named above, or load the tables"
-        ' again: docs/operations.md, "The target was restored to an earlier state"',
+        "nothing was applied to it. If this is the wrong server, for example an old primary,"
+        " correct `apply.connect-string` and start again. Otherwise stop the appliance, delete"
+        " `checkpoint.json` in the directory of the file named above, set `apply.start-scn` to the"
+        " SCN named above, and start again. Or load the tables again. First read"
+        ' docs/operations.md, "The target was restored to an earlier state"',
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
@@ -1353,6 +1356,15 @@ class Code(IntEnum):
         5045,
         "the target allows fewer connections than the appliance needs",
         "lower `apply.workers`, or raise the limit that the message names",
+    )
+    TARGET_TABLE_REPLACED = _Entry(
+        5046,
+        "a target table and the ledger do not belong together any more",
+        "the table may lack rows that the ledger records as applied, or the reverse. Stop the"
+        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. If"
+        " you have replaced the table yourself and copied all its rows, run UPDATE olr_pg.ledger"
+        " SET target_oid = NULL WHERE source_table = 'OWNER.NAME', then `olr-pg errors retry"
+        " OWNER.NAME`",
     )
     TABLE_TRUNCATED = _Entry(
         5070,

@@ -41,6 +41,7 @@ from olr_pg.applier.target.modifiers import (
     text_length,
 )
 from olr_pg.applier.target.set_aside import firing_on
+from olr_pg.applier.target.table_identity import replaced_reason
 from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target_health import look
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
@@ -400,6 +401,9 @@ def _check_table(
         return
     target = read_table(connection, schema, name)
     if target is not None:
+        known = settings.subscription, table.full_name, target.oid
+        if replaced := _recorded(lambda: replaced_reason(connection, *known)):
+            yield coded("postgres.storage", replaced)
         yield from _check_subscription(connection, settings, table, target)
         yield from _check_columns(connection, settings, table, target)
         yield from _check_not_null(connection, settings, table, target)

@@ -122,6 +122,13 @@ _TLS: Final = Meant(
     "check `sslmode`, `sslrootcert` and `sslcert` of `apply.connect-string`, and the"
     " server's certificate and TLS settings",
 )
+_LEDGER_GONE: Final = Meant(
+    Meaning.STATEMENT,
+    Code.LEDGER_UNUSABLE,
+    "restore the tables and the schema olr_pg from the same backup, or stop the appliance and load"
+    " the tables again: `olr-pg initial-load --anew --table OWNER.NAME`. Without the schema, it is"
+    " unknown which changes the rows contain",
+)
 _TIME_LIMIT: Final = Meant(
     Meaning.PASSES,
     Code.TARGET_BUSY,
@@ -232,6 +239,8 @@ _CONFLICTS: Final = frozenset({"23505", "23P01"})
 _DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42P07"})
 _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
 _UNDEFINED: Final = frozenset({"42P01", "42703"})
+_GONE: Final = frozenset({"42P01", "3F000"})
+_LEDGER_WORDS: Final = re.compile(r'"olr_pg[."]')
 _NO_PARENT_KEY: Final = "42830"
 INTERNAL_ERROR: Final = "XX000"
 _LOST: Final = "08006"
@@ -335,6 +344,8 @@ def meant(error: psycopg.Error) -> Meant:
         # PostgreSQL cannot read a value that the appliance sent. (A FATAL error of this code comes
         # from a pooler that ends the connection.)
         return _DEFECT
+    if state in _GONE and _LEDGER_WORDS.search(error.diag.message_primary or ""):
+        return _LEDGER_GONE
     return meant_by(state)
 
 

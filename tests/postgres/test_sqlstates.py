@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -178,6 +179,13 @@ def test_a_value_that_cannot_be_read_is_no_outage(connection: Connection[Any]) -
 
 
 # --- what takes two sessions ---
+
+
+@pytest.mark.parametrize("name", ["olr_pg.ledger", "gone.ledger"])
+def test_a_dropped_ledger_is_not_any_missing_table(connection: Connection[Any], name: str) -> None:
+    for statement in (f"SELECT FROM {name}", f"CREATE TABLE {name} ()"):
+        error = _error(partial(connection.execute, statement.encode()))
+        assert (meant(error).code == Code.LEDGER_UNUSABLE) == (name == "olr_pg.ledger")
 
 
 def test_two_sessions_in_each_others_way(database: str) -> None:

@@ -48,6 +48,7 @@ from olr_pg.applier.target.ledger import (
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
+from olr_pg.applier.target.table_identity import record_tables
 from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
@@ -406,6 +407,7 @@ class Applier:
             self._settings,
             (target_name(self._settings, t.owner, t.name) for t in self._shared.tables.values()),
         )
+        record_tables(connection, subscription)
         stop_unfit(connection, self._settings, self._shared.tables)
         begun = {name: one.scn for name, one in self._created.items()}
         stop_left_out(connection, self._settings, self._shared.tables, begun)

@@ -23,6 +23,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
+from olr_pg.applier.target.table_identity import record_table, replaced_reason
 from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder
@@ -381,14 +382,14 @@ def plan_table(
     Raises:
         OlrPgError: 5005, the table is missing; 5006, a column of the key is missing; 5028, a
             trigger or foreign key would fire; 5040–5043, the table would lose or hide rows, or has
-            lost rows.
+            lost rows; 5046, the table was restored without the ledger.
     """
     full_name = f"{received.owner}.{received.name}"
     schema, name = target_name(settings, received.owner, received.name)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
-        known = settings.subscription, full_name
-        if not begins and (lost := lost_table(connection, schema, name, *known)):
+        before = settings.subscription, full_name
+        if not begins and (lost := lost_table(connection, schema, name, *before)):
             raise lost
         columns, key = new_table(settings, received, source)
         if columns:
@@ -398,6 +399,11 @@ def plan_table(
         raise missing_table(connection, schema, name, full_name)
     if not begins and full_name in lost_tables(connection, settings.subscription):
         raise lost_rows(full_name)
+    if not begins:
+        known = settings.subscription, full_name, target.oid
+        if replaced := replaced_reason(connection, *known):
+            raise replaced
+        record_table(connection, *known)
     refuse_kind(connection, settings, target, full_name)
     check_quiet(connection, settings, schema, name)
     plan = TablePlan(full_name, target, source, settings)

@@ -66,16 +66,9 @@ _log = structlog.get_logger(__name__)
 
 
 class TargetAlteredError(Exception):
-    """Raised if the target's columns differ from the columns of the plan. The caller must roll
-    back.
-
-    Attributes:
-        is_replaced: whether another table now has the target's name.
+    """Raised if the target's columns differ from the columns of the plan, or if another table has
+    the target's name. The caller must roll back.
     """
-
-    def __init__(self, target: str, *, is_replaced: bool = False) -> None:
-        super().__init__(target)
-        self.is_replaced = is_replaced
 
 
 class TargetShape:
@@ -88,7 +81,6 @@ class TargetShape:
     def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
         self._query = _QUIET_SHAPE if is_quiet else _SHAPE
         self._name = target.identifier.as_string()
-        self._oid = target.oid
         self._values = {"table": self._name, "states": ["A"] if is_quiet else ["A", "R"]}
         self._lock = sql.SQL(_LOCK).format(target.identifier)
         self._known = "\n".join(
@@ -111,11 +103,8 @@ class TargetShape:
         Raises:
             TargetAlteredError: they differ.
         """
-        row = cursor.fetchone()
-        if row != (self._known,):
-            oid = str(row[0]).partition(" ")[0] if row else ""
-            is_replaced = oid.isdigit() and oid != str(self._oid)
-            raise TargetAlteredError(self._name, is_replaced=is_replaced)
+        if cursor.fetchone() != (self._known,):
+            raise TargetAlteredError(self._name)
 
     def check(self, connection: Connection[Any]) -> None:
         """Read the target's columns and compare them with the plan. Raises what `compare`
@@ -146,19 +135,9 @@ def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
             return attempt()
         except TargetAlteredError as error:
             altered = error
-            if error.is_replaced:
-                # The rows of the other table are unknown, and inserts succeed even if all former
-                # rows are missing.
-                _log.warning(
-                    "another table has taken the name of a target table: compare its rows with"
-                    " `olr-pg verify`",
-                    target=str(error),
-                )
-            else:
-                _log.info(
-                    "the target table was altered: preparing its statements again",
-                    target=str(error),
-                )
+            _log.info(
+                "the target table was altered: preparing its statements again", target=str(error)
+            )
             drop()
     raise RefusedError(
         0,

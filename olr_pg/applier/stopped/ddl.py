@@ -35,6 +35,7 @@ from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, moved, take_nam
 from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TableLedger, TablePosition
+from olr_pg.applier.target.table_identity import forget_tables
 from olr_pg.dictionary.evolution import SWAPPED, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -166,6 +167,7 @@ def _exchange(
         connection.execute(statement)
     names = {"s": own[0], "t": own[1], "os": there[0], "ot": there[1]}
     connection.execute(_SWAP_SET_ASIDE, {**names, "subscription": settings.subscription})
+    forget_tables(connection, settings.subscription, [step.table])
     _log.info("DDL was applied to the target", table=event.table, what=str(step))
 
 
@@ -355,10 +357,11 @@ def _target(
 ) -> TargetTable:
     schema, name = named_target(settings, event.table)
     target = read_table(connection, schema, name)
+    # If another table had this name before, records about its rows do not concern the new table.
+    begins = any(step.kind is DdlKind.CREATE_AGAIN for step in event.evolution.steps)
+    if begins:
+        forget_tables(connection, settings.subscription, [event.table])
     if target is None and settings.create_tables and event.definition is not None:
-        # If another table had this name before it was renamed, records about its rows do not
-        # concern the new table.
-        begins = any(step.kind is DdlKind.CREATE_AGAIN for step in event.evolution.steps)
         definition = event.definition
         target = plan_table(connection, settings, definition, definition, begins=begins).target
     if target is None:

@@ -26,6 +26,7 @@ from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
+from olr_pg.applier.target.table_identity import moved_tables, replaced_reason
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
 from olr_pg.errors import Code, OlrPgError
 
@@ -121,7 +122,8 @@ def unfit_reason(
 
     Returns:
         5030, changes of the table may be missing; 5040, the target table is UNLOGGED; 5041, a crash
-        has emptied it; 5042, a policy may hide its rows; 5043, its rows may be written elsewhere.
+        has emptied it; 5042, a policy may hide its rows; 5043, its rows may be written elsewhere;
+        5046, it was restored without the ledger.
     """
     if table in lost_tables(connection, settings.subscription):
         return lost_rows(table)
@@ -131,6 +133,9 @@ def unfit_reason(
     target = read_table(connection, *named_target(settings, table))
     if target is None:
         return None
+    replaced = replaced_reason(connection, settings.subscription, table, target.oid)
+    if replaced is not None:
+        return replaced
     try:
         refuse_kind(connection, settings, target, table)
     except OlrPgError as reason:
@@ -148,7 +153,10 @@ def stop_unfit(
     """
     targets = {name: named_target(settings, name) for name in tables}
     looked_at = suspicious(connection, targets.values())
-    lost = lost_tables(connection, settings.subscription)
+    lost = {
+        *lost_tables(connection, settings.subscription),
+        *moved_tables(connection, settings.subscription),
+    }
     for name, source in tables.items():
         if name not in lost and targets[name] not in looked_at:
             continue

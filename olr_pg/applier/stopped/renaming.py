@@ -19,6 +19,7 @@ from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
 from olr_pg.applier.target.ledger import TableLedger
+from olr_pg.applier.target.table_identity import forget_tables
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 
@@ -254,7 +255,10 @@ class Renaming:
         run.execute(_MOVE_STATES, (*old, *new, subscription))
 
     def _move_records(self, old: str, new: str) -> None:
-        """Change the source table's name in the records of its redo gaps and its partitions."""
+        """Change the source table's name in the records of its redo gaps and its partitions. Delete
+        the OIDs that the ledger stores for the two names.
+        """
+        forget_tables(self._connection, self._settings.subscription, (old, new))
         for move in (_MOVE_UNLOGGED, _MOVE_PARTITIONS):
             self._connection.execute(move, (new, self._settings.subscription, old))
 

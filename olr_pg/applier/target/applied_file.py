@@ -42,6 +42,11 @@ VERSION: Final = 2
 _UNREADABLE: Final = (
     "cannot read applied.json, so a target that was restored from a backup is not detected"
 )
+_UNKNOWN_START: Final = (
+    "nothing was applied to it. If this is the wrong server, for example an old primary, correct"
+    " `apply.connect-string` and start again. Otherwise load the tables again, or choose a start"
+    ' as docs/operations.md, "The target was restored to an earlier state", describes'
+)
 _LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"
 
 _Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -181,6 +186,7 @@ class AppliedTables:
         return OlrPgError(
             Code.TARGET_PUT_BACK,
             f"{_difference(found.get(first, Reach()), known[first])}{more}. {words}",
+            action=_UNKNOWN_START if start is None else None,
             table=first,
             start_scn=start,
             file=None if self._path is None else str(self._path),

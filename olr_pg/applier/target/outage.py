@@ -1,8 +1,10 @@
 """Detects outages of the target: PostgreSQL is unreachable or cannot write. An outage is logged
-once at its start and once at its end.
+once at its start, once for each further cause, and once at its end.
 
 Each connection of an applier notices an outage and retries by itself, but operators want one
-message for an outage, not one for each attempt.
+message for an outage, not one for each attempt. The cause can change, or the first error can hide
+it: a failover first ends the sessions, and then the server is read-only or rejects the password.
+So an error is also logged if its code or its action is new in this outage.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class TargetOutage:
         self._resting: set[object] = set()
         self._current: Outage | None = None
         self._ended = 0
+        self._causes: set[tuple[str, str]] = set()
         # For each connection, how many outages it knew of when it was last used: ended ones, and
         # the current one if the connection has noticed it.
         self._met: dict[object, int] = {}
@@ -87,9 +90,14 @@ class TargetOutage:
             reason = target_error(error, target=self._target)
             before = self._current
             self._current = Outage(self._clock() if before is None else before.since, reason)
-        if before is None:
+            cause = reason.label, reason.action
+            is_new = cause not in self._causes
+            self._causes.add(cause)
+        if is_new:
             _log.warning(
-                "the target cannot be reached: waiting for it",
+                "the target cannot be reached: waiting for it"
+                if before is None
+                else "the target cannot be reached, now for another reason",
                 code=reason.label,
                 reason=str(reason),
                 action=reason.action,
@@ -114,6 +122,7 @@ class TargetOutage:
                 return
             self._failing.clear()
             self._resting.clear()
+            self._causes.clear()
             seconds = self._clock() - self._current.since
             self._current = None
             self._ended += 1

@@ -54,7 +54,7 @@ OF_ONE_CHANGE: Final = {
     *(2050, 2051, 2053, 2054, 2055, 2057, 2120, 2122, 2123, 5018, 5155),
     # The target refuses a change, or its table does not fit. Later changes are delivered, and held
     # as long as the reason lasts.
-    *(5005, 5006, 5007, 5008, 5009, 5028, 5040, 5041, 5042, 5043, 5098, 5147),
+    *(5005, 5006, 5007, 5008, 5009, 5028, 5040, 5041, 5042, 5043, 5046, 5098, 5147),
     # PostgreSQL refuses a statement for a reason that lasts (`Worker._given_up`).
     *range(5090, 5098),
     # The appliance ran without the table. It is delivered again.

@@ -14,6 +14,7 @@ FULL = psycopg.errors.DiskFull("no space left on device")
 DEADLOCK = psycopg.errors.DeadlockDetected("deadlock detected")
 
 BEGIN = "the target cannot be reached: waiting for it"
+OTHER = "the target cannot be reached, now for another reason"
 END = "the target can be reached again"
 
 
@@ -48,6 +49,20 @@ def test_it_is_told_once_however_often_it_is_met() -> None:
         outage.reached("two")
     assert [line["event"] for line in lines] == [BEGIN, END]
     assert lines[1]["away_seconds"] == 60.0
+
+
+def test_each_cause_is_told_once() -> None:
+    """The sessions were ended, and then the password is wrong: only this names what to do."""
+    outage = TargetOutage("db", Clock())
+    login = psycopg.OperationalError("password authentication failed for user", info=None)
+    login.sqlstate = "28P01"
+    with capture_logs() as lines:
+        for error in (AWAY, login, AWAY, login, FULL):
+            outage.failed("one", error)
+        outage.reached("one")
+        outage.failed("one", login)
+    assert [line["event"] for line in lines] == [BEGIN, OTHER, OTHER, END, BEGIN]
+    assert "pg_hba.conf" in lines[1]["action"]
 
 
 def test_a_connection_that_it_ended_unseen_is_no_second_one() -> None:

@@ -1,0 +1,160 @@
+"""Detects that a target table was restored, or created again, without the ledger, or the ledger
+without the table.
+
+`pg_restore --clean --schema` and DROP TABLE with CREATE TABLE put another table in the place of a
+target table. The ledger then records changes as applied that the new table may lack. Most later
+changes would still succeed, and inserts always do. So the ledger stores the OID of each target
+table, which identifies the table as long as it exists: TRUNCATE, VACUUM FULL, CLUSTER, REINDEX and
+ALTER TABLE keep it (PostgreSQL's pages System Catalogs, pg_class, and CREATE TABLE).
+
+A restore or copy of the whole database must not look like this. So the ledger also stores in which
+database the OID is valid, and the OID of the ledger itself:
+
+| the ledger | the table | meaning |
+| --- | --- | --- |
+| same | same | nothing happened, or PostgreSQL copied its files (standby, base backup, template) |
+| another | another | both were restored: the ledger describes the rows |
+| same | another | the table was restored or created again without the ledger |
+| another | same | the ledger was restored without the table |
+
+In another database or server, nothing can be concluded, and the OIDs are recorded again. The
+applier records the unknown OIDs at each start and when it plans a table. Before that, it compares
+the known ones. `column_check` makes a new plan necessary when another table takes the name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from psycopg import Connection
+
+# Providers of managed services can revoke this right. Then the OIDs are not recorded.
+_MAY_READ: Final = "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
+_DATABASE: Final = """
+SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database
+WHERE datname = current_database()
+"""
+_EXISTS: Final = "SELECT to_regclass('olr_pg.load_part') IS NOT NULL"
+_KNOWN: Final = """
+SELECT l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
+    l.transactions > 0 OR EXISTS (SELECT FROM olr_pg.load_part AS p
+        WHERE p.subscription = l.subscription AND p.source_table = l.source_table AND p.rows > 0)
+FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
+"""
+_RECORD: Final = """
+UPDATE olr_pg.ledger SET target_oid = %s, target_place = %s
+WHERE subscription = %s AND source_table = %s
+"""
+# Both OIDs can differ because both were restored; then the present ones are recorded.
+_UNKNOWN: Final = """
+SELECT l.source_table, c.oid, %(place)s || '/' || l.tableoid AS place
+FROM olr_pg.ledger AS l, pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE l.subscription = %(subscription)s AND c.relkind IN ('r', 'p')
+    AND n.nspname || '.' || c.relname = l.target_table
+    AND (l.target_oid IS NULL OR l.target_place NOT LIKE %(place)s || '/%%'
+        OR (l.target_oid <> c.oid AND l.target_place <> %(place)s || '/' || l.tableoid))
+"""
+_RECORD_UNKNOWN: Final = f"""
+WITH found AS ({_UNKNOWN})
+UPDATE olr_pg.ledger AS l SET target_oid = found.oid, target_place = found.place FROM found
+WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
+"""  # noqa: S608 - constants alone
+_FORGET: Final = """
+UPDATE olr_pg.ledger SET target_oid = NULL, target_place = NULL
+WHERE subscription = %s AND source_table = ANY(%s)
+"""
+_MOVED: Final = """
+SELECT source_table FROM olr_pg.ledger AS l
+WHERE subscription = %s AND target_oid IS NOT NULL AND (
+    target_place NOT LIKE '%%/' || l.tableoid OR NOT EXISTS (
+        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = l.target_oid AND n.nspname || '.' || c.relname = l.target_table))
+"""
+
+
+def replaced_reason(
+    connection: Connection[Any], subscription: str, source: str, oid: int
+) -> OlrPgError | None:
+    """Return the error of a table whose rows and ledger do not belong together any more. Return
+    None if they do, if this is unknown, or if no rows were applied.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's table.
+        oid: the OID of the table that has the target table's name.
+    """
+    row = _known(connection, subscription, source)
+    if row is None or row[0] is None or not row[3]:
+        return None
+    known_oid, place, ledger_oid, _ = row
+    database, _, known_ledger = place.rpartition("/")
+    is_same_table, is_same_ledger = known_oid == oid, known_ledger == str(ledger_oid)
+    if is_same_table == is_same_ledger or database != _this_database(connection):
+        return None
+    what = (
+        "another table has its name: it was restored, or created again, without the schema olr_pg"
+        if is_same_ledger
+        else "the schema olr_pg was restored without it"
+    )
+    return OlrPgError(Code.TARGET_TABLE_REPLACED, what, table=source)
+
+
+def record_table(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
+    """Record the OID of a target table, if the table has a row in the ledger.
+
+    Args:
+        source, oid: as for `replaced_reason`.
+    """
+    place = _this_database(connection)
+    row = _known(connection, subscription, source)
+    if place is None or row is None:
+        return
+    there = oid, f"{place}/{row[2]}"
+    if there != row[:2]:
+        connection.execute(_RECORD, (*there, subscription, source))
+
+
+def record_tables(connection: Connection[Any], subscription: str) -> None:
+    """Record the OIDs of all target tables for which nothing is known in this database."""
+    place = _this_database(connection)
+    if place is None:
+        return
+    values = {"place": place, "subscription": subscription}
+    # Most starts find nothing. They update nothing, and need no lock.
+    if connection.execute(_UNKNOWN, values).fetchone() is not None:
+        connection.execute(_RECORD_UNKNOWN, values)
+
+
+def forget_tables(connection: Connection[Any], subscription: str, sources: Iterable[str]) -> None:
+    """Delete the recorded OIDs, because the DDL of the source gives the names to other tables."""
+    connection.execute(_FORGET, (subscription, list(sources)))
+
+
+def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
+    """Return the tables for which `replaced_reason` may find an error."""
+    return {name for (name,) in connection.execute(_MOVED, (subscription,))}
+
+
+def _known(
+    connection: Connection[Any], subscription: str, source: str
+) -> tuple[int | None, str, int, bool] | None:
+    """Return the recorded OID and place of a table, the OID of the ledger, and whether rows were
+    applied. Return None if the ledger, or its row of the table, does not exist yet.
+    """
+    if connection.execute(_EXISTS).fetchone() != (True,):
+        return None
+    return connection.execute(_KNOWN, (subscription, source)).fetchone()
+
+
+def _this_database(connection: Connection[Any]) -> str | None:
+    """Return an identification of the server's data directory and the database; None if the role is
+    not allowed to read it.
+    """
+    if connection.execute(_MAY_READ).fetchone() != (True,):
+        return None
+    row = connection.execute(_DATABASE).fetchone()
+    return None if row is None else str(row[0])
