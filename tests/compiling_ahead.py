@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.forked_workers import ForkedWorkers
+
 _SHARES: Final = ("decoding", "applying")
 """What a process each compiles: one on each of two cores."""
 
@@ -17,17 +19,15 @@ _SHARES: Final = ("decoding", "applying")
 class CompilingAhead:
     """Both shares of `tests.compiling`, each in a process of its own.
 
-    The test files are compiled here as well, with their rewritten assertions: each of the tests'
-    processes would do it again otherwise, which takes most of what it needs to collect them.
+    Attributes:
+        workers: imports the tests meanwhile.
     """
 
     def __init__(self) -> None:
         root = Path(__file__).parent.parent
         command = [sys.executable, "-m", "tests.compiling"]
         self._compilers = [subprocess.Popen([*command, share], cwd=root) for share in _SHARES]
-        # What cannot be collected is reported by the tests' own processes.
-        collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "--numprocesses=0"]
-        subprocess.run(collect, cwd=root, stdout=subprocess.DEVNULL, check=False)
+        self.workers = ForkedWorkers()
 
     def wait(self) -> None:
         """Return once all is compiled.
@@ -44,3 +44,4 @@ class CompilingAhead:
         for compiler in self._compilers:
             compiler.kill()
             compiler.wait()
+        self.workers.end()

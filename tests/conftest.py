@@ -57,7 +57,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     is_controller = config.getoption("numprocesses", 0) and not hasattr(config, "workerinput")
     wants_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if is_controller and not config.getoption("markexpr") and wants_all:
-        config.stash[COMPILING] = CompilingAhead()
+        compiling = config.stash[COMPILING] = CompilingAhead()
+        config.option.tx = [compiling.workers.spec] * len(config.option.tx)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,6 +68,7 @@ def pytest_xdist_node_collection_finished(node: Any) -> None:
         compiling.wait()
 
 
+@pytest.hookimpl(trylast=True)  # behind the end of the workers
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Leave no process behind where a run is ended while it compiles."""
     if compiling := session.config.stash.get(COMPILING, None):
