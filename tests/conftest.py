@@ -308,6 +308,13 @@ def second_database(postgres: str) -> Iterator[str]:
         yield database
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres: str) -> Iterator[str]:
+    """One for all tests of a file, which leave it as it was, or make anew what they need."""
+    with _database(postgres) as database:
+        yield database
+
+
 @contextmanager
 def _database(postgres: str) -> Iterator[str]:
     name = f"test_{next(_database_number)}"

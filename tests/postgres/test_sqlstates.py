@@ -76,19 +76,29 @@ def test_what_a_class_means_that_nobody_knows_is_the_statements() -> None:
     assert meant_by("ZZ999").meaning is STATEMENT
 
 
-@pytest.fixture
-def database(postgres_database: str) -> str:
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
+def _set_up(database: str) -> str:
+    with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(SETUP)
         connection.execute(
             "DO $$ BEGIN CREATE ROLE nobody; EXCEPTION WHEN duplicate_object THEN END $$"
         )
-    return postgres_database
+    return database
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
+def database(postgres_database: str) -> str:
+    return _set_up(postgres_database)
+
+
+@pytest.fixture(scope="module")
+def unchanged(module_database: str) -> str:
+    """A database for statements that fail, which leave nothing behind."""
+    return _set_up(module_database)
+
+
+@pytest.fixture
+def connection(unchanged: str) -> Iterator[Connection[Any]]:
+    with psycopg.connect(unchanged, autocommit=True) as connection:
         yield connection
 
 
