@@ -220,6 +220,7 @@ def _set_operation(t: Translator, node: exp.SetOperation) -> list[Output]:
         # Add brackets, because INTERSECT has a higher precedence in PostgreSQL.
         if isinstance(one.this, exp.SetOperation) and type(one.this) is not type(one):
             one.set("this", exp.Subquery(this=one.this))
+    _numbers_of_rows(t, node)
     _order(t, node, found)
     return found
 
@@ -247,6 +248,7 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
     ]
     _expand_stars(t, select, changed=bool(marked) or is_tree)
     rewrite_row_limit(t, select)
+    _numbers_of_rows(t, select)
     for join in select.args.get("joins") or ():
         if join.args.get("on") is not None:
             translate_part(t, join.args["on"])
@@ -261,6 +263,26 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
     _constant_groups(t, select)
     _share_of_rows(t, select)
     return found
+
+
+def _numbers_of_rows(t: Translator, query: exp.Query) -> None:
+    """Translate the expressions of OFFSET and FETCH FIRST. In Oracle, a negative number is 0, a
+    fraction is truncated, and no row is returned if the number is NULL (SQL Language Reference,
+    “row_limiting_clause”).
+    """
+    for part, key, nothing in (("limit", "count", 0), ("offset", "expression", 2**63 - 1)):
+        clause = query.args.get(part)
+        value = clause.args.get(key) if clause is not None else None
+        if clause is None or value is None or isinstance(value, exp.Literal):
+            continue
+        if isinstance(value, exp.Identifier):
+            clause.set(key, exp.Column(this=value))
+        translate_part(t, clause.args[key])
+        number = f"GREATEST(COALESCE({t.number(clause.args[key])}, {nothing}), 0)"
+        options = clause.args.get("limit_options")
+        if options is None or not options.args.get("percent"):
+            number = f"(CAST(TRUNC({number}) AS BIGINT))"
+        clause.set(key, t.raw(number, UNKNOWN))
 
 
 def _share_of_rows(t: Translator, select: exp.Select) -> None:

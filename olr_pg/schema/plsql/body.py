@@ -100,6 +100,7 @@ class Body(Arrays):
             if self._counts:
                 declared.append(self._own_variable(SQL_COUNT, Typed("integer", INTEGER)))
             declared += map(self._package_constant, sql.constants)
+            declared += self.repeat(sql.shared)
         hidden = sql.types
         declared += self._declarations()
         initial = tuple(self._initial)
@@ -209,7 +210,7 @@ class Body(Arrays):
         if cursor.take("RAISE_APPLICATION_ERROR", "("):
             return self._raise()
         if cursor.take("RAISE"):
-            return self._raise_named(cursor.name())
+            return self._raise_named(self._exception_name())
         return self._assignment()
 
     def _raise(self) -> str:
@@ -273,8 +274,10 @@ class Body(Arrays):
         if called is None or called.returns is not None:
             raise UntranslatableError(f"it calls {'.'.join(names)}, which is not a known procedure")
         given = cursor.list_until(")") if cursor.take("(") else []
+        given = [] if given == [""] else given
         cursor.expect(";")
         values, by_name = list[str](), {one.name: one for one in called.parameters}
+        moved = list[tuple[str, str, str]]()
         for place, text in enumerate(given):
             named = _NAMED.fullmatch(text)
             place_known = place < len(called.parameters)
@@ -284,16 +287,32 @@ class Body(Arrays):
                 raise UntranslatableError(
                     f"it calls {called.full_name} with arguments that do not match"
                 )
-            values.append(self._argument(one, named[2] if named else text, is_named=bool(named)))
+            value = self._argument(one, named[2] if named else text)
+            if one.mode and not self._is_of_type(value, one.typed):
+                # PostgreSQL accepts only a variable of the same type.
+                own = quoted(f"out{len(moved) + 1}")
+                moved.append((own, one.typed.sql, value))
+                value = own
+            values.append(f"{variable(one.name)} => {value}" if named else value)
             by_name.pop(one.name, None)
         if any(not one.default for one in by_name.values()):
             raise UntranslatableError(
                 f"it calls {called.full_name} with arguments that do not match"
             )
         self._sql.note_call(called)
-        return f"CALL {quoted(called.schema)}.{quoted(called.name)}({', '.join(values)});"
+        call = f"CALL {quoted(called.schema)}.{quoted(called.name)}({', '.join(values)});"
+        if not moved:
+            return call
+        declared = " ".join(f"{own} {typed} := {value};" for own, typed, value in moved)
+        taken = " ".join(f"{value} := {own};" for own, _, value in moved)
+        return f"DECLARE {declared} BEGIN {call} {taken} END;"
 
-    def _argument(self, one: Parameter, text: str, *, is_named: bool) -> str:
+    def _is_of_type(self, value: str, typed: Typed) -> bool:
+        """Return whether a value is a variable of a type."""
+        types = self._sql.types
+        return any(variable(name) == value and one.sql == typed.sql for name, one in types.items())
+
+    def _argument(self, one: Parameter, text: str) -> str:
         if one.mode:
             value, fact = self._sql.target(Cursor(text).path())
             if fact.kind is not one.typed.fact.kind:
@@ -302,7 +321,7 @@ class Body(Arrays):
                 )
         else:
             value = f"CAST({self._sql.value(text, one.typed.fact)} AS {one.typed.sql})"
-        return f"{variable(one.name)} => {value}" if is_named else value
+        return value
 
     def _if(self) -> list[str]:
         cursor, lines = self._cursor, list[str]()
@@ -785,9 +804,9 @@ class Body(Arrays):
         """
         cursor, found = self._cursor, list[tuple[list[str], bool]]()
         while cursor.take("WHEN"):
-            names = [cursor.name()]
+            names = [self._exception_name()]
             while cursor.take("OR"):
-                names.append(cursor.name())
+                names.append(self._exception_name())
             cursor.expect("THEN")
             own = self._exceptions
             handled = {**CONDITIONS, **{name: one.condition for name, one in own.items()}}
@@ -799,6 +818,10 @@ class Body(Arrays):
             body, raises = self._handler()
             found.append(([f"WHEN {conditions} THEN", *map(_in, body)], raises))
         return found
+
+    def _exception_name(self) -> str:
+        names = self._cursor.path()
+        return names[-1] if names[:-1] in ([], [self._sql.package]) else ".".join(names)
 
     def _handler(self) -> tuple[list[str], bool]:
         cursor, known, place = self._cursor, self._sql.types, self._cursor.place

@@ -53,11 +53,24 @@ class Declarations:
         self._exceptions: dict[str, Declared] = {}
         self._declared: list[Declared] = []
         self._initial: list[str] = []
+        self._seed = ""
         self._array_types: dict[str, tuple[Typed, str]] = {}
         self._kinds: dict[str, str] = {}
         self._record_types: dict[
             str, tuple[Mapping[str, RelationColumn], list[tuple[str, str, str]]]
         ] = {}
+
+    def repeat(self, texts: Sequence[str]) -> list[str]:
+        """Translate declarations of the package. Its exceptions are the same in all routines."""
+        sql, outer = self._sql, self._cursor
+        self._cursor, self._seed = (
+            Cursor(f"{'; '.join(texts)}; BEGIN"),
+            f"{sql.owner}.{sql.package}",
+        )
+        try:
+            return self._declarations() if texts else []
+        finally:
+            self._cursor, self._seed = outer, ""
 
     def _declarations(self) -> list[str]:
         cursor, found = self._cursor, list[str]()
@@ -81,7 +94,8 @@ class Declarations:
                 continue
             name = cursor.name()
             if cursor.take("EXCEPTION", ";"):
-                self._declared.append(declared(cursor.text, cursor.place, self._declared))
+                seed = self._seed or f"{cursor.text}.{cursor.place}"
+                self._declared.append(declared(f"{seed}.{name}", self._declared))
                 self._exceptions = {**self._exceptions, name: self._declared[-1]}
                 continue
             collection = self._collection(name)
@@ -183,7 +197,7 @@ class Declarations:
             for number, (one, own) in enumerate(zip(outputs, names, strict=True), 1)
         }
         row = f"{name}%ROW"
-        sql.records = {**sql.records, row: Source(row, own_name(row), columns)}
+        sql.records = {**sql.records, row: Source(row, own_name(row), columns, optional=True)}
         listed, given = ", ".join(map(quoted, names)), f"({', '.join(parameters)}) "
         rows = f'SELECT * FROM ({text}) AS "rows" ({listed})'  # noqa: S608 - translated
         return [
@@ -209,7 +223,7 @@ class Declarations:
         if row is None and relation is None:
             raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE is not supported")
         columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
-        sql.records = {**sql.records, name: Source(name, own_name(name), columns)}
+        sql.records = {**sql.records, name: Source(name, own_name(name), columns, optional=True)}
         sql.rows = sql.rows | {name}
         if row is not None or relation is None:
             types = {one.name: _TYPES.get(one.fact.kind, "") for one in columns.values()}
@@ -320,7 +334,7 @@ class Declarations:
             return ""
         columns, fields = self._record_types[cursor.name()]
         cursor.expect(";")
-        sql.records = {**sql.records, name: Source(name, own_name(name), columns)}
+        sql.records = {**sql.records, name: Source(name, own_name(name), columns, optional=True)}
         sql.rows = sql.rows | {name}
         self._fill(name, fields)
         return f"{variable(name)} record;"

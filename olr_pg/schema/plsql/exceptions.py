@@ -129,12 +129,12 @@ def own_state(number: int) -> str:
     return f"OE{number - _OWN.start:03}"
 
 
-def declared(text: str, place: int, taken: Collection[Declared]) -> Declared:
-    """Return an exception without a number. Its SQLSTATE is derived from the text of the routine
-    and the place of its declaration.
+def declared(seed: str, taken: Collection[Declared]) -> Declared:
+    """Return an exception without a number. Its SQLSTATE is derived from a text that identifies its
+    declaration.
     """
     states = {one.condition for one in taken}
-    number = zlib.crc32(f"{text}.{place}".encode())
+    number = zlib.crc32(seed.encode())
     while True:
         digits = (_DIGITS[number // 36**power % 36] for power in (2, 1, 0))
         found = Declared(f"SQLSTATE 'OR{''.join(digits)}'")

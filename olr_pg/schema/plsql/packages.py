@@ -18,7 +18,7 @@ from olr_pg.schema.plsql.types import Constant, Parameter, Signature, Typed, rea
 from olr_pg.schema.translating import UntranslatableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from olr_pg.dictionary.inventory import UnitSource
     from olr_pg.schema.relations import Relations
@@ -56,7 +56,7 @@ def read_head(cursor: Cursor, sql: RoutineSql) -> Head:
     parameters = _parameters(cursor, sql)
     returns = None
     if cursor.take("RETURN"):
-        returns = read_type(cursor, sql.relations, sql.owner, {}, sized=False)
+        returns = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
         if any(one.mode for one in parameters):
             raise UntranslatableError("a function with OUT parameters")
     is_definer, is_fixed = _options(cursor)
@@ -109,13 +109,6 @@ def _relies_on(cursor: Cursor) -> bool:
     return True
 
 
-_KINDS: Final = {
-    "CURSOR": ("cursor", "declare it in the routine"),
-    "TYPE": ("type", "use a type of PostgreSQL"),
-    "SUBTYPE": ("type", "use a domain or the base type"),
-    "EXCEPTION": ("exception", "use your own SQLSTATE"),
-    "": ("variable", "use a setting (set_config) or a table"),
-}
 _PRAGMA: Final = "PRAGMA"
 
 
@@ -204,6 +197,10 @@ class Signatures:
         not found.
         """
         owner, *names = names if len(names) == 3 else [owner, *names]
+        if len(names) == 2 and not self._routines(owner, names[0]):
+            kinds = ("FUNCTION", "PROCEDURE")
+            if any((*names, kind) in self._sources for kind in kinds):
+                owner, *names = names  # the owner of a routine that is in no package
         if len(names) == 1 and package and names[0] in self._routines(owner, package):
             names = [package, *names]
         package, name = names if len(names) == 2 else ("", names[0])
@@ -287,24 +284,54 @@ def constants_and_state(
     routine that uses it cannot be translated.
     """
     constants, state = list[Constant](), dict[str, str]()
+    shared = {name for name, _ in shared_declarations(package)}
     for text in package.declarations:
         cursor = Cursor(text)
         if cursor.word() == _PRAGMA:
             continue
-        kind = cursor.word() if cursor.word() in ("CURSOR", "TYPE", "SUBTYPE") else ""
-        if kind:
-            cursor.step()
+        if cursor.word() in ("CURSOR", "TYPE", "SUBTYPE"):
+            continue
         name = cursor.name()
-        kind = "EXCEPTION" if cursor.word() == "EXCEPTION" else kind
-        if not kind and cursor.take("CONSTANT"):
+        if name in shared:
+            continue
+        if cursor.take("CONSTANT"):
             try:
                 constants.append(_constant(cursor, name, relations, owner))
                 continue
             except UntranslatableError:
-                kind = ""
-        what, advice = _KINDS[kind]
-        state[name] = f"it uses the {what} {name} of its package: {advice}"
+                pass
+        state[name] = (
+            f"it uses the variable {name} of its package: use a setting (set_config) or a table"
+        )
     return constants, state
+
+
+def shared_declarations(package: Package) -> list[tuple[str, str]]:
+    """Return (name, text) of the declarations that each routine can repeat, because they have no
+    state: types, exceptions with their numbers, and cursors.
+    """
+    found = list[tuple[str, str]]()
+    for text in package.declarations:
+        cursor = Cursor(text)
+        if cursor.take(_PRAGMA, "EXCEPTION_INIT", "("):
+            found.append((cursor.name(), text))
+        elif cursor.word() in ("TYPE", "SUBTYPE", "CURSOR"):
+            cursor.step()
+            found.append((cursor.name(), text))
+        elif cursor.word(1) == "EXCEPTION":
+            found.append((cursor.name(), text))
+    return found
+
+
+def needed(shared: Sequence[tuple[str, str]], text: str) -> list[str]:
+    """Return the texts of the shared declarations that a routine uses, also through others."""
+    names = set(used([name for name, _ in shared], text))
+    while True:
+        texts = [one for name, one in shared if name in names]
+        more = set(used([name for name, _ in shared], " ".join(texts))) | names
+        if more == names:
+            return texts
+        names = more
 
 
 def _constant(cursor: Cursor, name: str, relations: Relations, owner: str) -> Constant:

@@ -66,6 +66,7 @@ class RoutineSql:
         calls, called: the routines that the routine calls, and the number of calls that were
             translated.
         constants: the constants of its package that the routine uses.
+        shared: the declarations of types, exceptions and cursors of its package that it uses.
         types: the types of the variables, by their names in Oracle.
         records: NEW, OLD, row variables and the rows of loops and cursors, by their names.
         labels: the variables of the labelled blocks and of the routine, by these names.
@@ -91,10 +92,11 @@ class RoutineSql:
         self.relations = relations
         self.owner = owner
         self._find = find
-        self._package = package
+        self.package = package
         self.calls = set[str]()
         self.called = 0
         self.constants: list[Constant] = []
+        self.shared: list[str] = []
         self.types: dict[str, Typed] = {}
         self.records: dict[str, Source] = {}
         self.labels: dict[str, Mapping[str, Typed]] = {}
@@ -296,14 +298,17 @@ class RoutineSql:
         labelled = [
             Source(name, own_name(name), _columns_of(types)) for name, types in self.labels.items()
         ]
+        of_package = {one.name: one.typed for one in self.constants}
         sources = [Source("", "", variables), *self.records.values(), *labelled]
+        if of_package and self.package not in self.labels:
+            sources.append(Source(self.package, "", _columns_of(of_package)))
         made = translator_of(self.relations, self.owner, _Names(sources))
         made.call_own = lambda name, arguments: self._call(made, name, arguments)
         return made
 
     def signature(self, names: list[str]) -> Signature | None:
         """Return the routine that a call with these names calls; None if it is not found."""
-        return self._find(self.owner, self._package, names) if self._find is not None else None
+        return self._find(self.owner, self.package, names) if self._find is not None else None
 
     def note_call(self, signature: Signature) -> None:
         """Record that the routine calls another routine, which may read and change rows."""

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.body import Body
 from olr_pg.schema.plsql.cursor import Cursor
+from olr_pg.schema.plsql.declarations import Declarations
 from olr_pg.schema.plsql.packages import (
     Package,
     Signatures,
     constants_and_state,
     has_body,
+    needed,
     read_head,
+    shared_declarations,
     split_package,
     target_of,
     used,
@@ -112,7 +115,9 @@ def package_statements(
     if signatures.is_shared(source.name):
         return [whole.refused("several schemas have a package of this name: rename one of them")]
     found = [
-        _of_package(source, text, relations, signatures, (constants, state))
+        _of_package(
+            source, text, relations, signatures, (constants, state, shared_declarations(both))
+        )
         for text in body.routines
         if has_body(text)
     ]
@@ -135,9 +140,9 @@ def _of_package(
     text: str,
     relations: Relations,
     signatures: Signatures,
-    known: tuple[list[Constant], dict[str, str]],
+    known: tuple[list[Constant], dict[str, str], list[tuple[str, str]]],
 ) -> Statement:
-    constants, state = known
+    constants, state, shared = known
     cursor = Cursor(text)
     kind = cursor.word().lower()
     cursor.step()
@@ -150,6 +155,10 @@ def _of_package(
             raise UntranslatableError(state[missing])
         sql = RoutineSql(relations, source.owner, signatures.find, source.name)
         sql.constants = [one for one in constants if used([one.name], text)]
+        sql.shared = needed(shared, text)
+        # The types of parameters can be subtypes of the package.
+        subtypes = [one for one in sql.shared if one.upper().startswith("SUBTYPE")]
+        Declarations(cursor, sql).repeat(subtypes)
         target = target_of(relations, source.owner, source.name, name)
         return _routine(text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
@@ -271,7 +280,7 @@ def _trigger(
     events = _events(trigger, relation)
     sql = RoutineSql(relations, trigger.owner, signatures.find if signatures else None)
     for record in ("NEW", "OLD") if is_of_rows else ():
-        sql.records[record] = Source(record, record.lower(), relation.columns)
+        sql.records[record] = Source(record, record.lower(), relation.columns, optional=True)
     gives = "OLD" if trigger.event == "DELETE" else "NEW"
     if trigger.event != "DELETE" and "DELETE" in trigger.event:
         gives = "COALESCE(NEW, OLD)"

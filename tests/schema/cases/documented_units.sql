@@ -2142,3 +2142,157 @@ BEGIN
   SELECT * BULK COLLECT INTO a FROM employees;
 END;
 ! of records
+## 15 fetch first
+FUNCTION f(n NUMBER) RETURN NUMBER IS c NUMBER := 0; BEGIN FOR r IN (SELECT 1 x FROM employees ORDER BY last_name FETCH FIRST n ROWS ONLY) LOOP c := c + 1; END LOOP; RETURN c; END;
+/
+$ SELECT hr.f(3) || ',' || hr.f(NULL) || ',' || hr.f(0) || ',' || hr.f(-1) || ',' || hr.f(2.5)
+= 3,0,0,0,2
+## 15 offset
+FUNCTION f(n NUMBER) RETURN NUMBER IS c NUMBER := 0; BEGIN FOR r IN (SELECT 1 x FROM departments ORDER BY department_id OFFSET n ROWS) LOOP c := c + 1; END LOOP; RETURN c; END;
+/
+$ SELECT hr.f(3) || ',' || hr.f(NULL) || ',' || hr.f(-1)
+= 9,0,12
+## 15 implicit conversions
+FUNCTION f(a VARCHAR2, b NUMBER) RETURN VARCHAR2 IS n NUMBER := a; v VARCHAR2(10) := b; c CHAR(3) := 'x'; BEGIN IF a > 9 THEN v := v || 'big'; END IF; IF c = 'x' THEN v := v || c; END IF; RETURN v || (n + a); END;
+/
+$ SELECT hr.f('10', 0.5)
+= .5bigx  20
+## 15 name of column and variable
+PROCEDURE p(last_name VARCHAR2, salary NUMBER) IS BEGIN INSERT INTO emp_temp (employee_id, last_name, salary) VALUES (1, last_name, salary); UPDATE emp_temp SET salary = salary + p.salary WHERE last_name = p.last_name; END;
+/
+$ CALL hr.p('a', 5)
+$ SELECT salary FROM hr.emp_temp
+= 10
+## 15 boolean default null and three values
+FUNCTION f(b BOOLEAN DEFAULT NULL) RETURN VARCHAR2 IS BEGIN IF b THEN RETURN 't'; ELSIF NOT b THEN RETURN 'f'; ELSE RETURN 'n'; END IF; END;
+/
+$ SELECT hr.f() || hr.f(true) || hr.f(false)
+= ntf
+## 15 division
+FUNCTION f(a PLS_INTEGER, b PLS_INTEGER) RETURN NUMBER IS i PLS_INTEGER; BEGIN i := a / b; RETURN a / b * 10 + i; END;
+/
+$ SELECT hr.f(7, 2)
+= 39
+## 15 not null variable
+FUNCTION f(a NUMBER) RETURN VARCHAR2 IS n NUMBER NOT NULL := 1; BEGIN n := a; RETURN n; EXCEPTION WHEN VALUE_ERROR THEN RETURN 'null'; END;
+/
+$ SELECT hr.f(NULL) || hr.f(2)
+= null2
+## 15 trigger old new
+TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON emp_temp FOR EACH ROW BEGIN IF :OLD.employee_id IS NULL AND :NEW.employee_id IS NULL THEN DBMS_OUTPUT.PUT_LINE('both'); ELSIF :OLD.employee_id IS NULL THEN DBMS_OUTPUT.PUT_LINE('old'); ELSIF :NEW.employee_id IS NULL THEN DBMS_OUTPUT.PUT_LINE('new'); END IF; END;
+/
+$ INSERT INTO hr.emp_temp (employee_id) VALUES (1)
+$ INSERT INTO hr.emp_temp (employee_id) VALUES (NULL)
+$ DELETE FROM hr.emp_temp
+$ SELECT COUNT(*) FROM hr.emp_temp
+> old
+> both
+> new
+> both
+= 0
+## 15 exit in handler of loop
+FUNCTION f RETURN VARCHAR2 IS v VARCHAR2(20); BEGIN FOR i IN 1..5 LOOP BEGIN v := v || i; IF i = 3 THEN RAISE NO_DATA_FOUND; END IF; EXCEPTION WHEN NO_DATA_FOUND THEN v := v || '!'; EXIT; END; END LOOP; RETURN v; END;
+/
+$ SELECT hr.f()
+= 123!
+## 15 char parameter compare
+FUNCTION f(v VARCHAR2) RETURN VARCHAR2 IS c CHAR(4) := v; BEGIN IF c = v THEN RETURN 'equal'; END IF; IF c = 'ab' THEN RETURN 'literal'; END IF; RETURN LENGTH(c); END;
+/
+$ SELECT hr.f('ab') || hr.f('abcd')
+= literalequal
+## 15 function default named
+FUNCTION f(a NUMBER DEFAULT 1, b NUMBER DEFAULT 2) RETURN NUMBER IS BEGIN RETURN a * 10 + b; END;
+/
+FUNCTION g RETURN NUMBER IS BEGIN RETURN f(b => 5) + f + f(3); END;
+/
+$ SELECT hr.g()
+= 59
+## 15 out params by name
+PROCEDURE q(a NUMBER, b OUT NUMBER, c IN OUT VARCHAR2) IS BEGIN b := a * 2; c := c || 'x'; END;
+/
+DECLARE n NUMBER; v VARCHAR2(10) := 'v'; BEGIN q(c => v, a => 4, b => n); DBMS_OUTPUT.PUT_LINE(n || v); END;
+> 8vx
+## 15 OUT arguments of other types, and fields
+PROCEDURE q(a IN OUT VARCHAR2, b OUT NUMBER, c OUT VARCHAR2) IS BEGIN a := a || 'x'; b := 1.25; c := NULL; END;
+/
+DECLARE
+  d departments%ROWTYPE;
+  v VARCHAR2(10) := 'v';
+  n NUMBER(4,1);
+BEGIN
+  d.department_name := 'before';
+  q(v, n, d.department_name);
+  DBMS_OUTPUT.PUT_LINE(v || n || d.department_name);
+  v := '123456789';
+  q(v, n, v);
+  q(v, n, d.department_name);
+END;
+> vx1.3
+## 15 fields of a NOT NULL column are NULL before the row is stored
+TRIGGER t BEFORE INSERT ON employees FOR EACH ROW
+DECLARE
+  r employees%ROWTYPE;
+BEGIN
+  DBMS_OUTPUT.PUT_LINE('old ' || :OLD.last_name || r.last_name || '.');
+  :NEW.first_name := 'new ' || :NEW.last_name;
+  :NEW.last_name := NVL(:NEW.last_name, 'none');
+  IF :OLD.job_id IS NULL THEN :NEW.job_id := 'X'; END IF;
+END;
+/
+$ INSERT INTO hr.employees (employee_id, hire_date) VALUES (1, now())
+$ SELECT first_name || last_name || job_id FROM hr.employees WHERE employee_id = 1
+> old .
+= new noneX
+## 15 a package shares types, exceptions, cursors and constants with its routines
+PACKAGE k AS
+  c_max CONSTANT PLS_INTEGER := 3;
+  SUBTYPE name_t IS VARCHAR2(30);
+  e_bad EXCEPTION;
+  e_late EXCEPTION;
+  PRAGMA EXCEPTION_INIT(e_late, -20010);
+  FUNCTION f(n NUMBER) RETURN VARCHAR2;
+END k;
+/
+PACKAGE BODY k AS
+  TYPE pair_t IS RECORD (a name_t, b NUMBER);
+  CURSOR c_heads IS SELECT last_name FROM employees WHERE employee_id IN (100, 101) ORDER BY employee_id;
+  PROCEDURE check_it(n NUMBER) IS
+  BEGIN
+    IF n > k.c_max THEN RAISE e_bad; ELSIF n < 0 THEN RAISE_APPLICATION_ERROR(-20010, 'late'); END IF;
+  END check_it;
+  FUNCTION label(p name_t) RETURN name_t IS BEGIN RETURN '<' || p || '>'; END;
+  FUNCTION f(n NUMBER) RETURN VARCHAR2 IS
+    r pair_t;
+    v VARCHAR2(200);
+  BEGIN
+    r.a := 'x';
+    FOR e IN c_heads LOOP v := v || e.last_name; END LOOP;
+    BEGIN
+      IF n > c_max THEN RAISE k.e_bad; END IF;
+    EXCEPTION
+      WHEN e_bad THEN v := v || ' bad';
+    END;
+    RETURN r.a || v || n;
+  END f;
+  PROCEDURE report(n NUMBER) IS
+  BEGIN
+    check_it(n);
+  EXCEPTION
+    WHEN e_bad THEN RAISE_APPLICATION_ERROR(-20011, 'bad');
+    WHEN k.e_late THEN RAISE_APPLICATION_ERROR(-20012, SQLERRM);
+  END;
+END k;
+/
+$ SELECT k.f(1) || k.f(7) || k.label('l')
+$ CALL k.report(2)
+$ DO $$ BEGIN CALL k.report(-1); EXCEPTION WHEN SQLSTATE 'OE012' THEN RAISE NOTICE '%', SQLERRM; END $$
+$ CALL k.report(9)
+> ORA-20012: ORA-20010: late
+? ORA-20011: bad
+## 15 a call with empty brackets and with the owner
+PROCEDURE q IS BEGIN DBMS_OUTPUT.PUT_LINE('q'); END;
+/
+BEGIN q; q(); hr.q; END;
+> q
+> q
+> q
