@@ -14,13 +14,17 @@ import time
 from collections import Counter, deque
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
 from olr_pg.appliance.target import target_path
+from olr_pg.applier.batches.batch_applier import TableProgress
+from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.statements.table_changes import STREAM
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.config.address import LOOPBACK
 from olr_pg.config.port_sections import server_context
@@ -55,7 +59,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.appliance.target import RunningTarget
-    from olr_pg.applier.batches.batch_applier import TableProgress
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.capture.capture_state import CaptureState
     from olr_pg.config.model import Config
@@ -148,10 +151,16 @@ class Observer:
         self._sampling.stop()
 
     def _sample(self) -> None:
-        status = self.status()
-        changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
-        source = status.source
-        self._samples.append(_Sample(self._clock(), source.redo_bytes, source.rows, changes))
+        """Record the counters for the rates, and since when the state has lasted.
+
+        This must stay cheap for tens of thousands of tables, so it does not make their statuses.
+        """
+        now = self._clock()
+        applier = self._parts.target.applier
+        overview = Overview() if applier is None else applier.overview
+        self._state(self._port(now), overview, (), now)
+        source = self._parts.target.delivery.progress.source
+        self._samples.append(_Sample(now, source.redo_bytes, source.rows, overview.changes))
 
     def _source(self) -> SourceStatus:
         parts = self._parts
@@ -174,13 +183,14 @@ class Observer:
         port = self._port(now)
         confirmed_scn = None if applier is None else applier.confirmed_scn or None
         tables = self._tables(first_lacking(port, confirmed_scn), now)
+        overview = Overview() if applier is None else applier.overview
         newest = progress.archived.at
         free = _free(parts.target.config)
         status = Status(
             version=self._version,
             at=now,
             started_at=self._started_at,
-            state=self._state(port, tables, now),
+            state=self._state(port, overview, tables, now),
             source=self._source(),
             port=port,
             process=process_status(parts.memory_max),
@@ -210,9 +220,14 @@ class Observer:
         failure = None if is_full else parts.target.failure
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
-    def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
+    def _state(
+        self, port: PortStatus, overview: Overview, tables: Sequence[TableStatus], now: float
+    ) -> StageState:
         """Return the state of decoding. It is "caught up" only if the target contains all decoded
         changes.
+
+        Args:
+            tables: if they are given, the reason names the tables that wait behind a slow one.
         """
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
@@ -238,7 +253,7 @@ class Observer:
         reason = None if cause is None else _advised(cause)
         lacking = None
         if state.phase is CapturePhase.CAUGHT_UP:
-            lacking = self._lacking(port, tables)
+            lacking = self._lacking(port, overview, tables)
         if lacking is None:
             self._noted("", now)
             return StageState(state.phase.value, state.since, reason)
@@ -253,7 +268,9 @@ class Observer:
                 self._seen, self._seen_since = state, now
             return self._seen_since
 
-    def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
+    def _lacking(
+        self, port: PortStatus, overview: Overview, tables: Sequence[TableStatus]
+    ) -> str | None:
         """Describe which decoded changes the target lacks; None if it lacks none."""
         target = self._parts.target
         session = target.listener.replicating
@@ -261,15 +278,14 @@ class Observer:
             return str(session.ahead)
         if target.failure is not None:
             return "the bundled applier has ended, and olr_pg restarts it"
-        blocked = [table.name for table in tables if table.blocked]
-        if blocked:
-            return f"blocked in PostgreSQL: {some(blocked)}"
+        if overview.blocked:
+            return f"blocked in PostgreSQL: {some(overview.blocked)}"
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
             waiting = counted(unconfirmed, "transaction")
             text = f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
             return "; ".join([text, *waiting_behind(tables)])
-        return held_tables(tables)
+        return held_tables(overview)
 
     def _port(self, now: float) -> PortStatus:
         listener = self._parts.target.listener
@@ -325,32 +341,26 @@ class Observer:
         names = sorted({*applier.table_names, *found})
         blocked = {one.table: _advised(one.error) for one in applier.blocked}
         proofs = self._proofs.read()
-        return tuple(
-            with_proof(
-                replace(
-                    self._table(name, found.get(name), taken_scn, now), blocked=blocked.get(name)
-                ),
-                proofs.get(name),
-            )
-            for name in names
-        )
+        lags = self._lags(now)
+        made = []
+        for name in names:
+            progress = found.get(name)
+            if progress is None:
+                progress = TableProgress(name, 0, 0, None, ChangeCounts(), None)
+            held, pending = progress.held, progress.pending
+            scn = held.commit_scn if held else taken_scn if pending is None else pending
+            made.append(table_status(progress, lags(scn), now, blocked.get(name), proofs.get(name)))
+        return tuple(made)
 
-    def _table(
-        self, name: str, found: TableProgress | None, taken_scn: int, now: float
-    ) -> TableStatus:
-        pending = None if found is None else found.pending
-        held = None if found is None else found.held
+    def _lags(self, now: float) -> Callable[[int], Lag]:
+        """Return a function that returns the lag of the change at an SCN. Most tables have no
+        pending changes, and share one SCN.
+        """
         delivery = self._parts.target.delivery
         progress = delivery.progress
-        lag = split_lag(
-            held.commit_scn if held else taken_scn if pending is None else pending,
-            now,
-            Stages(progress.archived, progress.read, progress.queued, self._taken),
-            missing_since(delivery.state, progress),
-        )
-        if found is None:
-            return TableStatus(name, lag=lag, lag_seconds=lag.total)
-        return table_status(found, lag, now)
+        stages = Stages(progress.archived, progress.read, progress.queued, self._taken)
+        since = missing_since(delivery.state, progress)
+        return cache(lambda scn: split_lag(scn, now, stages, since))
 
     def _rates(self) -> Rates:
         samples = list(self._samples)
@@ -395,14 +405,11 @@ def _is_of_table(blocked: Blocked) -> bool:
     return blocked.table not in ("", STREAM)
 
 
-def held_tables(tables: Sequence[TableStatus]) -> str | None:
+def held_tables(overview: Overview) -> str | None:
     """Describe which tables have held changes, because they are stopped or paused; None if there
     are none.
     """
-    for why, names in (
-        ("stopped", [table.name for table in tables if table.stopped]),
-        ("paused", [table.name for table in tables if table.paused]),
-    ):
+    for why, names in (("stopped", overview.stopped), ("paused", overview.paused)):
         if names:
             return f"{why}: {some(names)}"
     return None
@@ -421,28 +428,27 @@ def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[Thr
     )
 
 
-def with_proof(table: TableStatus, proof: Proof | None) -> TableStatus:
-    """Return a table's status with the result of its last comparison with the source."""
-    if proof is None or not proof.at:
-        return table
-    return replace(
-        table,
-        verified_scn=proof.scn or None,
-        verified_at=proof.at,
-        differences=proof.differences,
-    )
-
-
-def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
+def table_status(
+    found: TableProgress,
+    lag: Lag,
+    now: float,
+    blocked: str | None = None,
+    proof: Proof | None = None,
+) -> TableStatus:
     """Return the status of a table from its applier's progress.
 
     Args:
         lag: the lag of the first change that the table may lack.
         now: Unix time in seconds.
+        blocked: the session in PostgreSQL that blocks the table, and the recommended action.
+        proof: the result of the table's last comparison with the source.
     """
     counters, held = found.counters, found.held
     if held is not None:
         lag = held_lag(lag, held.since, now)
+    seconds = lag.total
+    if proof is not None and not proof.at:
+        proof = None  # the table was never compared
     return TableStatus(
         found.name,
         (found.commit_scn or None) if held is None else held.commit_scn - 1,
@@ -454,14 +460,18 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         counters.conflicts,
         None if found.error is None else f"{found.error}; {found.error.action}",
         lag,
-        lag.total,
+        seconds,
         found.altered,
         None if held is None else held.commit_scn,
         None if held is None else held.since,
         found.incomplete,
         None if held is None else held.error_id,
         found.paused,
-        behind=found.behind if lag.total >= _BEHIND_SECONDS else None,
+        blocked,
+        found.behind if seconds >= _BEHIND_SECONDS else None,
+        None if proof is None else proof.scn or None,
+        None if proof is None else proof.at,
+        0 if proof is None else proof.differences,
     )
 
 

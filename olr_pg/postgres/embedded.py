@@ -54,7 +54,11 @@ the binaries are stored here.
 _UNPRIVILEGED_USER: Final = "nobody"
 _SUPERUSER: Final = "postgres"
 _HOST: Final = "127.0.0.1"
-_WAIT_SECONDS: Final = 60
+_WAIT_SECONDS: Final = 600
+"""Maximum time in which the server starts or stops. If it has tens of thousands of tables, or the
+disk is slow, the checkpoint at the end and the recovery after a kill can take minutes.
+"""
+
 _START_ATTEMPTS: Final = 3
 
 _SETTINGS: Final = f"""

@@ -14,6 +14,7 @@ from olr_pg.appliance.status_observer import (
     with_holding,
 )
 from olr_pg.applier.batches.batch_applier import TableProgress
+from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.target.blockers import Blocked
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
@@ -47,12 +48,11 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
 
 
 def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
-    many = [TableStatus(f"A.T{n}", stopped="OLR-05008: x") for n in range(282)]
-    assert held_tables(many) == "stopped: A.T0, A.T1, A.T2 and 279 more"
-    paused = TableStatus("A.P", paused=True)
-    assert held_tables([paused, *many[:1]]) == "stopped: A.T0"
-    assert held_tables([paused]) == "paused: A.P"
-    assert held_tables([TableStatus("A.B")]) is None
+    many = [f"A.T{n}" for n in range(282)]
+    assert held_tables(Overview(stopped=many)) == "stopped: A.T0, A.T1, A.T2 and 279 more"
+    assert held_tables(Overview(stopped=many[:1], paused=["A.P"])) == "stopped: A.T0"
+    assert held_tables(Overview(paused=["A.P"])) == "paused: A.P"
+    assert held_tables(Overview()) is None
 
 
 def test_tables_that_wait_behind_a_slow_one_are_told_with_it() -> None:

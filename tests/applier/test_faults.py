@@ -15,7 +15,7 @@ import structlog
 import structlog.testing
 
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.session.applier_session import Applier, Overview
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.embedded import start_embedded
 from tests.applier.seen import errors, rows
@@ -248,5 +248,6 @@ def test_a_table_is_shown_as_stopped_although_the_answer_to_its_commit_was_lost(
     (table,) = applier.tables
     assert table.error is not None
     assert (table.error.code, table.error.where) == (5010, {"error": 1})
+    assert applier.overview == Overview(table.counters.changes, ["S.T"], [], [])
     assert "S.T, because of OLR-05009" in table.error.detail
     assert [error.code for error in caught] == [5010]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import threading
+import time
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 import structlog
@@ -32,7 +33,7 @@ from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.structure_maker import StructureMaker
 from olr_pg.applier.target.applied_file import ledger_positions
 from olr_pg.applier.target.blockers import Blocked
-from olr_pg.applier.target.catalogue import has_rows, read_table
+from olr_pg.applier.target.catalogue import has_rows, missing_names, read_table
 from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import (
@@ -70,6 +71,9 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
+_REPORT_SECONDS: Final = 10.0
+"""Interval of the messages about a long creation of tables."""
+
 
 class ApplyReport(NamedTuple):
     """The result of a run of the applier.
@@ -81,6 +85,21 @@ class ApplyReport(NamedTuple):
 
     tables: Mapping[str, ChangeCounts]
     confirmed_scn: int
+
+
+class Overview(NamedTuple):
+    """All tables together.
+
+    Attributes:
+        changes: number of changes that were applied since the start.
+        stopped, paused, blocked: names of the tables that are stopped, that an operator has paused,
+            and that other sessions in PostgreSQL block.
+    """
+
+    changes: int = 0
+    stopped: Sequence[str] = ()
+    paused: Sequence[str] = ()
+    blocked: Sequence[str] = ()
 
 
 class Applier:
@@ -148,6 +167,23 @@ class Applier:
             )
             for one in known.values()
         ]
+
+    @property
+    def overview(self) -> Overview:
+        """What `tables` says about all tables together; thread-safe. It looks only at the tables
+        that have received changes, so it is cheap if there are many tables.
+        """
+        progress = self._workers.progress()
+        begun = {table.name for table in progress}
+        stopped = {table.name for table in progress if table.error is not None}
+        stopped |= self._shared.stopped.copy().keys() - begun
+        known = begun | stopped | self._shared.tables.keys()
+        return Overview(
+            sum(table.counters.changes for table in progress),
+            sorted(stopped),
+            sorted(self._pauses.tables & known),
+            [one.table for one in self.blocked if one.table in known],
+        )
 
     def _loaded_tables(self) -> list[Table]:
         """Return the source's tables that are not being loaded. A load creates indexes last, so
@@ -414,9 +450,10 @@ class Applier:
         if self._settings.create_tables:
             renamed = {name for name, one in self._created.items() if one.is_renamed}
             renamed |= vacant_names(connection, subscription)
-            for name, table in self._shared.tables.items():
-                if name not in renamed:
-                    self._create(connection, table)
+            self._create_missing(
+                connection,
+                [one for name, one in self._shared.tables.items() if name not in renamed],
+            )
         self._begin_created(connection)
         for stopped in stopped_tables(connection, subscription):
             # An operator may have removed the reason why the table stopped.
@@ -491,10 +528,21 @@ class Applier:
     def _check_stopped(self, connection: Connection[Any]) -> None:
         check_stopped(connection, self._settings.subscription)
 
+    def _create_missing(self, connection: Connection[Any], tables: Sequence[Table]) -> None:
+        """Create the tables that the target lacks. There can be tens of thousands."""
+        wanted: dict[tuple[str, str], Table] = {}
+        for table in tables:
+            if table.refusal is None:
+                wanted.setdefault(target_name(self._settings, table.owner, table.name), table)
+        missing = missing_names(connection, list(wanted))
+        reported_at = time.monotonic()
+        for done, name in enumerate(missing):
+            if time.monotonic() - reported_at >= _REPORT_SECONDS:
+                reported_at = time.monotonic()
+                _log.info("creating tables in the target", done=done, all=len(missing))
+            self._create(connection, wanted[name])
+
     def _create(self, connection: Connection[Any], table: Table) -> None:
-        name = target_name(self._settings, table.owner, table.name)
-        if table.refusal is not None or read_table(connection, *name) is not None:
-            return
         try:
             plan_table(connection, self._settings, table, table)
         except OlrPgError as error:

@@ -73,6 +73,13 @@ SELECT EXISTS (SELECT FROM olr_pg.ledger
     OR EXISTS (SELECT FROM olr_pg.load_part
         WHERE subscription = %(subscription)s AND source_table = %(source)s AND rows > 0)
 """
+_MISSING = """
+SELECT w.schema, w.name
+FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY w(schema, name, n)
+WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+    WHERE s.nspname = w.schema AND c.relname = w.name AND c.relkind IN ('r', 'p'))
+ORDER BY w.n
+"""
 _LIKE_IT = """
 SELECT n.nspname, c.relname, CASE c.relkind
     WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
@@ -184,6 +191,14 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+
+
+def missing_names(
+    connection: Connection[Any], names: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return those of the names (schema, table) that are no table, in their order."""
+    schemas, tables = [name[0] for name in names], [name[1] for name in names]
+    return [(row[0], row[1]) for row in connection.execute(_MISSING, (schemas, tables))]
 
 
 def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:

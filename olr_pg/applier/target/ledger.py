@@ -232,6 +232,11 @@ class ChangeCounts(NamedTuple):
     deleted: int = 0
     conflicts: int = 0
 
+    @property
+    def changes(self) -> int:
+        """The number of inserted, updated and deleted rows."""
+        return self.inserted + self.updated + self.deleted
+
     def plus(self, other: ChangeCounts) -> ChangeCounts:
         """Return the sum of these and other counts."""
         return ChangeCounts(*(a + b for a, b in zip(self, other, strict=True)))

@@ -11,6 +11,7 @@ import pytest
 import structlog.testing
 
 from olr_pg.applier.batches import locked_tables, table_queue
+from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from tests.applier.batches.locks import APPLIED, PATIENCE, UPDATES, applying, last, locked
@@ -44,6 +45,7 @@ def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None
         by_name = {table.name: table for table in applier.tables}
         assert by_name["S.T"].pending is not None
         assert by_name["S.U"].pending is None
+        assert applier.overview == Overview(by_name["S.U"].counters.changes, [], [], ["S.T"])
         locker.close()
         wait_until(lambda: not applier.blocked)
     assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)

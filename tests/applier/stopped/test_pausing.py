@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.batches.replay import replay, stopped_tables
-from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.session.applier_session import Applier, Overview
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.pausing import (
@@ -89,6 +89,9 @@ def test_a_paused_table_is_held_and_the_others_and_the_confirmation_go_on(
         table = {one.name: one for one in applier.tables}["S.T"]
         assert table.held is not None
         assert (table.paused, table.error, table.held.commit_scn) == (True, None, second)
+        applied = sum(one.counters.changes for one in applier.tables)
+        assert applied
+        assert applier.overview == Overview(applied, [], ["S.T"], [])
         assert stopped_tables(connection, "olr_pg") == []
         assert paused_tables(connection, "olr_pg") == ["S.T"]
         assert unpause_table(connection, "olr_pg", "S.T")
