@@ -31,6 +31,7 @@ import structlog
 from olr_pg.capture.logs import LogPlaces, report_skipped
 from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
+from olr_pg.decoding.left_out_report import report_unread_begins
 from olr_pg.decoding.split import SPLIT_BYTES
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
@@ -291,6 +292,7 @@ class RedoStream:
         self._threads: frozenset[int] = frozenset()
         self._read: dict[LogPosition, ArchivedLog] = {}
         self._newest: dict[tuple[int, int], int] = {}
+        self._unbegun: int | None = None
 
     def fix(self) -> None:
         """From now on, use only the logs that are available now."""
@@ -317,6 +319,7 @@ class RedoStream:
             steps, is_full = self._steps(start, limit)
             while not is_full and self._read_next():
                 steps, is_full = self._steps(start, limit)
+            self._report_unread_begins(start)
             if steps:
                 return self._offset(start, steps)
         for error in obstacles if self._is_fixed else ():
@@ -447,6 +450,18 @@ class RedoStream:
         key = incarnation, thread
         self._newest[key] = max(log.header.sequence, self._newest.get(key, 0))
         return True
+
+    def _report_unread_begins(self, start: StreamOffset) -> None:
+        """Log a warning about transactions that began before the first log, unless an earlier run
+        of the query has done so.
+        """
+        surveyed = {} if self._surveyor is None else self._surveyor.threads
+        count = sum(one.unbegun for one in surveyed.values())
+        if self._unbegun is None and start != BEGINNING:
+            self._unbegun = count
+        if count > (self._unbegun or 0):
+            report_unread_begins(count, self._logs)
+        self._unbegun = count
 
     @property
     def _current(self) -> int:

@@ -250,8 +250,8 @@ def test_every_change_comes_once_over_restarts(spark: SparkSession, tmp_path: Pa
     assert sorted(rows, key=order) == sorted(true_changes(source), key=order)
 
 
-def test_both_limits_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    source = SimulatedSeed(3, 50_000).simulated(tmp_path / "source")
-    shutil.copytree(source.folder / "logs", tmp_path / "logs")
-    with pytest.raises(Exception, match=r"OLR-06040.*only one of"):
-        run(spark, source, tmp_path, maxFilesPerTrigger=1, maxBytesPerTrigger=1)
+def test_both_limits_are_refused() -> None:
+    limits = {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1"}
+    source = RedoSource({"path": "unread", "dictionary": "unread", **limits})
+    with pytest.raises(OlrPgError, match=r"OLR-06040.*only one of"):
+        source.streamReader(StructType().add("op", StringType()))

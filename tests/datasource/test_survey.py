@@ -10,9 +10,11 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.datasource import survey as surveying
+from olr_pg.datasource.redo_stream import BEGINNING, Limit, RedoStream, SourceOptions
 from olr_pg.datasource.split_reading import owned_transactions
 from olr_pg.datasource.survey import survey
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.lobs.lob_redo import LobRedo, snapshot
 from tests.ordering.test_merger_state import (
     CHILD,
@@ -64,6 +66,14 @@ def test_what_began_before_the_first_log_is_reported(tmp_path: Path) -> None:
     with capture_logs() as said:
         survey(source.snapshot, logs[1:])
     assert [line["code"] for line in said] == ["OLR-02144", "OLR-02143"]
+    options = SourceOptions(tuple(logs[1:]), (str(source.folder / "dictionary.json"),))
+    with capture_logs() as said:
+        end = (stream := RedoStream(options, IN_MEMORY)).latest(BEGINNING, Limit())
+        assert stream.latest(end, Limit()) == end
+    assert [line["code"] for line in said] == ["OLR-02144", "OLR-02143"]
+    with capture_logs() as said:
+        assert RedoStream(options, IN_MEMORY).latest(end, Limit()) == end
+    assert [line["code"] for line in said] == ["OLR-02144"]
 
 
 @pytest.mark.parametrize("is_over", [False, True])
