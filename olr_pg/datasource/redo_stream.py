@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
-from olr_pg.capture.logs import LogPlaces, report_skipped
+from olr_pg.capture.logs import LogPlaces, LogScan, report_skipped
 from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
 from olr_pg.decoding.left_out_report import report_unread_begins
@@ -39,7 +39,7 @@ from olr_pg.replicator.decode_once import thread_starts, whole_stream
 from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
     from olr_pg.datasource.ownership import Decoding, Owner, RedoSplit
@@ -284,6 +284,7 @@ class RedoStream:
         self._storage = storage
         self._places = LogPlaces(options.logs)
         self._snapshot: Snapshot | None = None
+        self._scan = LogScan((), (), ())
         self._logs: list[ArchivedLog] = []
         self._obstacles: list[OlrPgError] = []
         self._told: set[str] = set()
@@ -296,7 +297,7 @@ class RedoStream:
 
     def fix(self) -> None:
         """From now on, use only the logs that are available now."""
-        self._look()
+        self._scan = self._look()
         self._is_fixed = True
 
     def latest(self, start: StreamOffset, limit: Limit) -> StreamOffset:
@@ -309,7 +310,8 @@ class RedoStream:
                 arrived too late.
         """
         if not self._is_fixed:
-            self._look()
+            self._scan = self._look()
+        self._arrange(start)
         obstacles = [one for one in self._obstacles if not self._is_passed(one, start)]
         for error in () if self._is_fixed else obstacles:
             if self._is_new(str(error)):
@@ -333,7 +335,8 @@ class RedoStream:
             OlrPgError: as for `latest`; 2010, a log no longer exists.
         """
         if not self._logs:
-            self._look()
+            self._scan = self._look()
+            self._arrange(start)
         self._check(start)
         self._check_first(start, end)
         while not self._has_reached(end):
@@ -365,13 +368,16 @@ class RedoStream:
             self._snapshot = load_dictionary(self._options.dictionary)
         return self._snapshot
 
-    def _look(self) -> None:
-        """Scan for logs. Record the logs that can be read, in order, and the errors of the other
-        logs.
-        """
+    def _look(self) -> LogScan:
+        """Scan for logs."""
         scan = self._places.scan()
         report_skipped(file for file in scan.skipped if self._is_new(file.path))
-        stream = whole_stream(scan.logs, self.snapshot.database)
+        return scan
+
+    def _arrange(self, start: StreamOffset) -> None:
+        """Record the logs that can be read, in order, and the errors of the other logs."""
+        scan = self._scan
+        stream = whole_stream(_without_passed_gaps(scan.logs, start), self.snapshot.database)
         # Leave out incarnations that begin after a gap, because the gap may contain redo that is
         # then orphaned.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
@@ -409,7 +415,9 @@ class RedoStream:
         """
         thread, sequence = obstacle.where.get("thread"), obstacle.where.get("sequence")
         if not isinstance(thread, int) or not isinstance(sequence, int):
-            return not start.threads
+            return not start.threads or any(
+                log.header.thread not in start.threads for log in self._logs
+            )
         if thread in start.threads:
             return False
         found = [log.header.sequence for log in self._logs if log.header.thread == thread]
@@ -476,7 +484,7 @@ class RedoStream:
         """Check that the stream can continue from an offset: no RESETLOGS orphaned delivered
         transactions, no log arrived too late, and the needed logs exist.
         """
-        for log in self._logs:
+        for log in self._scan.logs:
             header = log.header
             one = start.threads.get(header.thread)
             if (
@@ -492,6 +500,8 @@ class RedoStream:
                     thread=header.thread,
                     sequence=header.sequence,
                 )
+        for log in self._logs:
+            header = log.header
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
                 raise OlrPgError(
                     Code.STREAM_PAST_RESETLOGS,
@@ -575,7 +585,10 @@ class RedoStream:
             if key[0] == incarnation:
                 place = of_thread.owners[end - 1].end
                 before = threads.get(key[1])
-                first = of_thread.owners[0].begin.sequence
+                # The first log can be empty, so that no split is of it.
+                first = min(
+                    one.sequence for one in self._read if (one.resetlogs_id, one.thread) == key
+                )
                 threads[key[1]] = ThreadOffset(
                     place,
                     of_thread.oldest_open(end),
@@ -627,6 +640,36 @@ def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) 
     """
     found = offset.threads.get(thread) if offset.incarnation == incarnation else None
     return default if found is None else found.place
+
+
+def _without_passed_gaps(logs: Sequence[ArchivedLog], start: StreamOffset) -> list[ArchivedLog]:
+    """Return the logs without those before a gap that a stream from `start` does not need. Logs are
+    removed or compressed in any order once they were delivered.
+    """
+    numbers: dict[int, set[int]] = {}
+    for log in logs:
+        if log.position.resetlogs_id == start.incarnation:
+            numbers.setdefault(log.header.thread, set()).add(log.header.sequence)
+    firsts: dict[int, int] = {}
+    for thread, one in start.threads.items():
+        present, first = numbers.get(thread, set()), one.open_sequence
+        while first - 1 in present:
+            first -= 1
+        firsts[thread] = first
+    is_cut = any(
+        log.position.resetlogs_id == start.incarnation
+        and log.header.sequence < firsts.get(log.header.thread, 0)
+        for log in logs
+    )
+    return [
+        log for log in logs
+        if not is_cut
+        or log.position.resetlogs_id > start.incarnation
+        or (
+            log.position.resetlogs_id == start.incarnation
+            and log.header.sequence >= firsts.get(log.header.thread, 0)
+        )
+    ]  # fmt: skip
 
 
 def _of_thread(obstacle: OlrPgError, start: StreamOffset) -> ThreadOffset | None:

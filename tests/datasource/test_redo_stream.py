@@ -173,6 +173,22 @@ def test_compressed_logs_that_were_delivered_or_are_not_wanted_end_no_stream(
     assert stream.latest(BEGINNING, ALL).scn == end.scn
 
 
+def test_a_gap_in_logs_that_were_delivered_ends_no_stream(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(5))
+    stream = archive.stream()
+    end = stream.latest(BEGINNING, ALL)
+    assert end.threads[1].open_sequence > 19
+    archive.compress(1)
+    archive.add(5)
+    after = stream.latest(end, ALL)
+    assert after != end
+    restarted = archive.stream()
+    restarted.fix()
+    assert restarted.latest(end, ALL) == after
+    assert commits(archive.stream(), end, after) == commits(stream, end, after)
+
+
 def test_a_log_from_before_the_begin_of_a_stream_ends_it(tmp_path: Path, rac: Rac) -> None:
     archive = Archive(tmp_path, rac)
     archive.add(1, 2, 3)
