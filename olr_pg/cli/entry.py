@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ def run() -> None:
     does too.
     """
     _open_closed_streams()
+    _escape_foreign_characters()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from olr_pg.appliance.process_setup import tune_process
@@ -23,6 +25,15 @@ def run() -> None:
     from olr_pg.cli.main import run as run_command_line
 
     run_command_line()
+
+
+def _escape_foreign_characters() -> None:
+    r"""Let the standard streams write characters that their encoding lacks as escapes such as
+    ``\u2026``, instead of raising an error: the locale can be C, or one of a single-byte set.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _open_closed_streams() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -55,7 +56,17 @@ def print_json(value: Any, *, at_once: bool = False) -> None:
     """Print one JSON value on one line to stdout; see `print_line` for `at_once` and the errors."""
     import orjson
 
-    _write(orjson.dumps(value).decode(), at_once=at_once)
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError as error:
+        if "surrogates" not in str(error):
+            raise
+        # The name of a file need not be UTF-8. orjson does not write such texts; json escapes them.
+        text = json.dumps(value, separators=(",", ":"))
+    if not text.isascii() and not (sys.stdout.encoding or "").lower().startswith("utf"):
+        # Only strings contain such characters, so JSON's escapes can replace them.
+        text = "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
+    _write(text, at_once=at_once)
 
 
 def write_bytes(data: Buffer) -> None:

@@ -11,6 +11,8 @@ A partition is a row group, which one task reads.
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -68,7 +70,7 @@ class RowGroup(NamedTuple):
             OlrPgError: 5103 the file cannot be read, 5110 it was replaced.
         """
         try:
-            with pq.ParquetFile(self.path) as file:
+            with opened_file(self.path) as file:
                 if _version(Path(self.path)) != self.version:
                     raise OlrPgError(
                         Code.TABLE_DATA_CHANGED,
@@ -86,6 +88,18 @@ class RowGroup(NamedTuple):
             raise OlrPgError(Code.TABLE_DATA_UNUSABLE, reason, action=None, **self.place) from error
 
 
+@contextmanager
+def opened_file(path: str | Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file. Its name can be any bytes; pyarrow would encode a text as UTF-8.
+
+    Raises:
+        OSError, pa.ArrowException: it cannot be read.
+    """
+    name: Any = os.fsencode(path)
+    with pa.OSFile(name, "rb") as source, pq.ParquetFile(source) as file:
+        yield file
+
+
 def find_table_data(folder: Path, name: str) -> TableData:
     """Return the data of the table `name` (``OWNER.NAME``).
 
@@ -99,7 +113,7 @@ def find_table_data(folder: Path, name: str) -> TableData:
     identity = list[str]()
     for path in files:
         try:
-            with pq.ParquetFile(path) as file:
+            with opened_file(path) as file:
                 version = _version(path)
                 partitions += _row_groups(path, file.metadata, version)
                 own = file.schema_arrow

@@ -154,7 +154,10 @@ class _Tools:
         self.binaries = binaries
         self.account = account
 
-    def _run(self, program: str, *arguments: str | Path, cwd: Path) -> None:
+    def _run(self, program: str, *arguments: str, cwd: Path) -> None:
+        """Run a program in `cwd`. Arguments name files relative to it: pg_ctl and initdb start the
+        server by a shell, and do not quote all characters that a path can contain.
+        """
         account = self.account
         try:
             done = subprocess.run(  # noqa: S603 - our own binaries, no shell
@@ -190,9 +193,9 @@ class _Tools:
             shutil.rmtree(fresh)
         self._run(
             "initdb",
-            f"--pgdata={fresh}",
+            f"--pgdata={fresh.name}",
             f"--username={_SUPERUSER}",
-            f"--pwfile={directory / 'password'}",
+            "--pwfile=password",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
             "--locale=C",
@@ -211,8 +214,8 @@ class _Tools:
             self._run(
                 "pg_ctl",
                 "start",
-                f"--pgdata={directory / 'data'}",
-                f"--log={log}",
+                "--pgdata=data",
+                f"--log={log.name}",
                 f"--timeout={_WAIT_SECONDS}",
                 "--wait",
                 "-o",
@@ -229,7 +232,7 @@ class _Tools:
         self._run(
             "pg_ctl",
             "stop",
-            f"--pgdata={data}",
+            f"--pgdata={data.name}",
             "--mode=fast",
             f"--timeout={_WAIT_SECONDS}",
             "--wait",
@@ -371,6 +374,11 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
         place = directory.resolve()
         if account and not _reachable(place.parent, account):
             place = _linked_state_directory(directory)
+        if "\n" in str(place):
+            # The server writes the path to a line of postmaster.pid.
+            raise OlrPgError(
+                Code.EMBEDDED_FOLDER_UNUSABLE, "its path contains a line break", file=str(place)
+            )
         is_new = not place.exists()
         if is_new:
             place.mkdir(mode=0o700)

@@ -15,10 +15,11 @@ column is ROWID; the others are the table's, in their order. Their types are tho
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -323,7 +324,8 @@ class TableFile:
         self._table, self._schema = table, table_schema(table).with_metadata(metadata or {})
         self._rows: list[tuple[str, Sequence[Cell | None]]] = []
         self._waiting = list[pa.RecordBatch]()
-        self._writer = pq.ParquetWriter(folder / f"{table.full_name}.parquet", self._schema)
+        self._file = _opened(folder / f"{table.full_name}.parquet", "wb")
+        self._writer = pq.ParquetWriter(self._file, self._schema)
 
     def add(self, columns: Sequence[pa.Array[Any]]) -> None:
         """Add rows as columns: ROWIDs, then the values of each column."""
@@ -354,6 +356,7 @@ class TableFile:
         if scn is not None:
             self._writer.add_key_value_metadata(dict.fromkeys(SCN_KEYS, str(scn)))
         self._writer.close()
+        self._file.close()
 
 
 def write_batches(
@@ -373,9 +376,16 @@ def write_batches(
     return file.rows
 
 
+def _opened(path: Path, mode: Literal["rb", "wb"]) -> pa.OSFile:
+    # pyarrow would encode a text as UTF-8, but the name of a directory can be any bytes.
+    name: Any = os.fsencode(path)
+    return pa.OSFile(name, mode)
+
+
 def read_table(folder: Path, full_name: str) -> pa.Table:
     """Read the file of a table named ``OWNER.NAME``."""
-    return pq.read_table(folder / f"{full_name}.parquet")
+    with _opened(folder / f"{full_name}.parquet", "rb") as file:
+        return pq.read_table(file)
 
 
 def write_rows(

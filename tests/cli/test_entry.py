@@ -4,6 +4,7 @@ appliance starts import nothing from the working directory.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from pathlib import Path
@@ -25,6 +26,18 @@ sys.modules["olr_pg.cli.main"] = main
 from olr_pg.cli.entry import run; run()
 """
 """Stands in for the time that the command line takes to be imported."""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-2"])
+def test_characters_that_the_locale_lacks_are_escaped(start_cli: Start, encoding: str) -> None:
+    more = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    schema = start_cli("config", "schema", **more)
+    text, _ = schema.communicate()
+    assert (schema.returncode, "\\u" in text) == (0, True)
+    assert json.loads(text)["$schema"]
+    missing = start_cli("config", "check", "--config", "no-\u2026.json", **more)
+    _, said = missing.communicate()
+    assert (missing.returncode, "OLR-01001" in said) == (2, True)
 
 
 @pytest.mark.parametrize(

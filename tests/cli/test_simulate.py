@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from olr_pg.cli.simulate import BlockSize, Release, _announce
+from olr_pg.load.parquet import opened_file
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
 from olr_pg.simulator.sessions.row_shape import RowShape
@@ -224,3 +226,20 @@ def test_the_rows_of_other_workloads_cannot_be_chosen(cli: Cli, tmp_path: Path) 
     assert result.returncode == 2
     assert "only those of wide" in result.stderr
     assert not (tmp_path / "sim").exists()
+
+
+def test_long_keys_and_any_directory(cli: Cli, tmp_path: Path) -> None:
+    """A key of more than 250 bytes has a longer length field; a name need not be UTF-8."""
+    script, out = tmp_path / "s.sql", tmp_path / os.fsdecode(b"by \xff")
+    script.write_text(
+        "CREATE TABLE t (id VARCHAR2(300) PRIMARY KEY, n NUMBER);\n"
+        "INSERT INTO t VALUES (RPAD('x', 290, 'y'), 1E-130);\nCOMMIT;\n"
+    )
+    made = cli("simulate", "--seed", 1, "--out", out, "--sql", script, "--json")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["directory"] == str(out)
+    decoded = cli("decode", "-d", out / "dictionary.json", out / "logs")
+    assert decoded.stdout == (out / "truth.jsonl").read_text("utf-8")
+    (file,) = (out / "final").iterdir()
+    with opened_file(file) as rows:
+        assert rows.metadata.num_rows == 1

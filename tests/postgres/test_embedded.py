@@ -7,7 +7,7 @@ import stat
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 import pytest
@@ -46,7 +46,12 @@ def _process_is_gone(pid: int) -> bool:
         return True
 
 
+ODD: Final = 'a\'b "c"\t$(touch x) \\ %s'
+"""A name with characters that mean something to a shell, or in a file of PostgreSQL."""
+
+
 def test_create_stop_and_start_again(folder: Path) -> None:
+    folder = folder / ODD
     first = start_embedded(folder)
     with psycopg.connect(first.connect_string) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
@@ -129,6 +134,13 @@ def test_a_half_made_cluster_is_made_again(folder: Path) -> None:
         assert _value(cluster.connect_string, "SELECT 1") == 1
     finally:
         cluster.stop()
+
+
+def test_a_path_with_a_line_break_is_refused(folder: Path) -> None:
+    folder.chmod(0o755)  # into a closed folder, root makes a link, whose own path does not matter
+    with pytest.raises(OlrPgError, match="line break"):
+        start_embedded(folder / "a\nb")
+    assert list(folder.iterdir()) == []
 
 
 def test_a_folder_with_other_files_is_refused(folder: Path) -> None:

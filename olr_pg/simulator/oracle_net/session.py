@@ -1,16 +1,14 @@
 """A connection of the stand-in: from the connect packet to the log-off.
 
-It also contains the server's side of password authentication with a 12c verifier.
+**Log-on.** The client authenticates itself by a password with a 12c verifier. Both sides derive a
+key from the password and a salt (PBKDF2). Each side sends half of a session key, encrypted with
+this key. The client then sends the password, encrypted with the session key.
 
-Both sides derive a key from the password and a salt (PBKDF2). Each side sends half of a session
-key, encrypted with this key. The client then sends the password, encrypted with the session key.
-Source of the facts: python-oracledb's thin mode (``impl/thin/messages/auth.pyx``, ``crypto.pyx``).
+**Calls.** The session answers statements and their fetches, and opens and reads files of directory
+objects (BFILE). A test can make any call fail, hang or lose its connection.
 
-It also contains faults that tests inject on purpose.
-
-It also contains BFILEs of the stand-in: a session opens and reads files of directory objects.
-
-Source of the facts: what python-oracledb's thin mode sends and accepts.
+Source of the facts: what python-oracledb's thin mode sends and accepts
+(``impl/thin/messages/auth.pyx``, ``crypto.pyx``).
 """
 
 from __future__ import annotations

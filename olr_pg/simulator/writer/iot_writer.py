@@ -44,12 +44,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.tables import DataBlock
     from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 LEAF_ROW_OVERHEAD = 8
+
+
+def prefixed(redo: RedoFormat, value: Value) -> bytes:
+    """Return a column of a key or of an index row after its length (redo-format §6.1)."""
+    if value is None:
+        return b"\xff"
+    if len(value) <= 250:
+        return bytes((len(value),)) + value
+    return b"\xfe" + redo.pack("H", len(value)) + value
 
 
 class LeafWriter:
@@ -219,17 +229,10 @@ class LeafWriter:
     def leaf_row(self, table: SimTable, cells: Sequence[Cell | None]) -> tuple[bytes, bytes]:
         """Return the encoded key, and the rest of the row: flags, lock, count, columns."""
         keys, stored = len(table.key), stored_columns(cells)
-        key = b"".join(self._prefixed(value) for value in stored[:keys])
+        key = b"".join(prefixed(self._redo, value) for value in stored[:keys])
         others = stored[keys:]
-        body = b"".join(self._prefixed(value) for value in others)
+        body = b"".join(prefixed(self._redo, value) for value in others)
         return key, bytes((FB_ROW, 0, len(others))) + body
-
-    def _prefixed(self, value: Value) -> bytes:
-        if value is None:
-            return b"\xff"
-        if len(value) <= 250:
-            return bytes((len(value),)) + value
-        return b"\xfe" + self._redo.pack("H", len(value)) + value
 
     def _leaf_undo(self, table: SimTable, code: int, itli: int, block: DataBlock) -> bytes:
         logs = table.logging is not Logging.NONE
@@ -279,7 +282,7 @@ class IndexWriter:
         self, row: Row, index: SimIndex, cells: Sequence[Cell | None], *, insert: bool
     ) -> None:
         key = b"".join(
-            bytes((len(cell.raw),)) + cell.raw if cell else b"\xff"
+            prefixed(self._redo, cell.raw if cell else None)
             for cell in (cells[number] for number in index.columns)
         )
         rowid = row.block.dba.to_bytes(4, "big") + row.slot.to_bytes(2, "big")
