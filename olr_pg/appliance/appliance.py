@@ -61,11 +61,10 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import tells_of_full_disk
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
-from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import PRELOAD
-from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener

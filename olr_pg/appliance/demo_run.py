@@ -301,7 +301,6 @@ class TableOutcome(NamedTuple):
 def run_demo(
     directory: Path | None = None,
     *,
-    seed: int = DEMO_SEED,
     rate: int = DEMO_RATE,
     seconds: float = DEMO_SECONDS,
     keep_running: bool = True,
@@ -332,7 +331,7 @@ def run_demo(
         f"Starting a simulated Oracle database with a workload of orders in {folder} …",
         highlight=False,
     )
-    source = DemoSource(folder, seed, rate)
+    source = DemoSource(folder, DEMO_SEED, rate)
     cluster: EmbeddedPostgres | None = None
     try:
         source.wait_until_archiving()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.session.applier_session import Applier, ApplyReport
     from olr_pg.config.model import Apply, Config
-    from olr_pg.replicator.target_feed import Delivery
+    from olr_pg.replicator.decoder import Delivery
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.listener import Listener
 

@@ -34,9 +34,8 @@ from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.model import Apply
 from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.dictionary.table_list import query_tables
-from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.spark_decoding import PRELOAD
-from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings

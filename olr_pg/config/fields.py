@@ -2,7 +2,7 @@
 value, or reports why it cannot.
 
 Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM`; their text describes the
-expected value. `config.validation_problems` formats them. Errors never contain values of secrets.
+expected value. `config.reading` formats them. Errors never contain values of secrets.
 
 It also resolves references to secrets: ``${ENV_NAME}`` inside a text, and ``file:PATH`` or
 ``{"file": PATH}`` as a whole value.

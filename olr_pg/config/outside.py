@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.address import PORT_MAX, Address
 from olr_pg.config.port_sections import TOKEN_LENGTH_MIN, server_context
-from olr_pg.config.reading import ConfigError
+from olr_pg.config.reading import ConfigError, Problem, may_hide_secret
 from olr_pg.config.source_section import OracleSource
-from olr_pg.config.validation_problems import Problem, may_hide_secret
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import RowKey
 

@@ -1,4 +1,4 @@
-"""Reads a configuration file.
+"""Reads a configuration file: parses it, applies environment variables, and describes each error.
 
 The file is JSON with two additions from JSON5: comments (``//`` and ``/* */``) and trailing commas.
 JSON5 was chosen because it is a published format with a maintained parser. The alternatives were
@@ -11,28 +11,415 @@ is ``OLR_PG_``, followed by the parts of the key in capitals, with ``_`` for ``-
 ``__``. A part that is a number is an index in a list. Variables without ``__`` have other purposes.
 If the key accepts text, the value is plain text; otherwise it is JSON. Objects and lists are always
 JSON.
+
+An error of the text names the line, so that the reader finds the place in an editor. An error of a
+value names the key as the file contains it, the value that was found, and what was expected.
 """
 
 from __future__ import annotations
 
 import copy
+import difflib
 import json
 import os
 import re
 import shlex
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
-from pydantic import ValidationError
+import json5
+from pydantic import BaseModel, SecretStr, ValidationError
 
-from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
-from olr_pg.config.model import DATA, Config
-from olr_pg.config.syntax import SyntaxProblem, parse, read_text
-from olr_pg.config.validation_problems import Problem, describe_problems
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.config.fields import PROBLEM, READS_VERSION, SECRET_PROBLEM, LoadContext, major_version
+from olr_pg.config.model import DATA, ONE_TARGET, SEVERAL_TARGETS, Config, NamedTarget, Target
+from olr_pg.config.source_section import SOURCE_KIND, OfflineSource, OracleSource
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+
+BYTES_MAX: Final = 16 << 20
+"""Maximum size of a configuration file. A larger file was passed by mistake."""
+
+_UTF_16: Final = b"\xff\xfe", b"\xfe\xff"
+"""The byte order marks that begin a file in UTF-16."""
+
+_YAML: Final = frozenset({".yaml", ".yml"})
+
+_TOKEN: Final = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"""|(?P<sign>[{}\[\]])|(?P<name>[\w$]+)""",
+    re.DOTALL,
+)
+_COLON: Final = re.compile(r"\s*:")
+_ESCAPE: Final = re.compile(
+    r"""\\(?:(?P<known>["'\\/bfnrtv\n\r\u2028\u2029]|0(?![0-9])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|.)""",
+    re.DOTALL,
+)
+"""Matches a backslash and what follows it. The group `known` matches the escapes that JSON5 defines
+(its section 5.1). Before any other character, JSON5 only drops the backslash.
+"""
+
+_JSON5_PLACE: Final = re.compile(r"<string>:(\d+) (.*) at column (\d+)", re.DOTALL)
+"""The form of the JSON5 parser's messages."""
+
+
+class _SyntaxProblem(Exception):  # noqa: N818 - it is a problem of the file, not of the program
+    """Raised for a text that is neither JSON nor TOML; its text says where and what is wrong."""
+
+
+def read_text(path: Path) -> str:
+    """Read a configuration file.
+
+    Raises:
+        OlrPgError: 1001, it cannot be read, is too large or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise OlrPgError(Code.CONFIG_UNREADABLE, system_reason(error), file=str(path)) from error
+    if len(content) > BYTES_MAX:
+        raise OlrPgError(
+            Code.CONFIG_UNREADABLE,
+            f"it is larger than {BYTES_MAX >> 20} MiB, so it is not a configuration file",
+            file=str(path),
+            action="check the path given with --config or --file",
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = "it is UTF-16 text" if content.startswith(_UTF_16) else "it is not UTF-8 text"
+        raise OlrPgError(
+            Code.CONFIG_UNREADABLE,
+            what,
+            file=str(path),
+            line=content.count(b"\n", 0, error.start) + 1,
+            offset=error.start,
+            action="save the file as UTF-8",
+        ) from error
+
+
+def parse_syntax(text: str, file: str) -> Any:
+    """Parse the text of a configuration file.
+
+    Args:
+        file: its name; the suffix ``.toml`` means TOML.
+
+    Raises:
+        ConfigError: 1002, it cannot be parsed.
+    """
+    hint = ""
+    try:
+        if file.endswith(".toml"):
+            return _parse_toml(text)
+        # Try plain JSON first: the JSON5 parser is written in Python and a hundred times slower.
+        try:
+            return json.loads(text, object_pairs_hook=_object)
+        except (ValueError, RecursionError):
+            if Path(file).suffix.lower() in _YAML:
+                hint = "; YAML is not supported, write JSON or TOML"
+            return _parse_json5(text)
+    except _SyntaxProblem as error:
+        problem = Problem("", None, f"{error}{hint}")
+    raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
+
+
+def _parse_toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        reason = "the tables are nested too deeply"
+    except tomllib.TOMLDecodeError as error:
+        end = f"at line {text.rstrip().count(chr(10)) + 1}, the end of the file"
+        reason = str(error).replace("at end of document", end)
+    raise _SyntaxProblem(f"expected TOML: {reason}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its members. Raise an error for a duplicate key; the text is then parsed
+    as JSON5, where `_check_keys` reports the key.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _parse_json5(text: str) -> Any:
+    if not text.strip():
+        raise _SyntaxProblem("the file is empty")
+    _check_escapes(text)
+    _check_keys(text)
+    try:
+        return json5.loads(text, allow_duplicate_keys=False)
+    except ValueError as error:
+        reason = str(error)
+        place = _JSON5_PLACE.fullmatch(reason)
+        if place is not None:
+            line, words, column = place.groups()
+            reason = f"line {line}, column {column}: {words[:1].lower()}{words[1:]}"
+    except RecursionError:
+        reason = "the objects are nested too deeply"
+    raise _SyntaxProblem(f"expected JSON (comments and trailing commas allowed): {reason}")
+
+
+def _check_escapes(text: str) -> None:
+    """Reject a backslash that begins no escape. JSON5 ignores it, so a password or a path would
+    silently lose it.
+    """
+    for token in _TOKEN.finditer(text):
+        for escape in _ESCAPE.finditer(token["string"] or ""):
+            if escape["known"] is None:
+                raise _SyntaxProblem(
+                    f"expected JSON: {_spot(text, token.start('string') + escape.start())}: a"
+                    " backslash in a text that begins no escape; write it twice if the text"
+                    " contains a backslash"
+                )
+
+
+def _check_keys(text: str) -> None:
+    """Reject an object with two equal keys, because the parsers would not report their line."""
+    objects: list[dict[str, int] | None] = []
+    for token in _TOKEN.finditer(text):
+        sign, name = token["sign"], token["name"] or (token["string"] or "")[1:-1]
+        if sign in ("{", "["):
+            objects.append({} if sign == "{" else None)
+        elif sign:
+            del objects[-1:]
+        elif name and objects and objects[-1] is not None and _COLON.match(text, token.end()):
+            first = objects[-1].setdefault(name, token.start())
+            if first != token.start():
+                raise _SyntaxProblem(
+                    f"expected JSON: {_spot(text, token.start())}: the key {json.dumps(name)}"
+                    f" is already in line {text.count(chr(10), 0, first) + 1}"
+                )
+
+
+def _spot(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+_SOURCES: Final[dict[str, type[BaseModel]]] = {"oracle": OracleSource, "offline": OfflineSource}
+
+_SECRET_KEYS: Final = re.compile(r"password|passwd|secret|token|connect|^conf$", re.IGNORECASE)
+_SECRET_TEXTS: Final = re.compile(r"password|passwd|secret|://|@|\n", re.IGNORECASE)
+_SHOWN_LENGTH_MAX: Final = 80
+
+_KINDS: Final[dict[type, str]] = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    SecretStr: "a string (not shown)",
+}
+
+_EXPECTED: Final[dict[str, str]] = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "string_type": "a string",
+    "string_too_short": "a string that is not empty",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "tuple_type": "a list",
+    "too_short": "a list that is not empty",
+    "list_type": "a list",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+    "string_pattern_mismatch": "a string that fits {pattern}",
+    PROBLEM: "{expected}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem in the configuration file.
+
+    Attributes:
+        key: the path of the key, such as ``source.logs[1]``; empty for the whole file.
+        found: the value that was found; None if it does not help or must not be printed.
+        expected: a description of the expected value.
+        secret: whether the problem is a secret reference that could not be resolved.
+    """
+
+    key: str
+    found: str | None
+    expected: str
+    secret: bool = False
+
+    def __str__(self) -> str:
+        text = f"found {self.found}, expected {self.expected}" if self.found else self.expected
+        return f"{self.key}: {text}" if self.key else text
+
+
+def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Problem, ...]:
+    """Return descriptions of the errors that the validation of `data` has found, in the same
+    order.
+    """
+    found = list(errors)
+    return tuple(_describe(error, data) for error in found if not _follows(error, found))
+
+
+def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
+    """Return whether an error says only that a list is too short, because one of its items is
+    invalid; another error reports that item.
+    """
+    depth = len(error["loc"])
+    return error["type"] == "too_short" and any(
+        len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
+    )
+
+
+def _describe(error: ErrorDetails, data: object) -> Problem:
+    location = _file_location(error["loc"], data)
+    key = format_key(location)
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            return Problem(key, None, _unknown_key(location, data))
+        case "missing":
+            return Problem(key, None, f"missing, expected {_description(location, data)}")
+        case kind if kind == SECRET_PROBLEM:
+            return Problem(key, None, context["reason"], secret=True)
+        case kind if kind == SOURCE_KIND:
+            found = error["input"].get("kind") if isinstance(error["input"], dict) else None
+            expected = '"oracle" or "offline"' + _nearest(found, _SOURCES)
+            return Problem("source.kind", _show(found, location), expected)
+    expected = _EXPECTED.get(error["type"], error["msg"]).format_map(context)
+    if error["type"] == "literal_error":
+        expected = expected.replace("'", '"') + _nearest(
+            error["input"], re.findall(r"'([^']*)'", context["expected"])
+        )
+    if context.get("show") == "nothing":
+        return Problem(key, None, f"expected {expected}")
+    if context.get("show") == "kind":
+        return Problem(key, _kind(error["input"]), expected)
+    wants_scalar = error["type"] not in {"dict_type", "model_type", "tuple_type", "list_type"}
+    found = _show(error["input"], location) if wants_scalar else _kind(error["input"])
+    return Problem(key, found, expected)
+
+
+def format_key(location: Sequence[int | str]) -> str:
+    """Return the key for a location of pydantic: ``source.logs[1]`` for ("source", "logs", 1)."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".")
+
+
+def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int | str, ...]:
+    """Return `location` without the parts that pydantic adds and the file does not contain: tags of
+    union types, and marks of mapping keys.
+    """
+    kept = list[int | str]()
+    for number, part in enumerate(location):
+        if part in (ONE_TARGET, SEVERAL_TARGETS):
+            continue
+        last = number == len(location) - 1
+        if isinstance(data, dict) and (part in data or last) and part != "[key]":
+            data = data.get(part)
+        elif isinstance(data, list | tuple) and isinstance(part, int):
+            data = data[part] if part < len(data) else None
+        else:
+            continue
+        kept.append(part)
+    return tuple(kept)
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
+
+
+def _show(value: object, location: Sequence[int | str]) -> str:
+    if value is None or isinstance(value, list | tuple | dict):
+        return _kind(value)
+    if any(_SECRET_KEYS.search(str(part)) for part in location):
+        return _kind(value)
+    if isinstance(value, str):
+        if may_hide_secret(value):
+            return "a string (not shown)"
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if isinstance(value, bool | int | float) else _kind(value)
+
+
+def may_hide_secret(text: str) -> bool:
+    """Return whether a text may contain a secret, so that it must not be printed. Every long text
+    may.
+    """
+    return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
+
+
+def _nearest(word: object, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
+    return f' (did you mean "{matches[0]}"?)' if matches else ""
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    return {field.serialization_alias or name: field for name, field in fields.items()}
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
+
+
+def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | None:
+    """Return the model of the object at `location`; None if it can have any keys."""
+    model: type[BaseModel] = Config
+    is_name = False
+    for part in location:
+        if is_name:  # of an entry of an object whose keys are names
+            data = data.get(part) if isinstance(data, dict) else None
+            is_name = False
+            continue
+        if isinstance(part, int):
+            data = data[part] if isinstance(data, list) and part < len(data) else None
+            continue
+        data = data.get(part) if isinstance(data, dict) else None
+        field = _fields(model).get(str(part))
+        models = _models(field.annotation) if field else []
+        if not models:
+            return None
+        if Target in models:
+            model = NamedTarget if isinstance(data, list) else Target
+            continue
+        kind = data.get("kind", "oracle") if isinstance(data, dict) else "oracle"
+        model = models[0] if len(models) == 1 else _SOURCES.get(str(kind), OracleSource)
+        is_name = field is not None and get_origin(field.annotation) is dict
+    return model
+
+
+def _unknown_key(location: Sequence[int | str], data: object) -> str:
+    model = _model_at(location[:-1], data)
+    known = sorted(_fields(model)) if model else []
+    name = str(location[-1])
+    if nearest := _nearest(name.replace("_", "-").lower(), known):
+        return f"unknown key{nearest}"
+    if model in _SOURCES.values():
+        for kind, other in _SOURCES.items():
+            if name in _fields(other):
+                return f'unknown key here; it belongs to "kind": "{kind}"'
+    return f"unknown key; known here: {', '.join(known)}" if known else "unknown key"
+
+
+def _description(location: Sequence[int | str], data: object) -> str:
+    model = _model_at(location[:-1], data)
+    field = _fields(model).get(str(location[-1])) if model else None
+    return (field.description if field else None) or "a value"
+
 
 _DATA_BEFORE: Final = "data"
 """The default of `context.data` in olr_pg up to version 0.1."""
@@ -103,7 +490,7 @@ def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is neither JSON nor TOML.
     """
-    return _overridden(_parse(read_text(path), str(path)), environ, str(path))
+    return _overridden(parse_syntax(read_text(path), str(path)), environ, str(path))
 
 
 def parse_text(
@@ -116,7 +503,7 @@ def parse_text(
     Raises:
         ConfigError: 1002, 1003, 1121, as `parse_config`.
     """
-    return parse_config(_parse(text, file), folder, environ, file=file)
+    return parse_config(parse_syntax(text, file), folder, environ, file=file)
 
 
 def parse_config(
@@ -220,14 +607,6 @@ def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
         return override(data, environ, schema)
     except OverrideError as error:
         problem = Problem(error.name, None, error.expected)
-    raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
-
-
-def _parse(text: str, file: str) -> Any:
-    try:
-        return parse(text, file)
-    except SyntaxProblem as error:
-        problem = Problem("", None, str(error))
     raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
 
 

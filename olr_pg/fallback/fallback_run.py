@@ -34,7 +34,7 @@ from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, Record, TableStop, open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.oracle_writer import OracleWriter, check_bytes_are_kept
-from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_number, lsn_text
+from olr_pg.fallback.pgoutput import Relation, TransactionReader, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,
     end_life,
@@ -51,7 +51,6 @@ from olr_pg.fallback.relation_plans import (
     unpublished,
 )
 from olr_pg.fallback.slot_stream import SlotStream
-from olr_pg.fallback.transactions import TransactionReader
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
@@ -60,10 +59,10 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from olr_pg.fallback.pgoutput import Transaction
     from olr_pg.fallback.preparation import Prepared, Slot
     from olr_pg.fallback.relation_plans import RelationPlan
     from olr_pg.fallback.slot_stream import System
-    from olr_pg.fallback.transactions import Transaction
     from olr_pg.fallback.way_back import WayBack
 
 POLL_SECONDS: Final = 0.5

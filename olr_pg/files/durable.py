@@ -134,8 +134,8 @@ def tells_of_full_disk(error: BaseException | None) -> bool:
     return False
 
 
-def has_room(directory: Path, size: int = PROBE_BYTES) -> bool:
-    """Return whether a directory has space for a file of this size now.
+def has_room(directory: Path) -> bool:
+    """Return whether a directory has space for a file of `PROBE_BYTES` now.
 
     It writes a test file, because the number of free bytes that a file system reports ignores
     quotas and the space that is reserved for root. Other errors (for example, missing permission)
@@ -143,7 +143,7 @@ def has_room(directory: Path, size: int = PROBE_BYTES) -> bool:
     """
     try:
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+            os.posix_fallocate(file.fileno(), 0, PROBE_BYTES)
     except OSError as error:
         return error.errno not in _FULL
     return True

@@ -1,7 +1,8 @@
 """The log vault: copies each archived log once, before RMAN can delete it.
 
 If the files of the appliance are encrypted (`files.sealed`), the copies are encrypted too. A
-transport writes a log unencrypted; the vault encrypts the file as soon as it is complete.
+transport writes a log unencrypted; the vault encrypts the file as soon as it is complete. The next
+logs are fetched in the background while the appliance decodes those that are complete.
 
 A copy is renamed to its final name after its bytes were read back and compared, and after every
 block was checked, so a file with a final name is complete. If a copy is damaged later, it is
@@ -15,7 +16,8 @@ import hashlib
 import os
 import re
 import time
-from dataclasses import replace
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +29,6 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import removed_on_failure, sync_directory
 from olr_pg.files.sealed import SEALING, SealedReader, current_key, is_sealed, row_file, seal_file
 from olr_pg.oracle.archive import check_listed, open_listed
-from olr_pg.oracle.transport.log_fetching import LogFetching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import Vault
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.transport.log_transport import LogTransport
+
 
 _NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}"
 _OWN_STEM: Final = re.compile(r"\d+_\d+_\d+_\d+")
@@ -335,3 +337,115 @@ def _digest(path: Path) -> bytes:
         return digest.digest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, hashlib.blake2b).digest()
+
+
+FETCHES: Final = 4
+"""Number of logs that are fetched at the same time."""
+
+_AHEAD: Final = 2
+"""Maximum number of logs of one redo thread that are fetched at the same time, because the logs of
+the other threads are equally urgent.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """A log that is being fetched."""
+
+    listed: ListedLog
+    file: Path
+    done: Future[None]
+
+
+class LogFetching:
+    """The logs that are being fetched; used by one thread.
+
+    Args:
+        transport: fetches the logs.
+        check: checks a fetched file; raises an `OlrPgError` if the log is incomplete or is another
+            log.
+    """
+
+    def __init__(self, transport: LogTransport, check: Callable[[ListedLog, Path], None]) -> None:
+        self._transport = transport
+        self._check = check
+        self._failed: dict[tuple[int, int, int], OlrPgError] = {}
+        self._fetches: dict[tuple[int, int, int], _Fetch] = {}
+        self._pool = ThreadPoolExecutor(FETCHES, thread_name_prefix="log fetch")
+
+    def fetch(self, listed: ListedLog, file: Path) -> None:
+        """Return if the file contains the log and was checked. Otherwise start the fetch, or queue
+        it, and raise an error.
+
+        Raises:
+            OlrPgError: 7032 the fetch is in progress or queued; 7031 the fetch failed, or an error
+                of `check`: the next call retries.
+        """
+        known = self._fetches.get(listed.stream_position)
+        if known is None:
+            of_thread = [f for f in self._fetches.values() if f.listed.thread == listed.thread]
+            if len(self._fetches) >= FETCHES or len(of_thread) >= _AHEAD:
+                raise self._on_its_way(
+                    listed, "the copy has not started yet, because other logs are copied first"
+                )
+            done = self._pool.submit(self._bring, listed, file)
+            self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
+        if not known.done.done():
+            # During a retry, report the last error.
+            raise self._failed.get(listed.stream_position) or self._on_its_way(
+                listed, "the copy is in progress"
+            )
+        del self._fetches[listed.stream_position]
+        try:
+            known.done.result()
+        except OlrPgError as error:
+            self._failed[listed.stream_position] = error
+            raise
+        self._failed.pop(listed.stream_position, None)
+
+    def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
+        """Discard fetched and queued logs that are no longer wanted.
+
+        A log is no longer wanted if its redo was read from the online log in the meantime.
+
+        Args:
+            wanted: the positions of the wanted logs.
+        """
+        for position, one in list(self._fetches.items()):
+            if position in wanted or not one.done.done():
+                continue
+            del self._fetches[position]
+            self._failed.pop(position, None)
+            reason = one.done.exception()
+            _log.debug(
+                "discarding the copy of a log that is no longer needed",
+                name=one.listed.name,
+                reason=str(reason),
+            )
+            one.file.unlink(missing_ok=True)
+
+    def _bring(self, listed: ListedLog, file: Path) -> None:
+        self._transport.fetch(listed, file)
+        try:
+            self._check(listed, file)
+        except OlrPgError:
+            # Delete the wrong file, because a retry would continue it.
+            file.unlink(missing_ok=True)
+            raise
+
+    def _on_its_way(self, listed: ListedLog, how: str) -> OlrPgError:
+        return OlrPgError(
+            Code.LOG_ON_ITS_WAY, how, name=listed.name, thread=listed.thread,
+            sequence=listed.sequence,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Cancel the fetches in progress."""
+        self._transport.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for one in self._fetches.values():
+            try:
+                one.done.result()
+            except (OlrPgError, CancelledError) as error:
+                _log.debug("cancelled the fetch of a log", name=one.listed.name, reason=str(error))
+        self._fetches.clear()

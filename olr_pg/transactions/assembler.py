@@ -39,11 +39,10 @@ from olr_pg.transactions.finished import (
     owners_of,
     transactions_of,
 )
-from olr_pg.transactions.large_finishing import LargeTransaction, can_be_parted
+from olr_pg.transactions.large_finishing import LargeTransaction, Strangers, can_be_parted
 from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_events, resolve_lobs
 from olr_pg.transactions.lobs.lost_values import Counted, LostOf
 from olr_pg.transactions.lobs.page_claims import NO_CLAIMS, UnownedPages, joined_claims
-from olr_pg.transactions.lobs.piece_index import Strangers
 from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
 from olr_pg.transactions.open_transaction import (
     OpenTransaction,

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.batch import EventColumns
     from olr_pg.redo.column_tables import ColumnTable
+    from olr_pg.transactions.finished_columns import TransactionColumns
     from olr_pg.transactions.lobs.assembly import Owners
-    from olr_pg.transactions.lobs.lost_values import LostOf
+    from olr_pg.transactions.lobs.lost_values import LostLob, LostOf
 
 _REASONS: Final = {
     RowStatus.UNKNOWN_COLUMN: "the redo names a column that the dictionary does not know",
@@ -65,26 +66,9 @@ def row_faults(
         owner.tolist(), faults.event.tolist(), faults.status.tolist(), strict=True
     ):
         table = int(events.table[event])
-        found.append(
-            RowFault(
-                int(of.con_id[at]),
-                int(of.xid[at]),
-                int(of.begin_scn[at]),
-                int(of.commit_scn[at]),
-                of.position(at),
-                int(of.serial[at]),
-                int(of.session[at]),
-                table,
-                _error(
-                    events,
-                    event,
-                    RowStatus(status),
-                    int(of.xid[at]),
-                    tables[table],
-                    ranges.get(event, ""),
-                ),
-            )
-        )
+        xid = int(of.xid[at])
+        error = _error(events, event, RowStatus(status), xid, tables[table], ranges.get(event, ""))
+        found.append(_fault(of, at, table, error))
     return tuple(found)
 
 
@@ -101,19 +85,29 @@ def lob_faults(
     owners = np.array([one.owner for one in lost])
     of = transactions_of(closed.part(owners), np.zeros(0, np.int64))
     return tuple(
-        RowFault(
-            int(of.con_id[at]),
-            int(of.xid[at]),
-            int(of.begin_scn[at]),
-            int(of.commit_scn[at]),
-            of.position(at),
-            int(of.serial[at]),
-            int(of.session[at]),
-            one.table,
-            _lob_error(one, tables[one.table], int(of.xid[at])),
-            one.lobs,
-        )
+        _fault(of, at, one.table, _lob_error(one, tables[one.table], int(of.xid[at])), one.lobs)
         for at, one in enumerate(lost)
+    )
+
+
+def _fault(
+    of: TransactionColumns,
+    at: int,
+    table: int,
+    error: OlrPgError,
+    lobs: tuple[LostLob, ...] = (),
+) -> RowFault:
+    return RowFault(
+        int(of.con_id[at]),
+        int(of.xid[at]),
+        int(of.begin_scn[at]),
+        int(of.commit_scn[at]),
+        of.position(at),
+        int(of.serial[at]),
+        int(of.session[at]),
+        table,
+        error,
+        lobs,
     )
 
 

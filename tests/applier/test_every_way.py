@@ -39,9 +39,10 @@ from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.target_state import read_state
-from olr_pg.load.verification.verification import MISSING, RowDifference
-from olr_pg.load.verification.verification_task import (
+from olr_pg.load.verification.verification import (
+    MISSING,
     Blocks,
+    RowDifference,
     VerifyJob,
     VerifyTable,
     VerifyTask,

@@ -26,7 +26,7 @@ from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.live_rows import LiveMoment, live_data
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
-from olr_pg.load.verification.verification_task import (
+from olr_pg.load.verification.verification import (
     Blocks,
     VerifyJob,
     VerifyTable,

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from olr_pg.capture.compressed_logs import compression_of
 from olr_pg.capture.logs import discover_logs, open_log, scan_logs
 from olr_pg.capture.readers import (
+    compression_of,
     is_overwritten,
     map_log,
     open_current,

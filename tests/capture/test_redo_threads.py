@@ -17,8 +17,7 @@ from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode_once import thread_starts
-from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.target_feed import Delivery
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 from olr_pg.spark.session import SparkSettings

@@ -31,7 +31,7 @@ from olr_pg.load import sources
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import verify
-from olr_pg.proving.whole_way import SmallPartition
+from olr_pg.proving.prove_run import SmallPartition
 from tests.fallback.kills import logical_postgres
 from tests.fallback.made_way import way_document
 from tests.proving.served import served_source

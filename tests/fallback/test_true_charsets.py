@@ -26,7 +26,7 @@ from olr_pg.load import sources
 from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.oracle.key_cuts import WRITTEN_MAX
-from olr_pg.proving.whole_way import SmallPartition
+from olr_pg.proving.prove_run import SmallPartition
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sql.functions import FUNCTIONS
 from tests.fallback.made_way import way_document

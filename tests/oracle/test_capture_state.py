@@ -8,8 +8,7 @@ import pytest
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.target_feed import Delivery
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.server.queue import QueueBounds
 from olr_pg.spark.session import SparkSettings
 from tests.oracle.test_live_run import QUERY, wait_until

@@ -11,8 +11,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.dictionary.structure import ForeignKey, Index, Sequence, Structure, UniqueKey
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.structure_queries import read_structure
+from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.oracle.conftest import DBID, make_snapshot
 

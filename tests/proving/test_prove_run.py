@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.proving import prove_run
 from olr_pg.proving.logminer import decoded_events
-from olr_pg.proving.prove_run import ProveOptions, chosen_scenarios, prove
+from olr_pg.proving.prove_run import (
+    SCHEMA,
+    SUBSCRIPTION,
+    ProveOptions,
+    WholeWay,
+    chosen_scenarios,
+    prove,
+)
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.proving.scratch_schema import ScratchSchema
 from olr_pg.proving.verdicts import Judge, Proof, Word
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
 
 SCENARIOS = (
     "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes",
@@ -197,3 +206,45 @@ def test_a_pattern_that_fits_nothing() -> None:
         chosen_scenarios(["types/*", "nothing/*"])
     assert caught.value.code is Code.SCENARIO_UNKNOWN
     assert len(chosen_scenarios([])) > len(chosen_scenarios(["types/*"])) > 10
+
+
+def way_of(served: Served, target: str, place: Path) -> WholeWay:
+    config = served.config(target)
+    return WholeWay(config, "APP", target, place, lambda: None)  # type: ignore[arg-type,return-value]
+
+
+def schemas(connection: psycopg.Connection[tuple[str]]) -> list[str]:
+    found = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'olr%'")
+    return sorted(name for (name,) in found)
+
+
+def test_a_killed_run_s_ledger_is_removed_unless_somebody_uses_it(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    with (
+        served_source(tmp_path / "source") as served,
+        psycopg.connect(postgres_database, autocommit=True) as connection,
+    ):
+        way_of(served, postgres_database, tmp_path)  # and was killed behind this:
+        ensure_ledger(connection)
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+        note = "INSERT INTO olr_pg.subscription VALUES (%s, 7)"
+        connection.execute(note, (SUBSCRIPTION,))
+        connection.execute(note, ("of_somebody",))
+        way_of(served, postgres_database, tmp_path).clear()
+        assert schemas(connection) == ["olr_pg"]
+        left = connection.execute("SELECT subscription FROM olr_pg.subscription").fetchall()
+        assert left == [("of_somebody",)]
+        connection.execute("DELETE FROM olr_pg.subscription")
+        way_of(served, postgres_database, tmp_path).end()
+        assert schemas(connection) == []
+
+
+def test_a_ledger_that_was_there_before_stays(tmp_path: Path, postgres_database: str) -> None:
+    with (
+        served_source(tmp_path / "source") as served,
+        psycopg.connect(postgres_database, autocommit=True) as connection,
+    ):
+        ensure_ledger(connection)
+        way_of(served, postgres_database, tmp_path).end()
+        assert schemas(connection) == ["olr_pg"]

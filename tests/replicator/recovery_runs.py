@@ -11,10 +11,9 @@ from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.ordering.split_merging import thread_splits
-from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
-from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.spark.session import SparkSettings

@@ -12,8 +12,7 @@ from olr_pg.capture.logs import LogScan, discover_logs
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decode_once import decode_splits
-from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.target_feed import Delivery
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.server.queue import QueueBounds
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate

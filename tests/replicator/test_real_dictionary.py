@@ -15,8 +15,7 @@ from olr_pg.dictionary.model import Column, Snapshot, Table
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
-from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.target_feed import Delivery
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.spark.session import SparkSettings
 

@@ -27,8 +27,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.status_client import ask_status
-from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.target_feed import Delivery
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved
 from olr_pg.server.listener import Listener

@@ -18,9 +18,8 @@ from olr_pg.config.reading import load_config
 from olr_pg.decoding.filters import TargetView
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY
-from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import QueueBounds

@@ -203,7 +203,7 @@ class _Live:
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
-        from olr_pg.oracle.structure_queries import read_sequences
+        from olr_pg.oracle.dictionary_queries import read_sequences
 
         if self._containers.names:
             return self._sequences_of_several(owners, scn)

@@ -1,22 +1,25 @@
 """Reads the inventory of a live database: all objects in some schemas (`dictionary.inventory`).
 
+The inventory comes from dictionary views (Oracle Database Reference). Each view has a form with the
+prefix ``DBA_`` that covers every schema. Most views also have a form with the prefix ``ALL_`` that
+covers the objects that the account can access.
+
 The views show the current state; they cannot be read as of an SCN. Columns of type LONG
 (DATA_DEFAULT, SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read without conversion.
-
-It also reads the tables of an inventory: columns, partitions, sizes.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 import sqlalchemy.exc
-from sqlalchemy import func, select
+from sqlalchemy import Column, Integer, MetaData, String, Table, func, select
+from sqlalchemy.sql.elements import quoted_name
 
 from olr_pg.dictionary.inventory import (
     Constraint,
@@ -45,20 +48,269 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
 from olr_pg.oracle import tables
+from olr_pg.oracle.dictionary_queries import BATCH
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
-from olr_pg.oracle.inventory import dictionary_views as views
-from olr_pg.oracle.inventory.dictionary_views import OWNER, ViewReader, grouped
-from olr_pg.oracle.tables import LOG_VOLUME
+from olr_pg.oracle.tables import LOG_VOLUME, among
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Sequence as Sequential
 
     from sqlalchemy import Connection
 
-    from olr_pg.oracle.inventory.dictionary_views import DictionaryView, Row
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
     Columns = Mapping[tuple[str, ...], tuple[InventoryColumn, ...]]
+
+
+class DictionaryView(NamedTuple):
+    """A view of the dictionary.
+
+    Attributes:
+        name: the view's name without the prefix.
+        owner: name of the column with the owner.
+        numbers, texts: names of the other columns to read, by type, separated by blanks.
+        newer: names of the columns that releases before 12.1 lack.
+        since: the release that introduced the view.
+        only_dba: whether there is no ``ALL_`` form.
+        whole_name: whether `name` is the full name, to which no prefix is added.
+        all_owner: name of the column with the owner in the ``ALL_`` form, if it differs.
+    """
+
+    name: str
+    owner: str
+    numbers: str
+    texts: str
+    newer: str = ""
+    since: int = 11
+    only_dba: bool = False
+    all_owner: str = ""
+    whole_name: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Return the name of the view's form that covers every schema."""
+        return self.name if self.whole_name else f"DBA_{self.name}"
+
+
+OBJECTS: Final = DictionaryView(
+    "OBJECTS", "OWNER", "", "OBJECT_NAME SUBOBJECT_NAME OBJECT_TYPE STATUS"
+)
+TABLES: Final = DictionaryView(
+    "TABLES", "OWNER", "NUM_ROWS", "TABLE_NAME IOT_TYPE TEMPORARY DURATION NESTED CLUSTER_NAME"
+)
+EXTERNAL_TABLES: Final = DictionaryView("EXTERNAL_TABLES", "OWNER", "", "TABLE_NAME")
+TAB_COLS: Final = DictionaryView(
+    "TAB_COLS",
+    "OWNER",
+    "DATA_LENGTH CHAR_LENGTH DATA_PRECISION DATA_SCALE COLUMN_ID INTERNAL_COLUMN_ID",
+    "TABLE_NAME COLUMN_NAME DATA_TYPE DATA_TYPE_OWNER NULLABLE DATA_DEFAULT VIRTUAL_COLUMN"
+    " HIDDEN_COLUMN DEFAULT_ON_NULL USER_GENERATED",
+    newer="DEFAULT_ON_NULL USER_GENERATED",
+)
+IDENTITY_COLS: Final = DictionaryView(
+    "TAB_IDENTITY_COLS",
+    "OWNER",
+    "",
+    "TABLE_NAME COLUMN_NAME GENERATION_TYPE SEQUENCE_NAME",
+    since=12,
+)
+TAB_COMMENTS: Final = DictionaryView("TAB_COMMENTS", "OWNER", "", "TABLE_NAME COMMENTS")
+COL_COMMENTS: Final = DictionaryView("COL_COMMENTS", "OWNER", "", "TABLE_NAME COLUMN_NAME COMMENTS")
+PART_TABLES: Final = DictionaryView(
+    "PART_TABLES", "OWNER", "", "TABLE_NAME PARTITIONING_TYPE SUBPARTITIONING_TYPE INTERVAL"
+)
+PART_KEYS: Final = DictionaryView(
+    "PART_KEY_COLUMNS", "OWNER", "COLUMN_POSITION", "NAME OBJECT_TYPE COLUMN_NAME"
+)
+SUBPART_KEYS: Final = DictionaryView(
+    "SUBPART_KEY_COLUMNS", "OWNER", "COLUMN_POSITION", "NAME OBJECT_TYPE COLUMN_NAME"
+)
+TAB_PARTITIONS: Final = DictionaryView(
+    "TAB_PARTITIONS", "TABLE_OWNER", "PARTITION_POSITION", "TABLE_NAME PARTITION_NAME HIGH_VALUE"
+)
+TAB_SUBPARTITIONS: Final = DictionaryView(
+    "TAB_SUBPARTITIONS",
+    "TABLE_OWNER",
+    "SUBPARTITION_POSITION",
+    "TABLE_NAME PARTITION_NAME SUBPARTITION_NAME HIGH_VALUE",
+)
+SEGMENTS: Final = DictionaryView(
+    "SEGMENTS", "OWNER", "BYTES", "SEGMENT_NAME SEGMENT_TYPE", only_dba=True
+)
+LOBS: Final = DictionaryView("LOBS", "OWNER", "", "TABLE_NAME COLUMN_NAME SEGMENT_NAME")
+LOG_GROUPS: Final = DictionaryView("LOG_GROUPS", "OWNER", "", "TABLE_NAME LOG_GROUP_TYPE")
+CONSTRAINTS: Final = DictionaryView(
+    "CONSTRAINTS",
+    "OWNER",
+    "",
+    "CONSTRAINT_NAME CONSTRAINT_TYPE TABLE_NAME SEARCH_CONDITION R_OWNER R_CONSTRAINT_NAME"
+    " DELETE_RULE STATUS DEFERRABLE DEFERRED VALIDATED GENERATED INDEX_NAME",
+)
+CONS_COLUMNS: Final = DictionaryView(
+    "CONS_COLUMNS", "OWNER", "POSITION", "CONSTRAINT_NAME COLUMN_NAME"
+)
+INDEXES: Final = DictionaryView(
+    "INDEXES",
+    "TABLE_OWNER",
+    "",
+    "OWNER INDEX_NAME INDEX_TYPE TABLE_NAME UNIQUENESS STATUS PARTITIONED",
+)
+IND_COLUMNS: Final = DictionaryView(
+    "IND_COLUMNS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_NAME DESCEND"
+)
+IND_EXPRESSIONS: Final = DictionaryView(
+    "IND_EXPRESSIONS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_EXPRESSION"
+)
+VIEWS: Final = DictionaryView("VIEWS", "OWNER", "", "VIEW_NAME TEXT")
+MVIEWS: Final = DictionaryView(
+    "MVIEWS", "OWNER", "", "MVIEW_NAME QUERY REFRESH_MODE REFRESH_METHOD BUILD_MODE"
+)
+MVIEW_LOGS: Final = DictionaryView("MVIEW_LOGS", "LOG_OWNER", "", "LOG_TABLE")
+SEQUENCES: Final = DictionaryView(
+    "SEQUENCES",
+    "SEQUENCE_OWNER",
+    "MIN_VALUE MAX_VALUE INCREMENT_BY CACHE_SIZE LAST_NUMBER",
+    "SEQUENCE_NAME CYCLE_FLAG",
+)
+SYNONYMS: Final = DictionaryView(
+    "SYNONYMS", "OWNER", "", "SYNONYM_NAME TABLE_OWNER TABLE_NAME DB_LINK"
+)
+PUBLIC_SYNONYMS: Final = DictionaryView(
+    "SYNONYMS", "TABLE_OWNER", "", "OWNER SYNONYM_NAME TABLE_NAME DB_LINK"
+)
+TRIGGERS: Final = DictionaryView(
+    "TRIGGERS",
+    "OWNER",
+    "",
+    "TRIGGER_NAME TRIGGER_TYPE TRIGGERING_EVENT BASE_OBJECT_TYPE TABLE_OWNER TABLE_NAME"
+    " WHEN_CLAUSE STATUS TRIGGER_BODY",
+)
+SOURCE: Final = DictionaryView("SOURCE", "OWNER", "LINE", "NAME TYPE TEXT")
+TYPES: Final = DictionaryView("TYPES", "OWNER", "ATTRIBUTES", "TYPE_NAME TYPECODE")
+SCHEDULER_JOBS: Final = DictionaryView(
+    "SCHEDULER_JOBS", "OWNER", "", "JOB_NAME JOB_TYPE JOB_ACTION REPEAT_INTERVAL ENABLED"
+)
+JOBS: Final = DictionaryView("JOBS", "SCHEMA_USER", "JOB", "WHAT INTERVAL BROKEN")
+DB_LINKS: Final = DictionaryView("DB_LINKS", "OWNER", "", "DB_LINK USERNAME HOST")
+TAB_PRIVS: Final = DictionaryView(
+    "TAB_PRIVS",
+    "OWNER",
+    "",
+    "GRANTEE TABLE_NAME PRIVILEGE GRANTABLE TYPE",
+    newer="TYPE",
+    all_owner="TABLE_SCHEMA",
+)
+NAMED_VIEWS: Final = {
+    "COLUMN PRIVILEGE": DictionaryView(
+        "COL_PRIVS", "OWNER", "", "TABLE_NAME COLUMN_NAME PRIVILEGE GRANTEE",
+        all_owner="TABLE_SCHEMA",
+    ),
+    "VPD POLICY": DictionaryView(
+        "POLICIES", "OBJECT_OWNER", "", "OBJECT_NAME POLICY_NAME PF_OWNER PACKAGE FUNCTION"
+    ),
+    "REDACTION POLICY": DictionaryView(
+        "REDACTION_POLICIES", "OBJECT_OWNER", "", "OBJECT_NAME POLICY_NAME EXPRESSION",
+        since=12, only_dba=True, whole_name=True,
+    ),
+    "APPLICATION CONTEXT": DictionaryView(
+        "CONTEXT", "SCHEMA", "", "NAMESPACE PACKAGE", only_dba=True
+    ),
+    "AUDIT POLICY": DictionaryView(
+        "AUDIT_POLICIES", "OBJECT_SCHEMA", "", "OBJECT_NAME POLICY_NAME"
+    ),
+}  # fmt: skip
+"""The view for each kind of `inventory.NamedObject`; its first column is the object's name."""
+
+INVENTORY_VIEWS: Final = (
+    *NAMED_VIEWS.values(),
+    *(OBJECTS, TABLES, EXTERNAL_TABLES, TAB_COLS, IDENTITY_COLS, TAB_COMMENTS, COL_COMMENTS),
+    *(PART_TABLES, PART_KEYS, SUBPART_KEYS, TAB_PARTITIONS, TAB_SUBPARTITIONS, SEGMENTS, LOBS),
+    *(LOG_GROUPS, CONSTRAINTS, CONS_COLUMNS, INDEXES, IND_COLUMNS, IND_EXPRESSIONS, VIEWS),
+    *(MVIEWS, MVIEW_LOGS, SEQUENCES, SYNONYMS, PUBLIC_SYNONYMS, TRIGGERS, SOURCE, TYPES),
+    *(SCHEDULER_JOBS, JOBS, DB_LINKS, TAB_PRIVS),
+)
+"""All views from which the inventory is read."""
+
+Row = dict[str, Any]
+
+OWNER: Final = "OWNER_"
+"""The key under which every row contains the owner, whatever the name of the column is."""
+
+
+class ViewReader:
+    """Reads the views that the account has access to.
+
+    Args:
+        owners: the schemas to read.
+        release: Oracle's release, such as 19.
+
+    Attributes:
+        unread: names of the views that the account cannot read.
+        tells_all: False after access to a ``DBA_`` view was denied, because the ``ALL_`` views do
+            not show all objects.
+    """
+
+    def __init__(self, connection: Connection, owners: Sequential[str], release: int) -> None:
+        self._connection = connection
+        self._owners = owners
+        self._release = release
+        self.unread = list[str]()
+        self.tells_all = True
+
+    def rows(self, view: DictionaryView) -> list[Row]:
+        """Read a view, in its ``DBA_`` form if the account may; a text that is NULL becomes an
+        empty string.
+        """
+        if self._release < view.since:
+            return []
+        for prefix in ("DBA_",) if view.only_dba else ("DBA_", "ALL_"):
+            prefix = "" if view.whole_name else prefix
+            owner = view.all_owner if prefix == "ALL_" and view.all_owner else view.owner
+            try:
+                return self._read(prefix + view.name, owner, view)
+            except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
+                if oracle_error(error, "").code != PRIVILEGE:
+                    raise
+                self.tells_all = False
+        self.unread.append(view.full_name)
+        return []
+
+    def _read(self, name: str, owner: str, view: DictionaryView) -> list[Row]:
+        newer = view.newer.split() if self._release < 12 else ()
+        numbers = [column for column in view.numbers.split() if column not in newer]
+        texts = [column for column in view.texts.split() if column not in newer]
+        table = _view(name, [owner, *texts], numbers)
+        columns = [table.c[column] for column in (*texts, *numbers)]
+        found = list[Row]()
+        for at in range(0, len(self._owners), BATCH):
+            wanted = among(self._owners[at : at + BATCH])
+            query = select(table.c[owner].label(OWNER), *columns).where(table.c[owner].in_(wanted))
+            for row in self._connection.execute(query).mappings():
+                read = dict(row)
+                found.append(read | {text: _text(read[text]) for text in texts})
+        return found
+
+
+def _view(name: str, texts: Iterable[str], numbers: Iterable[str]) -> Table:
+    columns: list[Column[Any]] = [
+        *(Column(quoted_name(text, quote=True), String) for text in texts),
+        *(Column(quoted_name(number, quote=True), Integer) for number in numbers),
+    ]
+    return Table(quoted_name(name, quote=True), MetaData(), *columns)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
+    """Group rows by their owner and these columns."""
+    found = defaultdict[tuple[str, ...], list[Row]](list)
+    for row in rows:
+        found[row[OWNER], *(row[name] for name in names)].append(row)
+    return found
+
 
 _STORAGE_OF_NESTED: Final = re.compile(r"SYS_NT.*==")
 _LOB_SEGMENT: Final = re.compile(r"LOB|LOBSEGMENT|LOB PARTITION|LOB SUBPARTITION")
@@ -72,14 +324,14 @@ def read_columns(reader: ViewReader) -> dict[tuple[str, ...], tuple[InventoryCol
     """
     comments = {
         (row[OWNER], row["TABLE_NAME"], row["COLUMN_NAME"]): row["COMMENTS"]
-        for row in reader.rows(views.COL_COMMENTS)
+        for row in reader.rows(COL_COMMENTS)
     }
     identities = {
         (row[OWNER], row["TABLE_NAME"], row["COLUMN_NAME"]): row
-        for row in reader.rows(views.IDENTITY_COLS)
+        for row in reader.rows(IDENTITY_COLS)
     }
     found = {}
-    for table, rows in grouped(reader.rows(views.TAB_COLS), "TABLE_NAME").items():
+    for table, rows in grouped(reader.rows(TAB_COLS), "TABLE_NAME").items():
         rows.sort(key=lambda row: (row["COLUMN_ID"] or 1 << 30, row["INTERNAL_COLUMN_ID"] or 0))
         found[table] = tuple(
             _column(
@@ -121,14 +373,14 @@ def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable
     DBA_TABLES contains only relational tables. The other tables of DBA_OBJECTS are object tables,
     which includes tables of XMLTYPE.
     """
-    rows = reader.rows(views.TABLES)
-    external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(views.EXTERNAL_TABLES)}
-    containers = {(row[OWNER], row["MVIEW_NAME"]) for row in reader.rows(views.MVIEWS)}
-    logs = {(row[OWNER], row["LOG_TABLE"]) for row in reader.rows(views.MVIEW_LOGS)}
+    rows = reader.rows(TABLES)
+    external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(EXTERNAL_TABLES)}
+    containers = {(row[OWNER], row["MVIEW_NAME"]) for row in reader.rows(MVIEWS)}
+    logs = {(row[OWNER], row["LOG_TABLE"]) for row in reader.rows(MVIEW_LOGS)}
     comments = {
-        (row[OWNER], row["TABLE_NAME"]): row["COMMENTS"] for row in reader.rows(views.TAB_COMMENTS)
+        (row[OWNER], row["TABLE_NAME"]): row["COMMENTS"] for row in reader.rows(TAB_COMMENTS)
     }
-    groups = grouped(reader.rows(views.LOG_GROUPS), "TABLE_NAME")
+    groups = grouped(reader.rows(LOG_GROUPS), "TABLE_NAME")
     sizes, lob_sizes = _sizes(reader)
     partitions = _partitions(reader)
     for row in sorted(rows, key=lambda row: (row[OWNER], row["TABLE_NAME"])):
@@ -154,7 +406,7 @@ def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable
             temporary_duration=row["DURATION"],
         )
     relational = {(row[OWNER], row["TABLE_NAME"]) for row in rows}
-    for row in reader.rows(views.OBJECTS):
+    for row in reader.rows(OBJECTS):
         name = row[OWNER], row["OBJECT_NAME"]
         is_of_oracle = _STORAGE_OF_NESTED.fullmatch(name[1]) or name[1].startswith("BIN$")
         if row["OBJECT_TYPE"] == "TABLE" and name not in relational and not is_of_oracle:
@@ -186,9 +438,9 @@ def _sizes(reader: ViewReader) -> tuple[Counter[tuple[str, str]], Counter[tuple[
     sizes, lobs = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     tables = {
         (row[OWNER], row["SEGMENT_NAME"]): (row[OWNER], row["TABLE_NAME"])
-        for row in reader.rows(views.LOBS)
+        for row in reader.rows(LOBS)
     }
-    for row in reader.rows(views.SEGMENTS):
+    for row in reader.rows(SEGMENTS):
         name = row[OWNER], row["SEGMENT_NAME"]
         size = int(row["BYTES"] or 0)
         if _LOB_SEGMENT.fullmatch(row["SEGMENT_TYPE"]) and name in tables:
@@ -199,12 +451,12 @@ def _sizes(reader: ViewReader) -> tuple[Counter[tuple[str, str]], Counter[tuple[
 
 
 def _partitions(reader: ViewReader) -> dict[tuple[str, str], Partitioning]:
-    keys = grouped(reader.rows(views.PART_KEYS), "NAME")
-    subkeys = grouped(reader.rows(views.SUBPART_KEYS), "NAME")
-    parts = grouped(reader.rows(views.TAB_PARTITIONS), "TABLE_NAME")
-    subparts = grouped(reader.rows(views.TAB_SUBPARTITIONS), "TABLE_NAME", "PARTITION_NAME")
+    keys = grouped(reader.rows(PART_KEYS), "NAME")
+    subkeys = grouped(reader.rows(SUBPART_KEYS), "NAME")
+    parts = grouped(reader.rows(TAB_PARTITIONS), "TABLE_NAME")
+    subparts = grouped(reader.rows(TAB_SUBPARTITIONS), "TABLE_NAME", "PARTITION_NAME")
     found = {}
-    for row in reader.rows(views.PART_TABLES):
+    for row in reader.rows(PART_TABLES):
         name = row[OWNER], row["TABLE_NAME"]
         own = sorted(parts.get(name, ()), key=lambda one: one["PARTITION_POSITION"])
         submethod = row["SUBPARTITIONING_TYPE"]
@@ -303,7 +555,7 @@ class _Reader:
             "grants": tuple(self._grants()),
             "named": tuple(self._named()),
         }
-        looked_at = [view.full_name for view in views.NAMED_VIEWS.values()]
+        looked_at = [view.full_name for view in NAMED_VIEWS.values()]
         database = self._connection.execute(select(tables.DATABASE.c.NAME)).scalars().first()
         return Inventory(
             scn=scn,
@@ -321,7 +573,7 @@ class _Reader:
         return sorted(self._views.rows(view), key=itemgetter(OWNER, *names))
 
     def _objects(self) -> Iterator[SchemaObject]:
-        for row in self._sorted(views.OBJECTS, "OBJECT_TYPE", "OBJECT_NAME", "SUBOBJECT_NAME"):
+        for row in self._sorted(OBJECTS, "OBJECT_TYPE", "OBJECT_NAME", "SUBOBJECT_NAME"):
             yield SchemaObject(
                 owner=row[OWNER],
                 name=_whole(row),
@@ -345,14 +597,14 @@ class _Reader:
             for one in constraints
             if one.index and one.kind in ("primary key", "unique")
         }
-        columns = grouped(self._views.rows(views.IND_COLUMNS), "INDEX_OWNER", "INDEX_NAME")
+        columns = grouped(self._views.rows(IND_COLUMNS), "INDEX_OWNER", "INDEX_NAME")
         expressions = {
             (row["INDEX_OWNER"], row["INDEX_NAME"], row["COLUMN_POSITION"]): row[
                 "COLUMN_EXPRESSION"
             ].strip()
-            for row in self._views.rows(views.IND_EXPRESSIONS)
+            for row in self._views.rows(IND_EXPRESSIONS)
         }
-        for row in self._sorted(views.INDEXES, "OWNER", "INDEX_NAME"):
+        for row in self._sorted(INDEXES, "OWNER", "INDEX_NAME"):
             own = columns[row[OWNER], row["OWNER"], row["INDEX_NAME"]]
             parts = [
                 _index_part(
@@ -378,10 +630,10 @@ class _Reader:
     ) -> Iterator[InventoryView]:
         comments = {
             (row[OWNER], row["TABLE_NAME"]): row["COMMENTS"]
-            for row in self._views.rows(views.TAB_COMMENTS)
+            for row in self._views.rows(TAB_COMMENTS)
         }
         kinds = {(one.owner, one.table, one.oracle_kind) for one in constraints}
-        for row in self._sorted(views.VIEWS, "VIEW_NAME"):
+        for row in self._sorted(VIEWS, "VIEW_NAME"):
             name = row[OWNER], row["VIEW_NAME"]
             yield InventoryView(
                 owner=name[0],
@@ -394,7 +646,7 @@ class _Reader:
             )
 
     def _materialized_views(self) -> Iterator[MaterializedView]:
-        for row in self._sorted(views.MVIEWS, "MVIEW_NAME"):
+        for row in self._sorted(MVIEWS, "MVIEW_NAME"):
             yield MaterializedView(
                 owner=row[OWNER],
                 name=row["MVIEW_NAME"],
@@ -405,7 +657,7 @@ class _Reader:
             )
 
     def _sequences(self) -> Iterator[Sequence]:
-        for row in self._sorted(views.SEQUENCES, "SEQUENCE_NAME"):
+        for row in self._sorted(SEQUENCES, "SEQUENCE_NAME"):
             yield Sequence(
                 owner=row[OWNER],
                 name=row["SEQUENCE_NAME"],
@@ -420,10 +672,10 @@ class _Reader:
     def _synonyms(self) -> Iterator[Synonym]:
         public = [
             row | {"TABLE_OWNER": row[OWNER], OWNER: _PUBLIC}
-            for row in self._views.rows(views.PUBLIC_SYNONYMS)
+            for row in self._views.rows(PUBLIC_SYNONYMS)
             if row["OWNER"] == _PUBLIC
         ]
-        own = self._views.rows(views.SYNONYMS)
+        own = self._views.rows(SYNONYMS)
         for row in sorted((*own, *public), key=lambda row: (row[OWNER], row["SYNONYM_NAME"])):
             yield Synonym(
                 owner=row[OWNER],
@@ -434,7 +686,7 @@ class _Reader:
             )
 
     def _named(self) -> Iterator[NamedObject]:
-        for kind, view in views.NAMED_VIEWS.items():
+        for kind, view in NAMED_VIEWS.items():
             first, *rest = view.texts.split()
             for row in self._sorted(view, *view.texts.split()):
                 detail = " ".join(row[column] for column in rest if row[column])
@@ -442,7 +694,7 @@ class _Reader:
 
     def _triggers(self) -> Iterator[Trigger]:
         heads = self._trigger_heads()
-        for row in self._sorted(views.TRIGGERS, "TRIGGER_NAME"):
+        for row in self._sorted(TRIGGERS, "TRIGGER_NAME"):
             yield Trigger(
                 owner=row[OWNER],
                 name=row["TRIGGER_NAME"],
@@ -459,7 +711,7 @@ class _Reader:
 
     @cached_property
     def _units(self) -> dict[tuple[str, ...], list[Row]]:
-        return grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
+        return grouped(self._views.rows(SOURCE), "TYPE", "NAME")
 
     def _trigger_heads(self) -> dict[tuple[str, str], str]:
         """Return the text before the body of each trigger; only this text contains the columns of
@@ -487,7 +739,7 @@ class _Reader:
                 yield UnitSource(owner=owner, name=name, kind=kind, text=text)
 
     def _types(self) -> Iterator[UserType]:
-        for row in self._sorted(views.TYPES, "TYPE_NAME"):
+        for row in self._sorted(TYPES, "TYPE_NAME"):
             yield UserType(
                 owner=row[OWNER],
                 name=row["TYPE_NAME"],
@@ -496,7 +748,7 @@ class _Reader:
             )
 
     def _jobs(self) -> Iterator[SchedulerJob]:
-        for row in self._sorted(views.SCHEDULER_JOBS, "JOB_NAME"):
+        for row in self._sorted(SCHEDULER_JOBS, "JOB_NAME"):
             yield SchedulerJob(
                 owner=row[OWNER],
                 name=row["JOB_NAME"],
@@ -505,7 +757,7 @@ class _Reader:
                 schedule=row["REPEAT_INTERVAL"],
                 enabled=row["ENABLED"] == "TRUE",
             )
-        for row in self._sorted(views.JOBS, "JOB"):
+        for row in self._sorted(JOBS, "JOB"):
             yield SchedulerJob(
                 owner=row[OWNER],
                 name=f"DBMS_JOB {row['JOB']}",
@@ -516,13 +768,13 @@ class _Reader:
             )
 
     def _links(self) -> Iterator[DatabaseLink]:
-        for row in self._sorted(views.DB_LINKS, "DB_LINK"):
+        for row in self._sorted(DB_LINKS, "DB_LINK"):
             yield DatabaseLink(
                 owner=row[OWNER], name=row["DB_LINK"], user=row["USERNAME"], host=row["HOST"]
             )
 
     def _grants(self) -> Iterator[Grant]:
-        for row in self._sorted(views.TAB_PRIVS, "TABLE_NAME", "GRANTEE", "PRIVILEGE"):
+        for row in self._sorted(TAB_PRIVS, "TABLE_NAME", "GRANTEE", "PRIVILEGE"):
             yield Grant(
                 owner=row[OWNER],
                 name=row["TABLE_NAME"],
@@ -569,9 +821,9 @@ def read_constraints(reader: ViewReader) -> Iterator[Constraint]:
     """Read the constraints with their columns; for a foreign key also the referenced columns."""
     columns = {
         name: tuple(row["COLUMN_NAME"] for row in sorted(rows, key=lambda row: _position(row)))
-        for name, rows in grouped(reader.rows(views.CONS_COLUMNS), "CONSTRAINT_NAME").items()
+        for name, rows in grouped(reader.rows(CONS_COLUMNS), "CONSTRAINT_NAME").items()
     }
-    rows = {(row[OWNER], row["CONSTRAINT_NAME"]): row for row in reader.rows(views.CONSTRAINTS)}
+    rows = {(row[OWNER], row["CONSTRAINT_NAME"]): row for row in reader.rows(CONSTRAINTS)}
     for name, row in sorted(rows.items(), key=lambda item: (item[1]["TABLE_NAME"], item[0])):
         parent_name = row["R_OWNER"], row["R_CONSTRAINT_NAME"]
         parent = rows.get(parent_name)

@@ -20,8 +20,15 @@ from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.digests import ComparedColumns
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.target_state import TargetState, read_state
-from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
-from olr_pg.load.verification.verification_task import Blocks, VerifyTable, _target_rows
+from olr_pg.load.verification.verification import (
+    DIFFERENT,
+    EXTRA,
+    MISSING,
+    Blocks,
+    RowDifference,
+    VerifyTable,
+    _target_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.snapshot_file import inventory_path, read_inventory_file, write_inventory
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.inventory.dictionary_views import NAMED_VIEWS
-from olr_pg.oracle.inventory.inventory_queries import read_inventory
+from olr_pg.oracle.inventory.inventory_queries import NAMED_VIEWS, read_inventory
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.model.shop_inventory import shop_inventory
 from olr_pg.simulator.oracle_net.serve import StandIn
