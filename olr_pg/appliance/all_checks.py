@@ -20,17 +20,17 @@ from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
-from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
-from olr_pg.decoding.filters import charsets_of, filters_of_target
+from olr_pg.decoding.filters import Filters, charsets_of, filters_of_target
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.dictionary.structure import NO_STRUCTURE
+from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Finding, coded, error, warning
-from olr_pg.oracle.source_checks import check_oracle
+from olr_pg.oracle.source_checks import Diagnosis, check_oracle
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
 from olr_pg.server.checkpoint import read_saved
@@ -41,12 +41,8 @@ if TYPE_CHECKING:
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OracleSource
-    from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Database, Table
-    from olr_pg.dictionary.structure import Structure
     from olr_pg.oracle.facts import CurrentDatabase
-    from olr_pg.oracle.source_checks import Diagnosis
 
     Condition = Callable[[Table, CurrentDatabase], RowCondition | None]
 

@@ -21,18 +21,16 @@ from typing import TYPE_CHECKING, Final, cast
 import structlog
 
 from olr_pg.config.fields import Section
-from olr_pg.config.model import secret_texts
+from olr_pg.config.model import Config, NamedTarget, Target, secret_texts
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.logging_setup import configure_logging
-from olr_pg.observability.service_manager import ThreadActivity
+from olr_pg.observability.service_manager import ServiceManager, ThreadActivity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.appliance.target import RunningTarget
-    from olr_pg.config.model import Config, NamedTarget, Target
     from olr_pg.monitor.service import StatusService
-    from olr_pg.observability.service_manager import ServiceManager
     from olr_pg.replicator.decoder import Decoder
 
 _WAIT_SECONDS: Final = 0.2

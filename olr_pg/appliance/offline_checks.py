@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import sqlalchemy.exc
 import structlog
-from sqlalchemy import literal, select
+from sqlalchemy import Connection, literal, select
 
 from olr_pg.appliance.target import confirming_applier, target_path
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import lost_table, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.capture.finished_logs import DecodedLogs
-from olr_pg.capture.logs import LogPlaces, no_logs, summed_up
+from olr_pg.capture.logs import LogPlaces, LogScan, no_logs, summed_up
 from olr_pg.capture.wanted_logs import (
     check_beginning,
     follow_resetlogs,
     incarnations_of,
     wanted_stream,
 )
-from olr_pg.config.source_section import OracleSource
+from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.stored_segments import is_encryption_known
 from olr_pg.errors import Code, OlrPgError
@@ -53,13 +53,9 @@ from olr_pg.server.checkpoint import FILE_NAME, read_saved, source_identity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection
-
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.capture.archived_log import Reached
-    from olr_pg.capture.logs import LogScan
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OfflineSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.dictionary.sys_rows import SysRows
 

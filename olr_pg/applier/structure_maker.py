@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.structure import maker_name
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
@@ -51,9 +51,6 @@ from olr_pg.postgres.sqlstates import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
 
 MAKE_SECONDS: Final = 5.0
 """Seconds between two attempts."""

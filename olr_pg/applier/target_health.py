@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 from psycopg.rows import namedtuple_row
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
@@ -32,8 +32,6 @@ from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table

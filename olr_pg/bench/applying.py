@@ -18,7 +18,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.kernel_warmup import warm_kernels
 from olr_pg.applier.session.applier_session import Applier
@@ -47,8 +47,6 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from psycopg import Connection
 
     from olr_pg.bench.suite import Options
     from olr_pg.ordering.ready_transactions import ReadyRun

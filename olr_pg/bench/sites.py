@@ -14,10 +14,10 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.bench.clusters import running
+from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.decoding import MB, decoding
 from olr_pg.bench.end_to_end import Peak, run_once
-from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, log_set
+from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured, measured_by_cpu
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionDirectory
@@ -30,8 +30,6 @@ from olr_pg.wire.room_filling import Form
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.bench.clusters import Cluster
-    from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
     from olr_pg.decoding.split import Decode
 

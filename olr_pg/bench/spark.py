@@ -11,22 +11,20 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.decoding import MB, decode_all, decoding, splits_of, subscription_to
-from olr_pg.bench.inputs import log_set
+from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.decoding.split_results import WrittenMessages
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
-from olr_pg.wire.output import Unkept
+from olr_pg.wire.output import MessageOutput, Unkept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
     from olr_pg.decoding.split import Split, Subscription
-    from olr_pg.wire.output import MessageOutput
 
 _WORKLOADS: Final = ("orders", "bulk")
 _LOGS: Final = 8

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from olr_pg.bench.made_up_changes import CHANGED, WIDTH, source_table
+from olr_pg.bench.made_up_changes import CHANGED, WIDTH, Changes, ChangeSet, Pool, source_table
 from olr_pg.datatypes.number import encode_number
-from olr_pg.ordering.ready_transactions import ready_run
+from olr_pg.ordering.ready_transactions import ReadyRun, ready_run
 from olr_pg.redo.batch import columns_of, empty_entries
 from olr_pg.transactions.finished_columns import (
     VALUE,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.bench.made_up_changes import Changes, ChangeSet, Pool
-    from olr_pg.ordering.ready_transactions import ReadyRun
 
 FIRST_SCN: Final = 1_000_000
 """Begin SCN of the first transaction."""

@@ -30,8 +30,8 @@ import orjson
 import psycopg
 
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.bench.clusters import running
-from olr_pg.bench.measure import Result, compared, cpu_of_process_tree, measured, peak_mib
+from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.measure import Result, Sample, compared, cpu_of_process_tree, measured, peak_mib
 from olr_pg.bench.online_latency import CONFIG, LOW, commits, flushes_of, latencies, replicated
 from olr_pg.config.model import Verify
 from olr_pg.config.reading import load_config
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from olr_pg.bench.clusters import Cluster
-    from olr_pg.bench.measure import Sample
     from olr_pg.bench.suite import Options
     from olr_pg.fallback.way_back import WayBack
 

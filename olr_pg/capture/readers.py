@@ -26,11 +26,11 @@ import stat
 import struct
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +43,6 @@ from olr_pg.files.sealed import SealedReader, is_sealed
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_SIZES, BLOCK_TYPES, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 from olr_pg.redo.log_end import find_end, sound_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 Start = Callable[[bytes, int], bytes]
 """A function that returns the first bytes of the content, up to a number. Its input is the first

@@ -9,10 +9,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import typer
@@ -20,10 +20,6 @@ import typer
 from olr_pg.cli.printing import print_line
 from olr_pg.cli.shared_options import USUAL_FILES
 from olr_pg.errors import Code, OlrPgError, plain_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 SECRETS: Final = ("ORACLE_PASSWORD", "PG_PASSWORD")
 """The environment variables to which such a file can refer for passwords."""

@@ -53,9 +53,9 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.decoding.container_follower import ContainerFollower
+from olr_pg.decoding.container_follower import ContainerFollower, Version
 from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView
-from olr_pg.decoding.split import subscribe
+from olr_pg.decoding.split import Subscription, subscribe
 from olr_pg.dictionary.decoding_plan import Span
 from olr_pg.dictionary.evolution import ENDING, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
@@ -66,9 +66,7 @@ from olr_pg.scalars import format_xid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.decoding.container_follower import Version
     from olr_pg.decoding.new_tables import Take
-    from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.transactions.schema_event import SchemaEvent

@@ -17,7 +17,7 @@ A warning about such a table is logged once, unless `Take` accepts it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -28,8 +28,6 @@ from olr_pg.dictionary.evolution import is_dropped
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from olr_pg.dictionary.committed_changes import Statement
     from olr_pg.dictionary.model import Table
 

@@ -28,6 +28,7 @@ import structlog
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import (
     HEADER_BYTES,
+    LogReader,
     is_by_ranges,
     map_log,
     parse_start,
@@ -36,11 +37,11 @@ from olr_pg.capture.readers import (
 )
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
-from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
+from olr_pg.dictionary.decoding_plan import RowPlan, Span, build_row_plan
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
-from olr_pg.redo.header import read_scn
+from olr_pg.redo.header import LogHeader, read_scn
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed
@@ -55,22 +56,18 @@ from olr_pg.transactions.row_conditions import Conditions, fulfil
 from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.element_plan import ElementPlan, build_element_plan
 from olr_pg.wire.encoder import write_messages
-from olr_pg.wire.output import Collected
+from olr_pg.wire.output import Collected, MessageOutput
 from olr_pg.wire.packed_changes import write_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, FoundLog
-    from olr_pg.capture.readers import LogReader
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
-    from olr_pg.dictionary.decoding_plan import Span
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.commit_position import ParallelCommit
-    from olr_pg.redo.header import LogHeader
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import StoredBytes
-    from olr_pg.wire.output import MessageOutput
     from olr_pg.wire.room_filling import EncodedTransactions
 
 _BEHIND_BYTES: Final = 64 << 10

@@ -18,24 +18,20 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
-from olr_pg.dictionary.beside_columns import Parent, read_beside
-from olr_pg.dictionary.committed_changes import SysRowOperation
-from olr_pg.dictionary.model import LOB_TYPES
+from olr_pg.dictionary.beside_columns import BesideColumns, Parent, read_beside
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange, SysRowOperation
+from olr_pg.dictionary.model import LOB_TYPES, Column, Snapshot, Table
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.partition_groups import Part
 from olr_pg.dictionary.stored_segments import holds_rows
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
-from olr_pg.dictionary.sys_rows import SysRow, SysRows
+from olr_pg.dictionary.sys_rows import ConstraintRow, SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.dictionary.beside_columns import BesideColumns
-    from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange
-    from olr_pg.dictionary.model import Column, Snapshot, Table
-    from olr_pg.dictionary.sys_rows import ConstraintRow
 
 SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})

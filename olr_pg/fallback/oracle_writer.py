@@ -19,17 +19,15 @@ import oracledb
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.dictionary.true_charsets import is_explicit, is_whole
 from olr_pg.errors import Code, OlrPgError, located
-from olr_pg.fallback.net_rows import RowWrite
+from olr_pg.fallback.net_rows import NetRows, RowWrite
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
-from olr_pg.fallback.relation_plans import quoted
+from olr_pg.fallback.relation_plans import RelationPlan, quoted
 from olr_pg.oracle.key_cuts import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.dictionary.model import Table
-    from olr_pg.fallback.net_rows import NetRows
-    from olr_pg.fallback.relation_plans import RelationPlan
     from olr_pg.fallback.way_back import BoundValues
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns
 from olr_pg.applier.target.ledger import require_ledger
@@ -32,8 +32,6 @@ from olr_pg.postgres.sqlstates import is_forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from psycopg import Connection
 
     from olr_pg.dictionary.model import Table
     from olr_pg.fallback.oracle_ledger import OracleLedger

@@ -12,24 +12,20 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
-from olr_pg.applier.target.catalogue import missing_table, read_table
+from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, missing_table, read_table
 from olr_pg.datatypes.mapping import oracle_type_name
 from olr_pg.errors import OlrPgError
-from olr_pg.fallback.oracle_values import Cause, oracle_column
+from olr_pg.fallback.oracle_values import Cause, OracleColumn, ValueSettings, oracle_column
 from olr_pg.fallback.relation_plans import key_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from psycopg import Connection
-
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.dictionary.model import Column, Table
-    from olr_pg.fallback.oracle_values import OracleColumn, ValueSettings
 
 ROWS: Final = 2_000
 """Number of rows that are checked together."""

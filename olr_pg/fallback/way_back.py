@@ -4,16 +4,14 @@ the conversion of values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from typing import Any
 
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetColumn
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Column, Table

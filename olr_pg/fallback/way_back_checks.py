@@ -14,30 +14,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import read_table
-from olr_pg.config.fallback_section import account_name
+from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.config.fallback_section import Fallback, account_name
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
-from olr_pg.observability.findings import coded, error, warning
+from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle.access_policies import check_access_policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from psycopg import Connection
-
-    from olr_pg.applier.target.catalogue import TargetTable
-    from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.fallback.way_back import WayBack
-    from olr_pg.observability.findings import Finding
 
 WAL: Final = "fallback.wal-level"
 SLOTS: Final = "fallback.slots"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import oracledb
 import psycopg
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -26,7 +26,7 @@ from olr_pg.applier.target.outage import target_place
 from olr_pg.config.port_sections import server_context
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.fallback import fallback_run
-from olr_pg.fallback.way_back_status import MIB, Looked, Watched, is_lost, state_of
+from olr_pg.fallback.way_back_status import MIB, Looked, Watched, WayBackStatus, is_lost, state_of
 from olr_pg.monitor.status_values import Identity
 from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
 from olr_pg.oracle.driver.driver_failures import oracle_error
@@ -35,12 +35,9 @@ from olr_pg.postgres.sqlstates import target_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from prometheus_client import Metric
-
     from olr_pg.config.model import Config
     from olr_pg.fallback.fallback_run import Status
     from olr_pg.fallback.way_back import WayBack
-    from olr_pg.fallback.way_back_status import WayBackStatus
     from olr_pg.monitor.service import StatusService
 
 LOOK_SECONDS: Final = 10.0

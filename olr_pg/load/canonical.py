@@ -29,12 +29,12 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import orjson
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.connection import Binary
@@ -45,9 +45,6 @@ from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from psycopg import Connection
 
     from olr_pg.applier.target.catalogue import TargetColumn
 

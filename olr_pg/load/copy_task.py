@@ -24,7 +24,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
@@ -34,11 +34,11 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target_checks import close_key_columns, close_key_words
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
-from olr_pg.load.column_binding import add_losses, bind_columns
+from olr_pg.load.column_binding import LoadColumn, add_losses, bind_columns
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
-from olr_pg.load.table_data import schema_of
+from olr_pg.load.table_data import SourcePartition, schema_of
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
 from olr_pg.spark.jobs import run_tasks
@@ -48,14 +48,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from psycopg import Connection
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
     from olr_pg.files.result_files import Result
-    from olr_pg.load.column_binding import LoadColumn
-    from olr_pg.load.table_data import SourcePartition
 
     PartFunction = Callable[[bytes, bytes], bytes]
 

@@ -16,9 +16,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
+from olr_pg.applier.statements.target_plan import TablePlan, check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import look_for_crash
@@ -38,11 +38,9 @@ from olr_pg.observability.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from psycopg import Connection
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.load.target_structure import StructureBuilder
 
 RESTARTS_MAX: Final = 3

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_dictionary
@@ -50,12 +50,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     import pyarrow as pa
-    from sqlalchemy import Connection
 
     from olr_pg.config.source_section import OracleSource
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.errors import Place
     from olr_pg.oracle.key_cuts import KeyCut, Pieces
 
 BATCH_BYTES: Final = 4 << 20

@@ -8,13 +8,11 @@ waits at the insert of the record until the first task commits or rolls back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from psycopg import Connection
 
 _LOCK_CLASS = 0x6F6C_7264

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import oracledb
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.appliance.opened_target import opened_target
-from olr_pg.applier.settings import IncompletePolicy
+from olr_pg.applier.settings import ApplierSettings, IncompletePolicy
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
@@ -53,9 +53,6 @@ from olr_pg.postgres.sqlstates import is_transient, plain_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import TargetTable, read_table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.later_constraints import run_statement
@@ -33,10 +33,7 @@ from olr_pg.schema.structure_statements import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from psycopg import Connection
-
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.structure import ForeignKey, Index, Structure, UniqueKey
     from olr_pg.dictionary.structure import Sequence as SourceSequence

@@ -10,7 +10,7 @@ import structlog
 
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.appliance.opened_target import opened_target
+from olr_pg.appliance.opened_target import OpenedTarget, opened_target
 from olr_pg.applier.statements.target_plan import named_target, target_name
 from olr_pg.applier.stopped.pausing import paused_tables
 from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
@@ -21,11 +21,12 @@ from olr_pg.load import sources
 from olr_pg.load.cutover.structure_check import lacking_structure
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
-from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED
+from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED, StepState
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import AT_POSITION, Verification, verify
 from olr_pg.migration.migration_progress import (
     STEPS,
+    MigrationStep,
     MigrationWatch,
     migration_state,
     note_migration,
@@ -36,7 +37,7 @@ from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema import trial
 from olr_pg.schema.followed_steps import step_sql
 from olr_pg.schema.source_inventory import all_statements, read_schemas
-from olr_pg.schema.statement import BEFORE_DATA, INDEXES
+from olr_pg.schema.statement import BEFORE_DATA, INDEXES, Statement
 from olr_pg.spark import session as spark_session
 
 if TYPE_CHECKING:
@@ -44,11 +45,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.config.model import Config
-    from olr_pg.load.steps_done import StepState
-    from olr_pg.migration.migration_progress import MigrationStep
-    from olr_pg.schema.statement import Statement
 
 _CATCHES_UP: Final = "replication"
 """The step that runs again each time the migration is continued."""

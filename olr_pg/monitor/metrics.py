@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from olr_pg.monitor.status_values import STATE_WORDS
+from olr_pg.monitor.status_values import STATE_WORDS, Status, TableStatus, ThreadStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from prometheus_client import Metric
-
-    from olr_pg.monitor.status_values import Status, TableStatus, ThreadStatus
 
 _PREFIX = "olr_pg_"
 STATES = tuple(STATE_WORDS)

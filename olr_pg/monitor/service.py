@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from olr_pg.config.address import Address, is_allowed, listen
+from olr_pg.config.address import Address, Network, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
-from olr_pg.monitor.control import ANSWER_SECONDS, RequestRefusedError
-from olr_pg.monitor.history import LEVELS, SERIES, level_of, series_document
-from olr_pg.monitor.status_values import overall_health
+from olr_pg.monitor.control import ANSWER_SECONDS, Control, RequestRefusedError
+from olr_pg.monitor.history import LEVELS, SERIES, HistoryStore, level_of, series_document
+from olr_pg.monitor.status_values import ServedStatus, overall_health
 from olr_pg.observability.periodic import Periodic
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from prometheus_client import CollectorRegistry
     from starlette.requests import Request
 
-    from olr_pg.config.address import Network
-    from olr_pg.monitor.control import Control
-    from olr_pg.monitor.history import HistoryStore
-    from olr_pg.monitor.status_values import ServedStatus
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
 FILE_NAME: Final = "status.json"

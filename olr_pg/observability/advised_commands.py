@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import Final, TypedDict
 
-from olr_pg.errors import format_place
+from olr_pg.errors import OlrPgError, Place, format_place
 from olr_pg.observability.wording import one_line
-
-if TYPE_CHECKING:
-    from olr_pg.errors import OlrPgError, Place
 
 _COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+)[^`]*)`")
 _WITHOUT: Final = frozenset(

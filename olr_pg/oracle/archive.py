@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import not_, select
+from sqlalchemy import Connection, not_, select
 
 from olr_pg.capture.logs import open_log
 from olr_pg.errors import Code, OlrPgError
@@ -17,8 +17,6 @@ from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from sqlalchemy import Connection
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.config.source_section import OracleSource

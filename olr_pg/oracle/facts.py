@@ -10,9 +10,9 @@ Reference).
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from olr_pg.dictionary.model import Database
 from olr_pg.oracle.tables import (
@@ -27,9 +27,6 @@ from olr_pg.oracle.tables import (
     bound,
 )
 from olr_pg.transactions.ancestry import Incarnation
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 LOGS: Final = (
     "SELECT group#, thread#, sequence#, bytes, blocksize, members, archived, status,"

@@ -5,17 +5,14 @@ It also reads how long the source keeps undo for queries ``AS OF SCN``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, select
+from sqlalchemy import BigInteger, BindParameter, Connection, Table, bindparam, func, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.selectable import Alias
 from sqlalchemy.sql.visitors import InternalTraversal
 
 from olr_pg.oracle.tables import PARAMETER, UNDOSTAT, bound
-
-if TYPE_CHECKING:
-    from sqlalchemy import BindParameter, Connection, Table
 
 
 class AsOfScn(Alias):

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
-from olr_pg.capture.archived_log import AbsentLog, LogPosition
+from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.logs import FileStamp, LogScan
 from olr_pg.capture.source_database import idle_factor
 from olr_pg.dictionary.containers import join_containers, unqualified
@@ -34,10 +34,11 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
+from olr_pg.oracle.archive import ListedLog, list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, PRIVILEGE, SNAPSHOT_AGE
 from olr_pg.oracle.facts import (
+    CurrentDatabase,
     read_charsets,
     read_container,
     read_container_dbid,
@@ -54,16 +55,11 @@ from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from sqlalchemy import Connection
-
-    from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.capture.lineage import Lineage
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.dictionary.sys_rows import UserRow
-    from olr_pg.oracle.archive import ListedLog
-    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
     from olr_pg.transactions.ancestry import Ancestry

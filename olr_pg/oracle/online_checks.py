@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from olr_pg.capture.online_file import OnlineFile
 from olr_pg.errors import Code, OlrPgError
@@ -24,17 +24,14 @@ from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.archive import list_positions, open_threads
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import read_incarnations, read_standby_logs, receives_redo
-from olr_pg.oracle.redo_source import expected_logs, online_groups, unreadable_group
+from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups, unreadable_group
 from olr_pg.oracle.tables import DATABASE
 from olr_pg.oracle.transport.log_transport import open_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sqlalchemy import Connection
-
     from olr_pg.config.source_section import LogTransportSection, OracleSource
-    from olr_pg.oracle.redo_source import RedoSource
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
 CHECK: Final = "oracle.online-logs"

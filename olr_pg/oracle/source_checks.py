@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import func, literal, select
+from sqlalchemy import Connection, Table, func, literal, select
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
@@ -22,10 +22,10 @@ from olr_pg.observability.findings import Finding, Severity, coded, error, warni
 from olr_pg.oracle import tables
 from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
-from olr_pg.oracle.archive import list_logs, open_listed
+from olr_pg.oracle.archive import ListedLog, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import is_in_pdb, read_facts, receives_redo
+from olr_pg.oracle.facts import CurrentDatabase, is_in_pdb, read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import (
     FORCE_LOGGING,
@@ -54,14 +54,10 @@ from olr_pg.oracle.vault import check_brought
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Table
-
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
-    from olr_pg.oracle.archive import ListedLog
-    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 

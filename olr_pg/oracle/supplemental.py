@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
-from olr_pg.dictionary.model import KeyKind
+from olr_pg.dictionary.model import KeyKind, Snapshot, Table
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import rows_if_allowed, unreadable
 from olr_pg.oracle.facts import FIRST_CDB
@@ -17,9 +17,6 @@ from olr_pg.oracle.tables import among, bound
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection
-
-    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.dictionary.sys_rows import SysRows
 
 ALL: Final = "ALL"

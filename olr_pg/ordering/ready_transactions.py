@@ -30,17 +30,15 @@ from olr_pg.redo.column_tables import take
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions import select
 from olr_pg.transactions.finished import commit_order
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.frames import Buffer, ByteOrder
 from olr_pg.wire.protocol import TRANSACTION_BYTES
-from olr_pg.wire.room_filling import Form
+from olr_pg.wire.room_filling import EncodedTransactions, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
     from olr_pg.transactions.waiting_storage import StoredBytes
-    from olr_pg.wire.frames import Buffer
-    from olr_pg.wire.room_filling import EncodedTransactions
 
 _first_key = attrgetter("first_key")
 

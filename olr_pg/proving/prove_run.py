@@ -21,14 +21,14 @@ from fnmatch import fnmatchcase
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import psycopg
 import sqlalchemy.exc
 import structlog
 from psycopg import sql
 from pydantic import SecretStr
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.data_lock import hold_data_lock
@@ -44,23 +44,23 @@ from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.dictionary.inventory import named_version
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.true_charsets import is_explicit, with_true_charsets
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.files.durable import replace_file
 from olr_pg.files.private import make_private_directory
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.lob_fetching import fetch_lobs
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import VerifiedTable, verify
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.driver_failures import PASSING, SNAPSHOT_AGE
-from olr_pg.oracle.facts import read_facts, read_scn
+from olr_pg.oracle.facts import CurrentDatabase, read_facts, read_scn
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.proving import logminer
 from olr_pg.proving.logminer import LOST, decoded_events
-from olr_pg.proving.replay import DIFFERENCES_MAX, RowReader, check_replay
+from olr_pg.proving.replay import DIFFERENCES_MAX, Difference, Moment, RowReader, check_replay
 from olr_pg.proving.report_page import html_page
-from olr_pg.proving.scenario import read_scenario
-from olr_pg.proving.scratch_schema import JOURNAL, made_objects, open_scratch
+from olr_pg.proving.scenario import Scenario, ScenarioStep, read_scenario
+from olr_pg.proving.scratch_schema import JOURNAL, ScratchSchema, made_objects, open_scratch
 from olr_pg.proving.script import (
     ScenarioFailedError,
     difference_error,
@@ -74,22 +74,14 @@ from olr_pg.schema.followed_steps import step_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Self
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from sqlalchemy import Connection
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.errors import Place
     from olr_pg.load.table_data import SourcePartition, SourceTable, TableData
-    from olr_pg.load.verification.verification import VerifiedTable
-    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.key_cuts import LargeRow
     from olr_pg.proving.logminer import Event
-    from olr_pg.proving.replay import Difference, Moment
-    from olr_pg.proving.scenario import Scenario, ScenarioStep
-    from olr_pg.proving.scratch_schema import ScratchSchema
 
 
 SUBSCRIPTION: Final = "olr_pg_prove"

@@ -14,22 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 from pydantic import SecretStr
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.driver_failures import oracle_error
-from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.tables import OBJ, USER, bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sqlalchemy import Connection
-
     from olr_pg.config.source_section import OracleSource, Prove
-    from olr_pg.oracle.oracle_connection import OracleDatabase
 
 JOURNAL: Final = "OLR_PG_PROVE_JOURNAL"
 MADE_USER: Final = "OLR_PG_PROVE"

@@ -9,7 +9,7 @@ error; the redo has not been written yet. Facts: redo-format §1.5, §1.6, §2.1
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,8 @@ from olr_pg.redo.format.file_fields import (
     RECORD_HEADER,
     VLD_LWN,
 )
-from olr_pg.redo.header import read_scn
+from olr_pg.redo.header import LogHeader, read_scn
 from olr_pg.scalars import SCN_NONE
-
-if TYPE_CHECKING:
-    from olr_pg.redo.header import LogHeader
 
 
 class Behind(Enum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.capture.continuity import Gap, check_origin, join_logs
+from olr_pg.capture.continuity import Gap, LogStream, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.wanted_logs import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
@@ -20,7 +20,7 @@ from olr_pg.decoding.left_out_report import (
     report_unknown_ddl,
     report_unread_begins,
 )
-from olr_pg.decoding.split import decode_whole
+from olr_pg.decoding.split import Decode, Split, SplitResult, Subscription, decode_whole
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
@@ -28,26 +28,22 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
-from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
+from olr_pg.ordering.split_merging import Merged, merge_splits, move_on, thread_splits
 from olr_pg.ordering.table_events import FaultReporter, filled_by_ddl
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.transactions.waiting_storage import IN_MEMORY
+from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.capture.archived_log import ArchivedLog
-    from olr_pg.capture.continuity import LogStream
-    from olr_pg.decoding.split import Decode, Split, SplitResult, Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.ready_transactions import ReadyRun
-    from olr_pg.ordering.split_merging import Merged
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.transactions.row_fault import RowFault
-    from olr_pg.transactions.waiting_storage import Storage
 
 _log = structlog.get_logger(__name__)
 

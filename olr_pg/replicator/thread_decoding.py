@@ -10,14 +10,14 @@ raised at its position.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.decoding.split import decode_whole
+from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription, decode_whole
 from olr_pg.errors import OlrPgError
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import PackedLines
@@ -26,11 +26,9 @@ from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from concurrent.futures import Future
 
     import numpy.typing as npt
 
-    from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription
     from olr_pg.dictionary.model import Database
     from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.wire.frames import Buffer

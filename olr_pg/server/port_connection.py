@@ -18,18 +18,16 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.config.address import LOOPBACK
+from olr_pg.config.address import LOOPBACK, Network
 from olr_pg.config.port_sections import Limits
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.frames import Buffer, ByteOrder
 from olr_pg.wire.protocol import ServerProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.config.address import Network
     from olr_pg.server.port_session import PortSession
-    from olr_pg.wire.frames import Buffer
 
 _RECEIVE_BYTES: Final = 1 << 16
 _PIECE_BYTES: Final = 1 << 14

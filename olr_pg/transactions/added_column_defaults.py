@@ -16,18 +16,13 @@ Facts: values-and-lobs §14.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.dictionary.decoding_plan import UnstoredColumn
+from olr_pg.dictionary.decoding_plan import RowPlan, UnstoredColumn
 from olr_pg.transactions.dropped_values import keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.waiting_storage import Allocate, joined
-
-if TYPE_CHECKING:
-    from olr_pg.dictionary.decoding_plan import RowPlan
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

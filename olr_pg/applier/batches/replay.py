@@ -10,7 +10,7 @@ next batch. So any process can replay a table, with or without a running applier
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 import structlog
@@ -32,8 +32,6 @@ from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings

@@ -11,14 +11,14 @@ and each batch locks the row too. So the table cannot be resumed in the middle o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import psycopg
 import structlog
 
 from olr_pg.applier.batches.batch_applier import CommitDurability, TableProgress
-from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
+from olr_pg.applier.batches.slices import SliceRefusedError, Slices, read_slices, write_slices
 from olr_pg.applier.batches.table_writer import (
     KeptWriter,
     Prepared,
@@ -45,11 +45,9 @@ from olr_pg.postgres.sqlstates import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from psycopg import Connection
 
-    from olr_pg.applier.batches.slices import Slices
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.bound_statement import BoundStatement
     from olr_pg.applier.statements.table_changes import Selection

@@ -23,8 +23,8 @@ import numpy as np
 import structlog
 
 from olr_pg.applier.batches.spool import Spool, SpoolFiles
-from olr_pg.applier.received.change_reading import MessageReader
-from olr_pg.applier.settings import Consistency
+from olr_pg.applier.received.change_reading import MessageReader, ReceivedChanges
+from olr_pg.applier.settings import ApplierSettings, Consistency
 from olr_pg.applier.statements.table_changes import (
     STREAM,
     LostValueMarks,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.applier.batches.worker_pool import Workers
-    from olr_pg.applier.received.change_reading import ReceivedChanges
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.client import Elements
 

@@ -13,42 +13,35 @@ source's default can be an expression, and only its value is known.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
 from olr_pg.applier.stopped.partition_rows import Added, PartitionRows, add_partition
 from olr_pg.applier.stopped.renaming import take_name
 from olr_pg.applier.stopped.structure import StructureNotes
-from olr_pg.applier.target.catalogue import empty_table, has_rows
+from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, empty_table, has_rows
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import rename_referenced
 from olr_pg.datatypes.columns import column_of
 from olr_pg.dictionary.beside_columns import IDENTITY
-from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, filled_rows
-from olr_pg.dictionary.model import KeyKind
+from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, Step, filled_rows
+from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.applier.target.ledger import TableLedger
     from olr_pg.datatypes.mapping import PgType
-    from olr_pg.dictionary.evolution import Step
-    from olr_pg.dictionary.model import Column, Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _HAS_NULLS: Final = "SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)"

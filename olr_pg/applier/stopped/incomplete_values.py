@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.settings import IncompletePolicy
+from olr_pg.applier.settings import ApplierSettings, IncompletePolicy
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.images import composite_array
 from olr_pg.applier.statements.net_change import ABSENT, Cells
-from olr_pg.applier.statements.table_changes import encode_changes, row_id
+from olr_pg.applier.statements.table_changes import Selection, TargetChanges, encode_changes, row_id
 from olr_pg.applier.stopped.refused_changes import BESIDE, LostLobRefusedError
 from olr_pg.applier.target.connection import Binary
 from olr_pg.datatypes.columns import column_of, compact
@@ -35,11 +35,7 @@ from olr_pg.transactions.finished_columns import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.lost_value_documents import LostValues
-    from olr_pg.applier.statements.table_changes import Selection, TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.ledger import TableLedger
     from olr_pg.transactions.lobs.lost_values import LostLob

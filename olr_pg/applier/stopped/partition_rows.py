@@ -22,21 +22,17 @@ EXCLUSIVE on the partitioned table).
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.target.catalogue import has_rows
+from olr_pg.applier.target.catalogue import TargetTable, has_rows
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
-    from psycopg import Connection
-
-    from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.datatypes.choices import Choices
     from olr_pg.dictionary.evolution import Step
 

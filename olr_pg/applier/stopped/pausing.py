@@ -15,14 +15,12 @@ checkpoint does not advance, and the source's redo must be kept. The pause is a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.target.ledger import SEED
 from olr_pg.observability.periodic import steady_time
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from psycopg import Connection
 
 _PAUSE: Final = """

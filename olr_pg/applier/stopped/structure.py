@@ -16,14 +16,14 @@ order; until the first one is made, the object of this name is the old one.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
-from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
-from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind
+from olr_pg.applier.settings import ApplierSettings, DdlPolicy, TargetSql, TriggerHandling
+from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, Step
 from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.postgres.printed_definitions import CHECK, INDEX, printed, printed_on_copy
 from olr_pg.postgres.sqlstates import is_transient
@@ -31,13 +31,8 @@ from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
-    from olr_pg.dictionary.evolution import Step
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _NOTE: Final = """

@@ -11,10 +11,10 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from olr_pg.applier.settings import ANSWER_SECONDS
+from olr_pg.applier.settings import ANSWER_SECONDS, ApplierSettings
 from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import mark_session, refuse_shared_sessions
-from olr_pg.applier.target.statement_watch import ConnectionWatch
+from olr_pg.applier.target.statement_watch import ConnectionWatch, StatementWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.abc import Buffer
 
-    from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.statement_watch import StatementWatch
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from psycopg import sql
+from psycopg import Connection, sql
 from psycopg.rows import class_row
 
-from olr_pg.applier.settings import Consistency
+from olr_pg.applier.settings import ApplierSettings, Consistency
 from olr_pg.applier.target.table_kinds import (
     Unfit,
     firing_states,
@@ -22,9 +22,6 @@ from olr_pg.observability.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from psycopg import Connection
-
-    from olr_pg.applier.settings import ApplierSettings
 
 DATABASE: Final = "postgres.database"
 CONNECTIONS: Final = "postgres.connections"

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.appliance.opened_target import opened_target
-from olr_pg.applier.settings import TriggerHandling
+from olr_pg.appliance.opened_target import OpenedTarget, opened_target
+from olr_pg.applier.settings import ApplierSettings, TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.set_aside import put_back
+from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.applier.target.set_aside import PutBack, put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare
@@ -53,7 +53,7 @@ from olr_pg.load.target_structure import (
     owned_sequences,
     sequence_name,
 )
-from olr_pg.load.verification.verification import verify
+from olr_pg.load.verification.verification import Verification, verify
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.sqlstates import (
     Meaning,
@@ -68,17 +68,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from psycopg import Connection
     from pyspark.sql import SparkSession
 
-    from olr_pg.appliance.opened_target import OpenedTarget
-    from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetTable
-    from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
     from olr_pg.load.table_data import SourceTable, TableSource
-    from olr_pg.load.verification.verification import Verification
 
 _CONSTRAINTS: Final = """
 SELECT c.conname, c.contype::text, c.convalidated,

@@ -8,13 +8,13 @@ known; the operator must ensure that no application writes to the source any mor
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.dictionary_export import container_files
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.wanted_logs import ends_of, incarnations_of, without_orphans
-from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
@@ -22,10 +22,8 @@ from olr_pg.observability.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
 
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence as TableSequence
     from olr_pg.oracle.redo_source import Activity

@@ -26,7 +26,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.config.fallback_section import FallbackPolicies
@@ -40,8 +40,6 @@ from olr_pg.oracle.key_cuts import TEXT_OF_BYTES, KeyBound, KeyCut, KeyValue, ke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.target_plan import TablePlan

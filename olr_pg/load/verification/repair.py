@@ -11,13 +11,13 @@ source contains their old values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import TableLedger, require_ledger
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
@@ -25,21 +25,15 @@ from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import ImageField, fields_of, image_expression, placeholder
 from olr_pg.load.steps_done import check_no_cutover
-from olr_pg.load.verification.target_state import is_referenced, read_state
-from olr_pg.load.verification.verification import DIFFERENT, EXTRA
+from olr_pg.load.verification.target_state import TargetState, is_referenced, read_state
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA, RowDifference
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.load.verification.differences import TableDifferences
-    from olr_pg.load.verification.target_state import TargetState
-    from olr_pg.load.verification.verification import RowDifference
 
 
 class RepairedTable(NamedTuple):

@@ -27,13 +27,11 @@ primary for any length of time, so no such conclusion is possible.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from psycopg import Connection
 
     from olr_pg.load.table_data import SourceTable

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 import sqlalchemy.exc
-from sqlalchemy import Column, Integer, MetaData, String, Table, func, select
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, func, select
 from sqlalchemy.sql.elements import quoted_name
 
 from olr_pg.dictionary.inventory import (
@@ -55,8 +55,6 @@ from olr_pg.oracle.tables import LOG_VOLUME, among
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
-
-    from sqlalchemy import Connection
 
     from olr_pg.oracle.oracle_connection import OracleDatabase
 

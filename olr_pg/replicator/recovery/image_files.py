@@ -34,7 +34,7 @@ from olr_pg.files.durable import (
 )
 from olr_pg.files.sealed import SealedReader, is_sealed, row_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
-from olr_pg.transactions.waiting_storage import batch_cells, kept_bytes, opened
+from olr_pg.transactions.waiting_storage import Allocate, Kept, batch_cells, kept_bytes, opened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
-
-    from olr_pg.transactions.waiting_storage import Allocate, Kept
 
     U8 = npt.NDArray[np.uint8]
 

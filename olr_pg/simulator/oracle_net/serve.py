@@ -20,22 +20,22 @@ import threading
 import time
 from collections import deque
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.files.owned import written_whole
-from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
-from olr_pg.simulator.model.transactions import ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN
-from olr_pg.simulator.online_redo.online_files import Archived, Event, OpenResetlogs
+from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
+from olr_pg.simulator.model.transactions import ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN, Transaction
+from olr_pg.simulator.online_redo.online_files import Archived, Event, OpenResetlogs, Step
 from olr_pg.simulator.oracle_net.catalogue import encrypt_tables
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.session import PASSWORD, USER, ClientSession, SessionHost
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
 from olr_pg.simulator.oracle_net.values import MalformedMessageError, PacketStream
-from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
 from olr_pg.simulator.sql.database import SqlDatabase
 from olr_pg.simulator.truth import ddl_lines, truth_lines
 
@@ -43,16 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
 
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.redo.header import LogHeader
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.model.tables import Logging
-    from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
-    from olr_pg.simulator.online_redo.online_files import Step
-    from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
     from olr_pg.simulator.writer.log_file import OpenLog
 
 

@@ -27,7 +27,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.datatypes.charsets import DATABASE_FORM, charset
+from olr_pg.datatypes.charsets import DATABASE_FORM, Charset, charset
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date
@@ -36,8 +36,6 @@ from olr_pg.simulator.fields.cells import bytes_text, text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from olr_pg.datatypes.charsets import Charset
 
 
 LONG_LENGTH: Final = 254

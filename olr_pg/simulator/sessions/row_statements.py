@@ -37,6 +37,7 @@ from olr_pg.simulator.fields.row_fields import (
     SLOT_SIZE,
     SUPPLEMENTAL_LOCK,
     UNDO_SIDE,
+    FieldPair,
     RowPiece,
     multi_kdo,
     multi_rows,
@@ -46,24 +47,19 @@ from olr_pg.simulator.fields.row_fields import (
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
 from olr_pg.simulator.model.lobs import LobCell, StoredLob, drafted, is_inline
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
-from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row, SimTable
+from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row, SimSegment, SimTable
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.instance import UnloggedRange
-from olr_pg.simulator.writer.iot_writer import LEAF_ROW_OVERHEAD
-from olr_pg.simulator.writer.lob_writer import VERSION_MAX, LobPlace, lob_cell
-from olr_pg.simulator.writer.transaction_writer import mark_deleted
+from olr_pg.simulator.writer.iot_writer import LEAF_ROW_OVERHEAD, IndexWriter, LeafWriter
+from olr_pg.simulator.writer.lob_writer import VERSION_MAX, LobPlace, LobWriter, lob_cell
+from olr_pg.simulator.writer.transaction_writer import TransactionWriter, mark_deleted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.fields.row_fields import FieldPair
-    from olr_pg.simulator.model.tables import SimSegment
     from olr_pg.simulator.writer.chained_rows import ChainWriter, PieceWriter
-    from olr_pg.simulator.writer.iot_writer import IndexWriter, LeafWriter
-    from olr_pg.simulator.writer.lob_writer import LobWriter
-    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 
 class RowStatements:

@@ -24,29 +24,27 @@ from olr_pg.simulator.sql.blocks import (
     Choice,
     Control,
     Loop,
+    Piece,
     SqlStatement,
+    Step,
+    Variable,
     is_block,
     read_block,
 )
 from olr_pg.simulator.sql.create_table import Words
-from olr_pg.simulator.sql.database import StatementRestart
+from olr_pg.simulator.sql.database import SqlDatabase, StatementRestart
 from olr_pg.simulator.sql.definitions import define, is_definition
 from olr_pg.simulator.sql.name_scopes import Context
 from olr_pg.simulator.sql.parsing import Insert, Query, Statement, parse, tokens_of, word
-from olr_pg.simulator.sql.row_changes import LOB_CALLS, Changes, Locator
-from olr_pg.simulator.sql.row_store import Mark, SqlTransaction
+from olr_pg.simulator.sql.row_changes import LOB_CALLS, Changes, LobChange, Locator
+from olr_pg.simulator.sql.row_store import Check, Mark, SqlTable, SqlTransaction, Trigger, Values
 from olr_pg.simulator.sql.statements import ROW, Outcome, Plans
-from olr_pg.simulator.sql.typed_values import to_number
+from olr_pg.simulator.sql.typed_values import Value, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.simulator.sql.blocks import Piece, Step, Variable
-    from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.row_changes import LobChange
-    from olr_pg.simulator.sql.row_store import Check, SqlTable, Trigger, Values
     from olr_pg.simulator.sql.statements import Prepared
-    from olr_pg.simulator.sql.typed_values import Value
 
 _PREDICATES: Final = ("INSERTING", "UPDATING", "DELETING")
 NO_DATA_FOUND: Final = 1403

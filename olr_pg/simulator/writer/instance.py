@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.redo_format import SourceMode
+from olr_pg.simulator.fields.redo_format import RedoFormat, SourceMode
 from olr_pg.simulator.fields.vector_fields import (
     MARKER,
     TYP_ENCRYPTED,
@@ -25,7 +25,7 @@ from olr_pg.simulator.fields.vector_fields import (
     VectorBlock,
     change_vector,
 )
-from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS
+from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS, UndoSegment
 from olr_pg.simulator.writer.log_file import (
     RECORD_HEADER_SIZE,
     VLD_VALID,
@@ -38,8 +38,6 @@ from olr_pg.simulator.writer.log_file import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.model.storage import UndoSegment
     from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.model.transactions import Transaction
 
