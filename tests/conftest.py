@@ -105,7 +105,7 @@ TOGETHER = {
         *("datasource/test_containers_queried.py", "datasource/test_parquet_writing.py"),
         *("datasource/test_source.py", "load/test_live_load.py", "load/test_commands.py"),
         *("load/test_initial.py", "load/test_copy_task.py", "load/test_simulator_output.py"),
-        *("load/test_row_filter.py", "load/verification/test_verification.py"),
+        *("load/test_sources.py", "load/verification/test_verification.py"),
         *("replicator/test_spark_decoding.py", "replicator/test_real_dictionary.py"),
     ),
 }
