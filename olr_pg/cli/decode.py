@@ -69,16 +69,6 @@ def parse_place(text: str) -> str:
     return text
 
 
-LogArguments = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="LOG",
-        help="Archived logs, or copies of online ones: files, directories or globs.",
-        parser=parse_log,
-    ),
-]
-
-
 def decode(
     logs: Annotated[
         list[str],
