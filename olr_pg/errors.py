@@ -227,7 +227,7 @@ class Code(IntEnum):
         1160,
         "the disk of `context.data` is full",
         "free disk space. Replication then continues by itself from the saved position: nothing"
-        " is lost",
+        " is lost. If the command has ended, start it again",
     )
     CONTAINER_NAMES_UNUSABLE = _Entry(
         1171,

@@ -270,7 +270,7 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
     command are not wanted, so none of them counts as missing.
 
     Raises:
-        OlrPgError: 5040–5043.
+        OlrPgError: 5040–5043, 5046.
     """
     from olr_pg.applier.stopped.left_out import forget_left_out, unfit_reason
 

@@ -25,6 +25,7 @@ from olr_pg.applier.target.crash_watch import look_for_crash
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
 from olr_pg.applier.target.set_aside import set_aside
+from olr_pg.applier.target.table_identity import record_tables
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
@@ -146,7 +147,7 @@ def initial_load(
         options: the options of the load.
 
     Raises:
-        OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 errors of the target, 5101–5110 errors of
+        OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5046 errors of the target, 5101–5110 errors of
             the load, 5171 the tables cannot be emptied after a cut-over.
     """
     check_names(settings, [source.table for source in sources])
@@ -170,6 +171,7 @@ def initial_load(
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
+        record_tables(connection, settings.subscription)
         failures = [work.failure for work in works if work.failure is not None]
         if options.builder is not None and not failures:
             options.builder.make_the_rest(connection)

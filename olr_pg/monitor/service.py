@@ -222,13 +222,27 @@ class StatusService:
         """Close every connection, and wait for the threads."""
         if self._announcing is not None:
             self._announcing.stop()
-        if self._announcement is not None and self._is_announced(self._announcement):
-            self._announcement.unlink(missing_ok=True)
+        if self._announcement is not None:
+            self._withdraw(self._announcement)
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
         if self._socket is not None:
             self._socket.close()
+
+    def _withdraw(self, file: Path) -> None:
+        """Delete the file with the address, unless another service has written it. If this fails,
+        only log it: the error that ends the appliance must not be lost.
+        """
+        try:
+            if self._is_announced(file):
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning(
+                "the file with the address of the status page cannot be deleted",
+                file=file,
+                error=plain_reason(error),
+            )
 
     def _announce(self, file: Path) -> None:
         """Write the file that contains the address of the service.

@@ -38,6 +38,9 @@ def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
     assert max(one.parts for one in done) > 1
     assert {(one.scn, one.start_scn) for one in done} == {(scn, source.open_since(scn))}
     own = source.summary.snapshot.database.dbid
+    # A table that somebody restores between the load and the run is noticed, too.
+    known = "SELECT DISTINCT target_oid = target_table::regclass FROM olr_pg.ledger"
+    assert fetch(project, known) == [(True,)]
     lines = fetch(project, "SELECT DISTINCT commit_scn, xids, dbid FROM olr_pg.ledger")
     assert lines == [(scn, [], own)]
 

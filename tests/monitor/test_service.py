@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -347,6 +348,23 @@ def test_the_file_with_the_address_is_written_again_if_it_was_deleted(
         service._announce_again()
         assert file.read_text() == "the file of a load"
     assert len([line for line in said if "cannot be written" in line["event"]]) == 1
+
+
+def test_a_file_system_that_became_read_only_hides_no_error(
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason for the end is that nothing can be written; it is not the file of the page."""
+
+    def refuse(_path: Path, **_options: bool) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    settings = ServiceSettings(address=ANY, announcement=tmp_path / FILE_NAME)
+    service = StatusService({"": shown}, make_registry(shown), settings)
+    service.start()
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with capture_logs() as said:
+        service.stop()
+    assert ["cannot be deleted" in line["event"] for line in said] == [True]
 
 
 @pytest.mark.parametrize("name", ["CAUGHT_UP", "STOPPED"])

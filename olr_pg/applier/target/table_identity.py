@@ -17,9 +17,10 @@ database the OID is valid, and the OID of the ledger itself:
 | same | another | the table was restored or created again without the ledger |
 | another | same | the ledger was restored without the table |
 
-In another database or server, nothing can be concluded, and the OIDs are recorded again. The
-applier records the unknown OIDs at each start and when it plans a table. Before that, it compares
-the known ones. `column_check` makes a new plan necessary when another table takes the name.
+In another database or server, nothing can be concluded, and the OIDs are recorded again. A load
+records the unknown OIDs at its end, and the applier at each start and when it plans a table. Before
+that, it compares the known ones. `column_check` makes a new plan necessary when another table takes
+the name.
 """
 
 from __future__ import annotations
