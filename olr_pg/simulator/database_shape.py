@@ -11,8 +11,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat, SourceMode
-from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.fields.redo_format import (
+    BLOCK_SIZES,
+    COMPATIBLE,
+    DatabaseSession,
+    RedoFormat,
+    SourceMode,
+)
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.placement import undo_segments
 from olr_pg.simulator.sessions.row_shape import RowShape

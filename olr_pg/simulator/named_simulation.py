@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.simulator.database_shape import start_containers, start_instance, start_session
 from olr_pg.simulator.fields.cells import text
-from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW
+from olr_pg.simulator.fields.redo_format import NO_OBJECT, TYP_NEW
 from olr_pg.simulator.model.column_types import (
     char,
     date_type,

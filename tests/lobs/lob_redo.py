@@ -29,7 +29,21 @@ from olr_pg.simulator.fields.lob_layout import (
     operation_fields,
     zero_item,
 )
-from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.simulator.fields.redo_format import (
+    KTUB_DONE,
+    TYP_MARKER,
+    CommitMark,
+    Ktub,
+    RedoFormat,
+    VectorBlock,
+    change_vector,
+    commit_fields,
+    kdilk,
+    ktb_continue,
+    ktb_unused,
+    ktudb,
+    ktudh,
+)
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_FIRST,
@@ -52,20 +66,6 @@ from olr_pg.simulator.fields.row_fields import (
     insert_kdo,
     update_fields,
     update_kdo,
-)
-from olr_pg.simulator.fields.vector_fields import (
-    KTUB_DONE,
-    TYP_MARKER,
-    CommitMark,
-    Ktub,
-    VectorBlock,
-    change_vector,
-    commit_fields,
-    kdilk,
-    ktb_continue,
-    ktb_unused,
-    ktudb,
-    ktudh,
 )
 from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog, RedoRecord
 

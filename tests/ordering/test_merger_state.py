@@ -22,7 +22,7 @@ from olr_pg.ordering.split_merging import merge_splits
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, secure_in_row
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     CommitMark,
     commit_fields,
     parent_commit_fields,

@@ -12,10 +12,11 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.scalars import pack_xid
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
     CommitMark,
     DatabaseSession,
+    RedoFormat,
     commit_fields,
     ktudh,
     marker_fields,

@@ -17,8 +17,7 @@ from olr_pg.redo.events import find, link_undo, xid_of
 from olr_pg.redo.integers import read_xid
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.walk import Objects
-from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.vector_fields import ktudh
+from olr_pg.simulator.fields.redo_format import RedoFormat, ktudh
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import clear, whole_log
 from tests.redo.hand_made import log_of, walked

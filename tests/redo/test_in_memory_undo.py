@@ -20,8 +20,9 @@ from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.in_memory_undo import order_private_redo
 from olr_pg.redo.vectors import VECTOR
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    RedoFormat,
     VectorBlock,
     change_vector,
     ktb_continue,

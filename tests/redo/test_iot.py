@@ -51,9 +51,8 @@ from olr_pg.redo.format.row_fields import (
 from olr_pg.redo.iot import NO_ROWID, Pair, index_piece
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES, STATE_SIZE
-from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.simulator.fields.redo_format import RedoFormat, index_row, kdilk, ktb_continue
 from olr_pg.simulator.fields.row_fields import RowAddress, Supplemental
-from olr_pg.simulator.fields.vector_fields import index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.chain import clear
 from tests.redo.hand_made import values_of, walked

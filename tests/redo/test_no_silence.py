@@ -14,6 +14,7 @@ from olr_pg.errors import Code
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.format.opcodes import HARMLESS
 from olr_pg.redo.log_extraction import read_changes
+from olr_pg.simulator.fields.redo_format import CommitMark, commit_fields, ktb_continue
 from olr_pg.simulator.fields.row_fields import (
     OP_DRP,
     OP_IRP,
@@ -25,7 +26,6 @@ from olr_pg.simulator.fields.row_fields import (
     delete_kdo,
     lock_kdo,
 )
-from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktb_continue
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
 from tests.lobs.told import told
 from tests.redo.hand_made import block, log_of

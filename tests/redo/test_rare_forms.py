@@ -15,7 +15,17 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.lob_layout import BLOB, secure_extents, secure_header
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    CommitMark,
+    RedoFormat,
+    UndoControl,
+    commit_fields,
+    ktb_continue,
+    ktb_unused,
+    ktudb,
+    marker_fields,
+)
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     OP_DRP,
@@ -27,15 +37,6 @@ from olr_pg.simulator.fields.row_fields import (
     column_fields,
     delete_kdo,
     insert_kdo,
-)
-from olr_pg.simulator.fields.vector_fields import (
-    CommitMark,
-    UndoControl,
-    commit_fields,
-    ktb_continue,
-    ktb_unused,
-    ktudb,
-    marker_fields,
 )
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot, table
 from tests.lobs.told import told

@@ -31,6 +31,14 @@ from olr_pg.redo.row_vectors import (
     supplemental_role,
 )
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_outside, index_data, index_key
+from olr_pg.simulator.fields.redo_format import (
+    KTUB_DONE,
+    Ktub,
+    kdilk,
+    ktb_continue,
+    ktb_unused,
+    ktudb,
+)
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_FIRST,
@@ -50,14 +58,6 @@ from olr_pg.simulator.fields.row_fields import (
     insert_kdo,
     update_fields,
     update_kdo,
-)
-from olr_pg.simulator.fields.vector_fields import (
-    KTUB_DONE,
-    Ktub,
-    kdilk,
-    ktb_continue,
-    ktb_unused,
-    ktudb,
 )
 from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, TABLE_OBJ, LobRedo, snapshot

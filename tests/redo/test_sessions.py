@@ -11,7 +11,7 @@ from olr_pg.redo.sessions import (
     names_of,
     sessions_of,
 )
-from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktudh, session_fields
+from olr_pg.simulator.fields.redo_format import DatabaseSession, ktudh, session_fields
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of, walked
 

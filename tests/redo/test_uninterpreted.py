@@ -14,7 +14,7 @@ from olr_pg.redo.format.opcodes import HARMLESS, opcode_name
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.walk import Objects
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
-from olr_pg.simulator.fields.vector_fields import TYP_MARKER, ktudh
+from olr_pg.simulator.fields.redo_format import TYP_MARKER, ktudh
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
 from tests.redo.hand_made import log_of
 from tests.split_results import blocks_of

@@ -17,7 +17,13 @@ from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.simulator.fields.lob_layout import index_data, index_key
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    DatabaseSession,
+    RedoFormat,
+    ktb_continue,
+    session_fields,
+)
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     OP_DRP,
@@ -26,7 +32,6 @@ from olr_pg.simulator.fields.row_fields import (
     KdoBase,
     delete_kdo,
 )
-from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktb_continue, session_fields
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import whole_log
 from tests.redo.hand_made import log_of as log_of_redo

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, DatabaseSession, RedoFormat
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable

@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     KTUB_BUFFER_SPLIT,
     KTUB_HEAD,
     KTUB_TAIL,

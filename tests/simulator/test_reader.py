@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat, VectorBlock, change_vector
 from tests.simulator.reader import parse_log, parse_vectors
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.cells import Cell, number, raw
-from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.fields.redo_format import DatabaseSession, RedoFormat
 from olr_pg.simulator.model.column_types import number_type, raw_type
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import Logging, SimColumn, SimSegment, SimTable

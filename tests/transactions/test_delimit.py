@@ -21,7 +21,7 @@ from tests.transactions.event_model import CON_ID, OBJ, Event, batch_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.simulator.fields.vector_fields import Ktub
+    from olr_pg.simulator.fields.redo_format import Ktub
 
 XID: Final = pack_xid(1, 2, 3)
 SLOT: Final = XID & ~0xFFFFFFFF

@@ -13,7 +13,7 @@ from olr_pg.errors import Code
 from olr_pg.redo.batch import EVENT, ChangeBatch, EventKind, empty_batch
 from olr_pg.redo.column_tables import ColumnTable, take
 from olr_pg.scalars import pack_xid
-from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, marker_fields
+from olr_pg.simulator.fields.redo_format import CommitMark, commit_fields, marker_fields
 from olr_pg.transactions.delimit import delimit
 from olr_pg.transactions.open_transaction import OpenTransaction
 from olr_pg.transactions.shared_undo import (

@@ -15,7 +15,7 @@ from olr_pg.redo.format.row_fields import FB_WHOLE
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat, ktb_continue, ktb_unused
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     OP_DRP,
@@ -28,7 +28,6 @@ from olr_pg.simulator.fields.row_fields import (
     delete_kdo,
     insert_kdo,
 )
-from olr_pg.simulator.fields.vector_fields import ktb_continue, ktb_unused
 from olr_pg.simulator.model.storage import WIDE_ROW_SPACE
 from olr_pg.transactions import split_undo
 from olr_pg.transactions.assembler import Assembler

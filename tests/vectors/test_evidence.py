@@ -23,8 +23,13 @@ from olr_pg.redo.batch import EventKind
 from olr_pg.redo.header import parse_log_header
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.lob_layout import long_field
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktudh
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    CommitMark,
+    RedoFormat,
+    commit_fields,
+    ktudh,
+)
 from olr_pg.simulator.writer.log_file import RedoRecord
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot, table
 from tests.lobs.told import Told, told

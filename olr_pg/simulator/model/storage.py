@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     NO_OBJECT,
     TYP_NEW,
     TYP_NORMAL,

@@ -12,7 +12,7 @@ from olr_pg.transactions.finished_columns import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from olr_pg.simulator.fields.vector_fields import Ktub
+    from olr_pg.simulator.fields.redo_format import Ktub
     from olr_pg.simulator.model.storage import (
         ItlClaim,
         TransactionalBlock,

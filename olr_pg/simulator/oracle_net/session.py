@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net import ttc_messages as msg
-from olr_pg.simulator.oracle_net.sql import is_query
+from olr_pg.simulator.oracle_net.catalogue import is_query
 from olr_pg.simulator.oracle_net.sql_values import SqlClient, returned_places
 from olr_pg.simulator.oracle_net.ttc_messages import (
     ExecuteOption,

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import EXACT, Cell, Moment, date, scaled_number, text, timestamp
-from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.fields.redo_format import DatabaseSession
 from olr_pg.simulator.sessions.row_shape import IDENTITY, PLACE, RowShape
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.transaction_writer import ParallelWriter

@@ -28,7 +28,7 @@ from olr_pg.simulator.fields.lob_layout import (
     OPERATION_TRIM,
     OPERATION_WRITE,
 )
-from olr_pg.simulator.fields.redo_format import SourceMode
+from olr_pg.simulator.fields.redo_format import TYP_NEW, SourceMode
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_MOVED,
@@ -44,7 +44,6 @@ from olr_pg.simulator.fields.row_fields import (
     packed_row,
     stored_columns,
 )
-from olr_pg.simulator.fields.vector_fields import TYP_NEW
 from olr_pg.simulator.model.lobs import LobCell, StoredLob, drafted, is_inline
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
 from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row, SimSegment, SimTable

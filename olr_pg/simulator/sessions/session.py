@@ -53,7 +53,7 @@ from olr_pg.simulator.writer.transaction_writer import PrivateWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.simulator.fields.vector_fields import DatabaseSession
+    from olr_pg.simulator.fields.redo_format import DatabaseSession
     from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary

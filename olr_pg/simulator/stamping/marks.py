@@ -16,8 +16,7 @@ from olr_pg.redo.format import undo_fields as undo
 from olr_pg.redo.format.index_fields import KDILK_BLOCK
 from olr_pg.redo.format.opcodes import Layer, Opcode, RowOperation
 from olr_pg.scalars import SCN_NONE
-from olr_pg.simulator.fields.redo_format import padding
-from olr_pg.simulator.fields.vector_fields import KTUB_BEGIN, OPC_INDEX, OPC_ROW
+from olr_pg.simulator.fields.redo_format import KTUB_BEGIN, OPC_INDEX, OPC_ROW, padding
 from olr_pg.simulator.sessions.placement import usn_of
 from olr_pg.simulator.writer.log_file import BLOCK_HEADER_SIZE
 

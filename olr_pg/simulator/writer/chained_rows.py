@@ -13,7 +13,7 @@ from collections import ChainMap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.redo_format import SourceMode
+from olr_pg.simulator.fields.redo_format import OPC_ROW, SourceMode
 from olr_pg.simulator.fields.row_fields import (
     DEPENDENCIES,
     FB_FIRST,
@@ -57,7 +57,6 @@ from olr_pg.simulator.fields.row_fields import (
     update_fields,
     update_kdo,
 )
-from olr_pg.simulator.fields.vector_fields import OPC_ROW
 from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.redo_format import RedoFormat, SourceMode
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     MARKER,
     TYP_ENCRYPTED,
     TYP_NEW,
     TYP_NORMAL,
+    RedoFormat,
+    SourceMode,
     VectorBlock,
     change_vector,
 )

@@ -11,6 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.simulator.fields.redo_format import (
+    KDILK_COLUMNS,
+    KDILK_KEY_DATA,
+    KDILK_PURGE,
+    KDILK_RESTORE,
+    KDILK_WHOLE,
+    OPC_INDEX,
+    index_row,
+    kdilk,
+)
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_FIRST,
@@ -24,16 +34,6 @@ from olr_pg.simulator.fields.row_fields import (
     column_fields,
     null_bitmap,
     stored_columns,
-)
-from olr_pg.simulator.fields.vector_fields import (
-    KDILK_COLUMNS,
-    KDILK_KEY_DATA,
-    KDILK_PURGE,
-    KDILK_RESTORE,
-    KDILK_WHOLE,
-    OPC_INDEX,
-    index_row,
-    kdilk,
 )
 from olr_pg.simulator.model.tables import Logging, Row, SimIndex, SimTable
 from olr_pg.simulator.model.transactions import Change

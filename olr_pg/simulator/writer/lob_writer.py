@@ -40,7 +40,7 @@ from olr_pg.simulator.fields.lob_layout import (
     secure_in_row,
     zero_item,
 )
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     KDILK_KEY_DATA,
     KDILK_PURGE,
     OPC_INDEX,

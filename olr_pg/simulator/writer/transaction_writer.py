@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.lob_layout import COMMON_REDO
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
     KTUB_BEGIN,
     KTUB_BUFFER_SPLIT,
     KTUB_HEAD,

@@ -9,8 +9,13 @@ import pytest
 
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.dump.stats import _count_transactions, log_statistics
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector, ktudh
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    RedoFormat,
+    VectorBlock,
+    change_vector,
+    ktudh,
+)
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of
 

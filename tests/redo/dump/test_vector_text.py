@@ -29,7 +29,7 @@ from olr_pg.redo.dump.vector_text import (
 from olr_pg.redo.format.structure import Member
 from olr_pg.redo.format.undo_fields import KTUCM, KTUDB
 from olr_pg.redo.record_view import Fields
-from olr_pg.simulator.fields.vector_fields import DatabaseSession, session_fields
+from olr_pg.simulator.fields.redo_format import DatabaseSession, session_fields
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of, records
 

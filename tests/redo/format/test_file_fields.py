@@ -22,8 +22,7 @@ from olr_pg.redo.format.file_fields import (
 )
 from olr_pg.redo.format.structure import WIDTHS
 from olr_pg.redo.window import Log, read_windows
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat, VectorBlock, change_vector
 from olr_pg.simulator.writer.log_file import HeaderBlock, LwnGroup, RedoRecord, record_images
 
 NAMES: Final = {"resetlogs": "resetlogs id", "name": "db name"}

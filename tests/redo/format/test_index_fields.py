@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.redo.format.index_fields import KDILK, KDILK_PURGE_TOO, KDILK_SUPPLEMENTAL, LEAF
-from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.vector_fields import index_row, kdilk
+from olr_pg.simulator.fields.redo_format import RedoFormat, index_row, kdilk
 
 
 @pytest.mark.parametrize("big", [False, True])

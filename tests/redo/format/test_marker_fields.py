@@ -14,8 +14,7 @@ from olr_pg.redo.format.marker_fields import (
     MARKER_OUTCOMES,
     MARKER_START,
 )
-from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.vector_fields import marker_fields
+from olr_pg.simulator.fields.redo_format import RedoFormat, marker_fields
 
 
 @pytest.mark.parametrize("big", [False, True])

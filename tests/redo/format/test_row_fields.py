@@ -44,7 +44,14 @@ from olr_pg.redo.format.row_fields import (
 from olr_pg.redo.record_view import Vector, records_of
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import read_windows
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
+    CleanedEntry,
+    RedoFormat,
+    block_cleanout,
+    ktb_continue,
+    ktb_first,
+)
 from olr_pg.simulator.fields.row_fields import (
     DEPENDENCIES,
     ColumnChange,
@@ -58,12 +65,6 @@ from olr_pg.simulator.fields.row_fields import (
     multi_kdo,
     packed_row,
     update_kdo,
-)
-from olr_pg.simulator.fields.vector_fields import (
-    CleanedEntry,
-    block_cleanout,
-    ktb_continue,
-    ktb_first,
 )
 from tests.redo.chain import whole_log
 from tests.vectors.redo_cases import Case, load_cases, log_of, tables_of

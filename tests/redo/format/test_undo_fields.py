@@ -25,11 +25,12 @@ from olr_pg.redo.format.undo_fields import (
     UBA,
     XID,
 )
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
     CommitMark,
     DatabaseSession,
     Ktub,
+    RedoFormat,
     UndoControl,
     commit_fields,
     ktudb,

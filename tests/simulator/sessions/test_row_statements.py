@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.simulator.fields.redo_format import SourceMode
-from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.fields.redo_format import DatabaseSession, SourceMode
 from olr_pg.simulator.sessions.row_statements import can_be_loaded
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.transactions.finished_columns import DmlKind

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from olr_pg.simulator.database_shape import choose_shape
-from olr_pg.simulator.fields.vector_fields import MARKER, change_vector
+from olr_pg.simulator.fields.redo_format import MARKER, change_vector
 from olr_pg.simulator.stamping.marks import Steps, find_marks
 from olr_pg.simulator.stamping.redo_copies import Template, make_template
 from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog, RedoRecord

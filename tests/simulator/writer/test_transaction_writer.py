@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import (
+from olr_pg.simulator.fields.redo_format import (
+    COMPATIBLE,
     CommitMark,
+    RedoFormat,
     VectorBlock,
     change_vector,
     commit_fields,
