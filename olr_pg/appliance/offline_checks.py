@@ -1,11 +1,9 @@
 """Checks an offline source for `olr-pg doctor`: its logs, and whether its dictionary says that its
 redo can be decoded (supplemental logging, encrypted tablespaces).
 
-It also warns if a run is about to create target tables whose source tables already have rows
-(`warn_of_rows`), because the redo does not contain these rows.
-
-This second check runs once, when a run begins. If the source or the target does not answer, it
-reports nothing, because the run itself reports this.
+One check runs when a run begins: `warn_of_rows` warns if the run is about to create target tables
+whose source tables already have rows, because the redo does not contain these rows. If the source
+or the target does not answer, it reports nothing, because the run itself reports this.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Opens the configured source database, live or offline.
 
-It also determines at which SCN a run starts to read redo after initial loads, and which redo must
-be kept for such a run.
+The page and the commands show its identity, with that of the appliance and of the target.
 
 After initial loads, a first run needs the dictionary as of the SCN at which it starts. An earlier
 dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because the redo of
-this DDL is not read. Rows would then be decoded with old columns and partitions.
-
-It also makes the identity for the top of the status page: the appliance, its source and its target.
+this DDL is not read. Rows would then be decoded with old columns and partitions. So this module
+determines at which SCN such a run starts to read redo, and which redo must be kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the status of the appliance from its parts, and periodically samples values for rates and
 durations.
 
-It also starts the status page, the metrics and the exporter of the metrics, as configured.
+The status page, the metrics and the exporter show them, if they are configured.
 """
 
 from __future__ import annotations

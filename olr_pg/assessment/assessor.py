@@ -1,13 +1,11 @@
 """Makes the assessment from an inventory and its converted statements, with one item for each
 object.
 
-It also estimates the effort to rewrite PL/SQL, from the number of its lines and from the constructs
-that PostgreSQL lacks or executes differently. The constructs are found by the tokens of the code.
-
-Comments and literals are ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it
-fails, all words of the text are used).
-
-It also assesses tables: their types, character sets, size, logging and key.
+Tables are assessed by their types, character sets, size, logging and key. The effort to rewrite
+PL/SQL is estimated from the number of its lines and from the constructs that PostgreSQL lacks or
+executes differently. The constructs are found by the tokens of the code. Comments and literals are
+ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it fails, all words of the
+text are used).
 """
 
 from __future__ import annotations

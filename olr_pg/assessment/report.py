@@ -1,6 +1,6 @@
 """The assessment as values, from which the HTML, text and JSON forms are made.
 
-It also measures the speed of the target, to estimate the time of a migration.
+The time of a migration is estimated from the speed of the target, which is measured.
 """
 
 from __future__ import annotations

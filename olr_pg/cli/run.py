@@ -1,7 +1,4 @@
-"""``olr-pg run``: runs the appliance.
-
-It also contains ``olr-pg reload``: makes the running appliance reload its configuration.
-"""
+"""``olr-pg run`` runs the appliance; ``olr-pg reload`` makes it reload its configuration."""
 
 from __future__ import annotations
 

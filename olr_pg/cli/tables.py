@@ -1,6 +1,6 @@
 """``olr-pg tables``: shows which tables are replicated, and changes them while replication runs.
 
-It also reads the state of each table of a subscription from the ledger.
+The state of each table of a subscription is read from the ledger.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ project's extensions.
 The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is
 strict: a string is never accepted instead of a number, and unknown keys are rejected.
 
-It also defines the sections `spark` and `log`.
-
-It also defines the section `verify`: continuous verification.
+The sections of the source, the ports, the mappings, the filters and the fallback have modules of
+their own; all others are here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Defines settings of the appliance's network ports: `tls`, `limits`, `allow`.
+"""Defines the settings of connections, which the appliance accepts or makes.
 
-It also creates the TLS context of a port from the files that its `tls` section names.
-
-It also defines the sections `status` and `metrics`: the status page, its commands, and the
-exporters of metrics.
-
-It also validates PostgreSQL connect strings: libpq must parse them, and must recognise the
-whole password.
+Each of its ports has the settings `tls`, `limits` and `allow`. A port's TLS context is created from
+the files that `tls` names. The sections `status` and `metrics` are the status page, its commands,
+and the exporters of metrics. PostgreSQL connect strings are valid if libpq parses them and
+recognises the whole password.
 """
 
 from __future__ import annotations

@@ -5,13 +5,12 @@ would wait for the server while sending rows, and the server would wait while th
 Sending and encoding take about the same time, and encoding (kernels, Arrow) releases the
 interpreter lock, so they can run at the same time.
 
-It also repeats a read after the connection to the source was lost.
+A read is repeated after the connection to the source was lost.
 
-It also runs the tasks of a load or a verification: on Spark, or in this process if they are small.
-
-Starting a Spark session takes seconds, and starting a job takes some tens of milliseconds. Parts
-that one core can process in about that time are therefore processed in the calling thread, one
-after the other. The same function processes them there and in tasks.
+The tasks of a load or a verification run on Spark, or in this process if they are small. Starting a
+Spark session takes seconds, and starting a job takes some tens of milliseconds. Parts that one core
+can process in about that time are therefore processed in the calling thread, one after the other.
+The same function processes them there and in tasks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Runs a task periodically in a thread.
-
-It also provides a clock that never jumps, even if the machine's clock is changed.
+"""Runs a task periodically in a thread, with a clock that never jumps.
 
 A machine's clock is corrected from time to time, perhaps by an hour. Ages, lags and rates are
 differences of two times. If the clock was changed between the two times, a table that is behind

@@ -7,8 +7,7 @@ left out, because LogMiner shows their values in pieces. Of columns with a confi
 (`dictionary.true_charsets`), only NULL and text in ASCII are compared, because Oracle has converted
 the statement from the declared set.
 
-It also decodes the redo of a scenario for a comparison, in the form that ``olr-pg decode
---ddl`` prints.
+The decoded changes have the form that ``olr-pg decode --ddl`` prints.
 """
 
 from __future__ import annotations

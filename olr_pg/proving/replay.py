@@ -8,9 +8,8 @@ values that the redo contains only partly are also taken from the source. A TRUN
 it truncates a partition, it removes the rows of data objects (segments) that have no rows in the
 source any more. A renamed table is compared only up to the rename.
 
-It also reads rows as of an SCN with Oracle's flashback query, in the form that decoding prints.
-
-These rows are the expected rows of a comparison, because they do not come from redo.
+The expected rows are read as of an SCN with Oracle's flashback query, in the form that decoding
+prints, because such rows do not come from redo.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ sessions.
 A statement can wait for another session's lock. Then the script continues with other sessions. A
 waiting session runs its next statement only after its waiting statement got the lock and ended.
 
-It also finds the logs that contain the redo of a scenario, and writes incident files for changes
-that were decoded wrongly.
+Afterwards, it finds the logs that contain the redo of the scenario. For changes that were decoded
+wrongly, it writes incident files of this redo.
 """
 
 from __future__ import annotations

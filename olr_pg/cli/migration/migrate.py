@@ -1,7 +1,6 @@
 """``olr-pg migrate``: all steps until the cut-over, with one command.
 
-It also displays a migration's progress: as a table on a terminal, otherwise as lines every few
-seconds.
+Its progress is displayed as a table on a terminal, otherwise as lines every few seconds.
 """
 
 from __future__ import annotations
