@@ -241,12 +241,12 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
     scope = t.scope
     scope.grouped = _has_subtotals(select)
     scope.sources = read_sources(t, select)
-    is_tree = rewrite_hierarchy(t, select)
+    rewrite_hierarchy(t, select)
     marked = rewrite_outer_joins(t, select)
     scope.sources = [
         one._replace(optional=True) if one.called in marked else one for one in scope.sources
     ]
-    _expand_stars(t, select, changed=bool(marked) or is_tree)
+    _expand_stars(t, select)
     rewrite_row_limit(t, select)
     _numbers_of_rows(t, select)
     for join in select.args.get("joins") or ():
@@ -463,12 +463,10 @@ def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> So
     return Source(called, t.relations.name(called), {"DUMMY": dummy})
 
 
-def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
-    """Replace ``*`` by column names if PostgreSQL's ``*`` would return other columns, or another
-    order.
-
-    Args:
-        changed: whether the order of the sources has changed.
+def _expand_stars(t: Translator, select: exp.Select) -> None:
+    """Replace ``*`` by the names of the columns, because PostgreSQL's ``*`` can return them in
+    another order: a virtual column is behind the other columns, and a table that exists in the
+    target can have its own order. Only the ``*`` of a join with USING or NATURAL stays.
     """
     is_merged = any(
         join.args.get("using") or join.args.get("method") for join in select.args.get("joins") or ()
@@ -480,7 +478,7 @@ def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
             continue
         chosen = _star_sources(t, item)
         is_plain = all(one.is_plain for source in chosen for one in source.columns.values())
-        if is_plain and not changed:
+        if is_plain and is_merged:
             if isinstance(item, exp.Column):
                 item.set("table", exp.to_identifier(chosen[0].alias, quoted=True))
                 item.set("db", None)

@@ -50,12 +50,9 @@ class _Carried(NamedTuple):
     below: str
 
 
-def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
+def rewrite_hierarchy(t: Translator, select: exp.Select) -> None:
     """Replace the only table of a CONNECT BY query by a subquery that returns the hierarchy of its
     rows.
-
-    Returns:
-        Whether the query has CONNECT BY.
 
     Raises:
         UntranslatableError: the query reads several tables, or uses a form that PostgreSQL cannot
@@ -63,12 +60,11 @@ def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
     """
     connect = select.args.get("connect")
     if connect is None:
-        return False
+        return
     if select.args.get("joins") or select.args.get("from_") is None:
         raise UntranslatableError("CONNECT BY of a join: put the join into a subquery")
     _Hierarchy(t, select, connect).rewrite()
     select.set("connect", None)
-    return True
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -227,7 +227,10 @@ def _is_machine_integer(t: Translator, *nodes: exp.Expr) -> bool:
     Overflow”).
     """
     others = [node for node in nodes if t.fact(node).length != PLS_INTEGER.length]
-    return len(others) < len(nodes) and all(t.whole(node) is not None for node in others)
+    literals = [whole for node in others if (whole := t.whole(node)) is not None]
+    return len(others) < len(nodes) == len(literals) + len(nodes) - len(others) and all(
+        abs(whole) < 2**31 for whole in literals
+    )
 
 
 def _power(t: Translator, node: exp.Expr) -> Translated:

@@ -145,7 +145,8 @@ class Body(Arrays):
         if may_lose and not all(raises for _, raises in handlers):
             raise UntranslatableError(
                 "an exception handler of a block that changes rows or calls routines: PostgreSQL"
-                " rolls back the block's changes"
+                " rolls back the block's changes; put the statements that can fail into a block of"
+                " their own"
             )
         return body, ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
 
@@ -267,7 +268,12 @@ class Body(Arrays):
             (one.name, one.fact.kind) for one in target.values()
         ]:
             raise UntranslatableError(f"it assigns {text} to the record {name}: assign each field")
-        return f"{variable(name)} := {quoted(given.alias)};"
+        if (given.owner, given.columns) == (records[name].owner, target):
+            return f"{variable(name)} := {quoted(given.alias)};"
+        return " ".join(
+            f"{variable(name)}.{quoted(one.name)} := {quoted(given.alias)}.{quoted(one.name)};"
+            for one in target.values()
+        )
 
     def _call(self, names: list[str]) -> str:
         cursor, called = self._cursor, self._sql.signature(names)
@@ -527,7 +533,10 @@ class Body(Arrays):
             return self._fetch_all(name, targets, columns, most)
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in sql.rows:
             outputs = [Output(one.name, one) for one in columns]
-            moved = [f"{sql.into_row(targets[0][0], outputs)} := {taken};"]
+            names = sql.into_row(targets[0][0], outputs)
+            fields = [f"{taken}.{quoted(one.name)}" for one in columns]
+            pairs = zip(names, fields if len(names) == len(fields) else [taken], strict=True)
+            moved = [f"{own} := {given};" for own, given in pairs]
         elif len(targets) != len(columns):
             raise UntranslatableError("FETCH into a different number of variables")
         else:
@@ -684,7 +693,7 @@ class Body(Arrays):
         last = [f"{variable(SQL_COUNT)} := 1;"] if self._counts else []
         if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in self._sql.rows:
             row = self._sql.into_row(targets[0][0], outputs)
-            return [*first, f"{text} INTO STRICT {row};", *last]
+            return [*first, f"{text} INTO STRICT {', '.join(row)};", *last]
         if len(outputs) != len(targets):
             raise UntranslatableError("SELECT INTO a different number of variables")
         names = [

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _COMPILING: Final = ("INLINE", "UDF", "COVERAGE", "DEPRECATE", "RESTRICT_REFERENCES")
 """Each PRAGMA that has no effect on the results."""
 _NESTED: Final = {
-    "PROCEDURE": "it declares a nested procedure",
-    "FUNCTION": "it declares a nested function",
+    "PROCEDURE": "it declares a nested procedure: make it a routine of its own",
+    "FUNCTION": "it declares a nested function: make it a routine of its own",
 }
 _TYPES: Final = {
     ValueKind.INTEGER: "numeric",
@@ -223,7 +223,9 @@ class Declarations:
         if row is None and relation is None:
             raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE is not supported")
         columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
-        sql.records = {**sql.records, name: Source(name, own_name(name), columns, optional=True)}
+        owner = relation.owner if row is None and relation is not None else ""
+        source = Source(name, own_name(name), columns, optional=True, owner=owner)
+        sql.records = {**sql.records, name: source}
         sql.rows = sql.rows | {name}
         if row is not None or relation is None:
             types = {one.name: _TYPES.get(one.fact.kind, "") for one in columns.values()}

@@ -150,6 +150,8 @@ def numbered(name: str, number: str) -> Declared:
         UntranslatableError: no condition corresponds to the number.
     """
     digits = number.replace(" ", "").removeprefix("-")
+    if number.strip() == "100":
+        return Declared("no_data_found", number=1403)
     if digits.isdigit() and int(digits) in _OWN:
         return Declared(f"SQLSTATE '{own_state(int(digits))}'", number=int(digits))
     found = _NUMBERED.get(int(digits)) if digits.isdigit() else None

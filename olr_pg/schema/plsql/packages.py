@@ -58,7 +58,7 @@ def read_head(cursor: Cursor, sql: RoutineSql) -> Head:
     if cursor.take("RETURN"):
         returns = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
         if any(one.mode for one in parameters):
-            raise UntranslatableError("a function with OUT parameters")
+            raise UntranslatableError("a function with OUT parameters: make it a procedure")
     is_definer, is_fixed = _options(cursor)
     return Head(kind, name, tuple(parameters), returns, is_definer, is_fixed)
 
@@ -97,7 +97,9 @@ def _options(cursor: Cursor) -> tuple[bool, bool]:
             or cursor.take("RESULT_CACHE")
             or _relies_on(cursor)
         ):
-            raise UntranslatableError(f"the option {cursor.word() or '(none)'} before its body")
+            option = cursor.word() or "(none)"
+            advice = ": use RETURNS SETOF and RETURN NEXT" if option == "PIPELINED" else ""
+            raise UntranslatableError(f"the option {option} before its body{advice}")
     return is_definer, is_fixed
 
 

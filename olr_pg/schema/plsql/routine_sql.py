@@ -238,8 +238,9 @@ class RoutineSql:
         self.is_pure = self.reads_only = False
         return self._seen(guarded(lambda: translate_merge(self._translator(), parts)))
 
-    def into_row(self, name: str, outputs: list[Output]) -> str:
-        """Return the SQL name of the record to which a row of a query is assigned.
+    def into_row(self, name: str, outputs: list[Output]) -> list[str]:
+        """Return the SQL names to which a row of a query is assigned: the record, or the fields of
+        a row of a table, because the table's columns can have another order in the target.
 
         Raises:
             UntranslatableError: the record's columns do not match the query's.
@@ -248,7 +249,9 @@ class RoutineSql:
         kinds = [one.fact.kind for one in columns]
         if kinds != [one.column.fact.kind for one in outputs] or any(one.pairs for one in columns):
             raise UntranslatableError(f"a row is assigned to {name}, which has other columns")
-        return variable(name)
+        if not self.records[name].owner:
+            return [variable(name)]
+        return [f"{variable(name)}.{quoted(one.name)}" for one in columns]
 
     def into(self, target: list[str], given: Fact) -> str:
         """Return the SQL name of the variable to which a value of a query is assigned.

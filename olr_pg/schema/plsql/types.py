@@ -127,6 +127,11 @@ def _type(
         return known[subtype(name)]
     if name in _CHECKED:
         raise UntranslatableError(f"the type {name}: use PLS_INTEGER and check the value")
+    if name == "SYS_REFCURSOR":
+        raise UntranslatableError(
+            "the type SYS_REFCURSOR: return the rows (RETURNS TABLE), or a refcursor, which exists"
+            " only in the transaction of the caller"
+        )
     if name == "DOUBLE":
         cursor.expect("PRECISION")
     if name in ("CHAR", "NCHAR", "CHARACTER"):

@@ -2296,3 +2296,77 @@ BEGIN q; q(); hr.q; END;
 > q
 > q
 > q
+## 15 rows of a table whose columns have another order in the target
+DECLARE
+  a errors%ROWTYPE;
+  b errors%ROWTYPE;
+  CURSOR c IS SELECT * FROM errors ORDER BY code;
+  r c%ROWTYPE;
+BEGIN
+  a.code := 1;
+  a.message := 'one';
+  INSERT INTO errors VALUES a;
+  SELECT * INTO b FROM errors;
+  DBMS_OUTPUT.PUT_LINE(b.code || b.message);
+  OPEN c;
+  FETCH c INTO a;
+  CLOSE c;
+  OPEN c;
+  FETCH c INTO r;
+  CLOSE c;
+  b.message := 'other';
+  b := r;
+  DBMS_OUTPUT.PUT_LINE(a.code || a.message || r.code || r.message || b.message);
+  UPDATE errors SET message = 'two' WHERE code = 1 RETURNING code, message INTO a;
+  DBMS_OUTPUT.PUT_LINE(a.code || a.message);
+END;
+> 1one
+> 1one1oneone
+> 1two
+## 15 EXCEPTION_INIT of 100
+DECLARE
+  nothing EXCEPTION;
+  PRAGMA EXCEPTION_INIT(nothing, 100);
+  n NUMBER;
+BEGIN
+  SELECT code INTO n FROM errors;
+EXCEPTION
+  WHEN nothing THEN DBMS_OUTPUT.PUT_LINE('none');
+END;
+> none
+## 15 pls with a large literal
+FUNCTION f(i PLS_INTEGER) RETURN NUMBER IS BEGIN RETURN i * 3000000000 + i; END;
+/
+$ SELECT hr.f(2)
+= 6000000002
+## 15 pls with small literals
+FUNCTION f(i PLS_INTEGER) RETURN NUMBER IS BEGIN RETURN 2 * i + 1; END;
+/
+$ SELECT hr.f(2)
+= 5
+## 15 reraise keeps the code
+PROCEDURE q IS BEGIN RAISE_APPLICATION_ERROR(-20005, 'five'); EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE(SQLCODE); RAISE; END;
+/
+$ CALL hr.q()
+> -20005
+? ORA-20005: five
+## 15 sql%rowcount null before
+PROCEDURE p IS BEGIN IF SQL%ROWCOUNT IS NULL AND SQL%FOUND IS NULL THEN DBMS_OUTPUT.PUT_LINE('null'); END IF; UPDATE employees SET salary = 2; DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT); END;
+> null
+> 33
+## 15 label on loop and block with same variable names
+PROCEDURE p IS n NUMBER := 1; BEGIN <<b1>> DECLARE n NUMBER := 2; BEGIN <<b2>> DECLARE n NUMBER := 3; BEGIN b1.n := b1.n * 10; b2.n := n + b1.n + p.n; DBMS_OUTPUT.PUT_LINE(n || ' ' || b1.n || ' ' || p.n); END b2; END b1; END;
+> 24 20 1
+## 15 variable in trigger named as column
+TRIGGER t BEFORE UPDATE ON emp_temp FOR EACH ROW DECLARE salary NUMBER; BEGIN SELECT MAX(e.salary) INTO salary FROM employees e WHERE e.department_id = :NEW.department_id; :NEW.salary := LEAST(:NEW.salary, salary); END;
+/
+$ INSERT INTO hr.emp_temp (employee_id, department_id, salary) VALUES (1, 20, 5)
+$ UPDATE hr.emp_temp SET salary = 99999
+$ SELECT salary FROM hr.emp_temp
+= 13000
+## 15 a view with * of a table whose columns have another order in the target
+VIEW ev AS SELECT * FROM errors UNION ALL SELECT 2, 'two' FROM dual
+/
+$ INSERT INTO hr.errors (code, message) VALUES (1, 'one')
+$ SELECT string_agg(code || message, ',' ORDER BY code) FROM hr.ev
+= 1one,2two

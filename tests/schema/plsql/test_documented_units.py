@@ -75,6 +75,7 @@ VIEWS: Final = {
     "emp_view": (
         EMPLOYEES.columns[0], EMPLOYEES.columns[2], DEPARTMENTS.columns[0], DEPARTMENTS.columns[1],
     ),
+    "ev": ERRORS.columns,
     "pay": (EMPLOYEES.columns[2], column("Y", "NUMBER", length=22)),
 }  # fmt: skip
 ALSO: Final = """
@@ -85,7 +86,7 @@ ALTER TABLE hr.emp_temp ALTER employee_id DROP NOT NULL, ALTER last_name DROP NO
 ALTER TABLE hr.dept_temp ALTER department_id DROP NOT NULL, ALTER department_name DROP NOT NULL;
 CREATE TABLE hr.emp_log (emp_id numeric, log_date timestamp(0), new_salary numeric,
     action varchar(20));
-CREATE TABLE hr.errors (code numeric, message varchar(64));
+CREATE TABLE hr.errors (message varchar(64), code numeric);
 CREATE TABLE hr.results (res_name varchar(20));
 CREATE SEQUENCE hr.employees_seq;
 """

@@ -109,7 +109,7 @@ def test_what_has_no_like_is_named(made: list[Statement]) -> None:
     reasons = {name: text.removeprefix(prefix) for name, text in _reasons(made).items()}
     assert reasons == {
         "BANK.PAY": "its initialisation statements: run them at the beginning of each session",
-        "BANK.PAY.RAISED": "it declares a nested function",
+        "BANK.PAY.RAISED": "it declares a nested function: make it a routine of its own",
         "BANK.PAY.GIVE": "",
         "BANK.PAY.COUNTED": "it uses the variable G_CALLS of its package: use a setting"
         " (set_config) or a table",
