@@ -25,8 +25,8 @@ from olr_pg.decoding.left_out_report import LossReporter
 from olr_pg.decoding.split import encode, remaining
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.accounting import Accounting, changes_by_table
-from olr_pg.ordering.commit_order import CommitOrder
-from olr_pg.ordering.merger_state import MergedUpTo, OpenState, ParallelCommits, SavedState
+from olr_pg.ordering.commit_order import CommitOrder, ParallelCommits
+from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
 from olr_pg.ordering.ready_transactions import ready_run
 from olr_pg.ordering.table_events import filled_by_ddl
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
