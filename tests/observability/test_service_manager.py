@@ -72,15 +72,15 @@ def test_it_beats_no_more_often_than_it_must(
     assert waiting(receiver) == ["READY=1"]
 
 
-@pytest.mark.parametrize(
-    ("process", "beats"),
-    [({}, 1), ({"WATCHDOG_PID": str(os.getpid())}, 1), ({"WATCHDOG_PID": "1"}, 0)],
-)
+@pytest.mark.parametrize(("process", "beats"), [("", 1), ("this one", 1), ("1", 0)])
 def test_what_systemd_sets_is_taken_out_of_the_environment(
-    systemd: tuple[str, socket.socket], process: dict[str, str], beats: int
+    systemd: tuple[str, socket.socket], process: str, beats: int
 ) -> None:
     address, receiver = systemd
-    environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1", "PATH": "p", **process}
+    environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1", "PATH": "p"}
+    if process:
+        # Tests are imported in another process.
+        environ["WATCHDOG_PID"] = str(os.getpid()) if process == "this one" else process
     manager = ServiceManager.of_environment(environ)
     assert environ == {"PATH": "p"}
     manager.alive()
