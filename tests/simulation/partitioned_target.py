@@ -26,6 +26,8 @@ LAYOUTS: Final = ("same", "same", "nested", "fewer", "other", "coarser", "finer"
 EXACT: Final = ("same", "nested")
 """Layouts in which each partition of the source has one with exactly its rows."""
 
+_LEDGER: Final = "SELECT to_regclass('olr_pg.ledger') IS NOT NULL"
+_ACCEPT: Final = "UPDATE olr_pg.ledger SET target_oid = NULL WHERE target_table = %s"
 _LACKS_REST: Final = """
 SELECT FROM pg_partitioned_table
 WHERE partrelid = %s::regclass AND partstrat <> 'h' AND partdefid = 0
@@ -191,9 +193,14 @@ class TargetTable:
         self._connection.execute(sql.SQL(words).format(*tables, **parts))
 
     def partition(self, layout: Layout, key: Sequence[str]) -> None:
-        """Make the table anew with these partitions and the rows that it has; keep its columns."""
+        """Make the table anew with these partitions and the rows that it has; keep its columns.
+
+        These are the steps of target-tables.md.
+        """
         below = f"{self._name}_below"
         with self._connection.transaction():
+            if self._connection.execute(_LEDGER).fetchone() == (True,):
+                self._connection.execute(_ACCEPT, (f"{self._schema}.{self._name}",))
             self._run("CREATE TABLE {0} (LIKE {1})", below, self._name)
             self._run("INSERT INTO {0} SELECT * FROM {1}", below, self._name)
             self._run("DROP TABLE {0}", self._name)

@@ -98,8 +98,9 @@ _DO_IT_YOURSELF: Final = {
         " `olr-pg errors retry`"
     ),
     DdlKind.EXCHANGE_PARTITION: (
-        "exchange the partition and the table in the target yourself (DETACH, rename,"
-        " ATTACH in one transaction), then run `olr-pg errors skip`. Or set"
+        "exchange the partition and the table in the target yourself (UPDATE olr_pg.ledger SET"
+        " target_oid = NULL, DETACH, rename, ATTACH in one transaction), then run `olr-pg errors"
+        " skip`. Or set"
         " `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
         " `olr-pg errors retry`"
     ),
