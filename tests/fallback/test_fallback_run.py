@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.ledger import TableLedger
+from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
@@ -511,6 +511,11 @@ def test_a_table_without_a_key_and_a_server_without_slots_are_refused(
         prepare(made.way._replace(tables=(keyless,)))
     assert unfit.value.code == Code.FALLBACK_TABLE_UNFIT
     other = made.way._replace(connect_string=postgres_database, subscription="elsewhere")
+    with pytest.raises(OlrPgError) as unloaded:
+        prepare(other)
+    assert unloaded.value.code == Code.LEDGER_MISSING
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
     with pytest.raises(OlrPgError) as level:
         prepare(other)
     assert level.value.code == Code.FALLBACK_WAL_LEVEL
