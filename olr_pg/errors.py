@@ -1227,7 +1227,7 @@ class Code(IntEnum):
         " 1 GiB of LOB values in one change of a row, in Oracle's form (2 bytes per character of"
         " most CLOBs). If replication stopped the table, run `olr-pg errors skip`: the table"
         " continues without this change, and later changes of a row that is missing for this reason"
-        " are conflicts. If a load failed, or to prevent more of such changes, exclude the column"
+        " are conflicts. If a load failed, or to prevent more such changes, exclude the column"
         " with `filter.columns`, or do not replicate the table",
     )
     SPOOL_LIMIT = _Entry(
@@ -1258,10 +1258,10 @@ class Code(IntEnum):
         "the target lacks transactions that it had: it was restored from a backup, or it is"
         " another database",
         "nothing was applied to it. If this is the wrong server, for example an old primary,"
-        " correct `apply.connect-string` and start again. Otherwise stop the appliance, delete"
+        " correct `apply.connect-string` and start again. Otherwise first read docs/operations.md,"
+        ' "The target was restored to an earlier state". Then stop the appliance, delete'
         " `checkpoint.json` in the directory of the file named above, set `apply.start-scn` to the"
-        " SCN named above, and start again. Or load the tables again. First read"
-        ' docs/operations.md, "The target was restored to an earlier state"',
+        " SCN named above, and start again. Or load the tables again",
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
@@ -1359,11 +1359,12 @@ class Code(IntEnum):
     )
     TARGET_TABLE_REPLACED = _Entry(
         5046,
-        "a target table and the ledger do not belong together any more",
-        "the table may lack rows that the ledger records as applied, or the reverse. Stop the"
+        "a target table or the ledger was restored or replaced without the other one",
+        "the table may lack changes that the ledger records as applied, or contain changes that the"
+        " ledger does not record. Stop the"
         " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. If"
-        " you have replaced the table yourself and copied all its rows, run UPDATE olr_pg.ledger"
-        " SET target_oid = NULL WHERE source_table = 'OWNER.NAME', then `olr-pg errors retry"
+        " you have replaced the table yourself and copied all its rows, run `UPDATE olr_pg.ledger"
+        " SET target_oid = NULL WHERE source_table = 'OWNER.NAME'`, then `olr-pg errors retry"
         " OWNER.NAME`",
     )
     TABLE_TRUNCATED = _Entry(
@@ -1888,7 +1889,7 @@ class Code(IntEnum):
         6223,
         "a log arrived after a stream had begun with a later log",
         "if you do not need the changes of this log, move it out of the directory and start the"
-        " query again. If you need them, delete the rows from the stream's target, and start the"
+        " query again. If you need them, delete all rows that the stream has written, and start the"
         " query again with another checkpointLocation",
     )
     # 7xxx the live Oracle source

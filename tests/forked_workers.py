@@ -1,8 +1,8 @@
-"""The tests' own processes, forked from one that has imported the tests.
+"""Forks the worker processes of the tests from one process that has imported all tests.
 
-Importing all tests takes four seconds of processor time, and each of the tests' processes would do
-it again. So one process collects them all, and is then the "Python" that xdist starts: this file,
-run as a program, passes its standard streams to that process, which forks a worker onto them.
+Importing all tests takes four seconds of processor time, and each worker would do it again. So one
+process, the server, imports (collects) all tests. xdist starts this file instead of Python. Run as
+a program, this file passes its standard streams to the server, which forks a worker that uses them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _ARGUMENTS_BYTES_MAX: Final = 65_536
 
 
 class ForkedWorkers:
-    """The process from which workers are forked; it begins to collect the tests at once.
+    """Starts the server, which collects the tests at once.
 
     Attributes:
-        spec: what xdist calls ``--tx``: a worker that is started by it waits for the collection.
+        spec: the value for the option ``--tx`` of xdist. A worker that xdist starts with it waits
+            until the tests are collected.
     """
 
     def __init__(self) -> None:
@@ -48,26 +49,26 @@ class ForkedWorkers:
             )
 
     def end(self) -> None:
-        """Fork no more workers; return when those that there are have ended."""
+        """Stop forking workers. Return when the existing workers have ended."""
         self._server.communicate()
         self._folder.cleanup()
 
 
 def serve(listening: int) -> None:
-    """Collect the tests; fork a worker for each connection until standard input ends.
+    """Collect the tests. Then fork a worker for each connection, until standard input ends.
 
-    Returns in the workers as well, when they have ended.
+    In each worker, it returns when the worker has done its work.
     """
     import gc
     import select
 
     import pytest
 
-    # What cannot be collected is reported by the workers.
+    # The workers report the tests that cannot be collected.
     pytest.main(["--collect-only", "--quiet", "--numprocesses=0"])
     gc.freeze()
-    gc.disable()  # as tests/conftest.py does, which the workers do not import again
-    # Ctrl-C ends the workers and the first process, and so standard input.
+    gc.disable()  # as tests/conftest.py does; the workers do not import it again
+    # Ctrl-C ends the workers and the process that started this one, so standard input ends.
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     listener = socket.socket(fileno=listening)
     while listening in select.select([listening, 0], [], [])[0]:
@@ -78,7 +79,7 @@ def serve(listening: int) -> None:
             signal.signal(signal.SIGINT, interrupt)
             _work(sent.decode(), streams)
             return
-        # The worker keeps it open until it ends.
+        # The worker keeps its copy open until it ends.
         client.close()
         for stream in streams:
             os.close(stream)
@@ -89,7 +90,7 @@ def serve(listening: int) -> None:
 
 
 def _work(code: str, streams: list[int]) -> None:
-    """Run the code as ``python -c`` would, with these streams."""
+    """Run code as ``python -c`` does, with these files as its standard streams."""
     from types import ModuleType
 
     for stream, place in zip(streams, _STREAMS, strict=True):
@@ -100,7 +101,7 @@ def _work(code: str, streams: list[int]) -> None:
 
 
 def _pass_streams(path: str, code: str) -> None:
-    """Let a worker be forked onto this process's streams; return when it has ended."""
+    """Have the server fork a worker that uses this process's streams. Return when it has ended."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         socket.send_fds(connection, [code.encode()], _STREAMS)

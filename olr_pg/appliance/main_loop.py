@@ -1,13 +1,13 @@
 """The main loop of the appliance, in the main thread: restarts failed appliers, and decides when to
 end.
 
-It reports to the service manager (systemd) that the appliance is alive (`Watchdog`). If a
+The loop reports to the service manager (systemd) that the appliance is alive (`Watchdog`). If a
 thread that has work makes no progress for `STILL_SECONDS`, the reports end, and systemd restarts
 the process (``WatchdogSec=``). A thread that waits for something external (a lock in PostgreSQL, a
 source that does not answer) does not count as stuck: its waits have time limits, so it runs
 periodically. The same applies to a thread that waits for Spark while a backlog is decoded.
 
-It reloads the configuration after a SIGHUP; some changes take effect without a restart.
+The loop reloads the configuration after a SIGHUP. Some changes take effect without a restart.
 """
 
 from __future__ import annotations

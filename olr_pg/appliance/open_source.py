@@ -1,6 +1,6 @@
 """Opens the configured source database, live or offline.
 
-The page and the commands show its identity, with that of the appliance and of the target.
+The status page and the commands show the identities of the source, the appliance and the target.
 
 After initial loads, a first run needs the dictionary as of the SCN at which it starts. An earlier
 dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because the redo of

@@ -151,9 +151,9 @@ class Observer:
         self._sampling.stop()
 
     def _sample(self) -> None:
-        """Record the counters for the rates, and since when the state has lasted.
+        """Record the counters from which rates are computed, and the time of a change of state.
 
-        This must stay cheap for tens of thousands of tables, so it does not make their statuses.
+        This must stay cheap for tens of thousands of tables, so it does not build their statuses.
         """
         now = self._clock()
         applier = self._parts.target.applier
@@ -227,7 +227,7 @@ class Observer:
         changes.
 
         Args:
-            tables: if they are given, the reason names the tables that wait behind a slow one.
+            tables: if not empty, the reason names the tables that wait behind a slow one.
         """
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
@@ -353,8 +353,8 @@ class Observer:
         return tuple(made)
 
     def _lags(self, now: float) -> Callable[[int], Lag]:
-        """Return a function that returns the lag of the change at an SCN. Most tables have no
-        pending changes, and share one SCN.
+        """Return a function that returns the lag of the change at an SCN. It computes the lag once
+        for each SCN, because most tables have no pending changes and share one SCN.
         """
         delivery = self._parts.target.delivery
         progress = delivery.progress

@@ -270,8 +270,9 @@ def _unindexed(
         yield _problem(
             Code.TARGET_KEY_UNINDEXED,
             f"{one.identifier} has about {count:,.0f} rows and no index on ({columns})",
-            f"ALTER TABLE {one.identifier} ADD PRIMARY KEY ({columns}); where rows must not be"
-            f" locked: CREATE UNIQUE INDEX CONCURRENTLY ON {one.identifier} ({columns});",
+            f"ALTER TABLE {one.identifier} ADD PRIMARY KEY ({columns}); or, to let"
+            " sessions read and write meanwhile: CREATE UNIQUE INDEX CONCURRENTLY ON"
+            f" {one.identifier} ({columns});",
             one.source,
         )
 

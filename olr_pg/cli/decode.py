@@ -145,9 +145,9 @@ def decode(
         InvalidDate,
         typer.Option(
             "--invalid-date",
-            help="A date or time that does not exist, such as a month 13, is an error that ends"
-            " the command, or becomes null. At the end, a warning gives the number of these"
-            " values.",
+            help="What to do with a date or time that does not exist, such as a month 13."
+            " `error` ends the command. `null` replaces the value by null; at the end, a warning"
+            " gives the number of these values.",
         ),
     ] = InvalidDate.ERROR,
     account: Annotated[

@@ -28,8 +28,8 @@ def run() -> None:
 
 
 def _escape_foreign_characters() -> None:
-    r"""Let the standard streams write characters that their encoding lacks as escapes such as
-    ``\u2026``, instead of raising an error: the locale can be C, or one of a single-byte set.
+    r"""Make the standard streams write a character that their encoding lacks as an escape such as
+    ``\u2026``, instead of raising an error. The locale can be C, or one of a single-byte set.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):

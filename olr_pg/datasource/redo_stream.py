@@ -516,8 +516,8 @@ class RedoStream:
         )
 
     def _check_first(self, start: StreamOffset, end: StreamOffset) -> None:
-        """Check that the first logs of threads still exist that the batch up to `end` reads first.
-        The batch may have been planned before a restart.
+        """Check that the first log still exists of each redo thread that no batch before `end` has
+        read. The batch may have been planned before a restart.
         """
         begun = start.threads if start.incarnation == end.incarnation else {}
         needed = {
@@ -585,7 +585,7 @@ class RedoStream:
             if key[0] == incarnation:
                 place = of_thread.owners[end - 1].end
                 before = threads.get(key[1])
-                # The first log can be empty, so that no split is of it.
+                # The first log can be empty. Then it has no split.
                 first = min(
                     one.sequence for one in self._read if (one.resetlogs_id, one.thread) == key
                 )
@@ -643,8 +643,8 @@ def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) 
 
 
 def _without_passed_gaps(logs: Sequence[ArchivedLog], start: StreamOffset) -> list[ArchivedLog]:
-    """Return the logs without those before a gap that a stream from `start` does not need. Logs are
-    removed or compressed in any order once they were delivered.
+    """Return the logs without those before a gap that a stream from `start` does not need. Users
+    can remove or compress delivered logs in any order, so gaps between them are not an error.
     """
     numbers: dict[int, set[int]] = {}
     for log in logs:

@@ -77,9 +77,9 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     @classmethod
     def connect(cls, *args: Any, **options: Any) -> Self:
-        """Connect as psycopg does. If the session has other styles of times and intervals than
-        psycopg can read, set these. If its `search_path` names a schema before ``pg_catalog``, set
-        a path with ``pg_catalog`` first, which cannot be shadowed.
+        """Connect as psycopg does. If psycopg cannot read the session's styles of times and
+        intervals, set styles that it can read. If the `search_path` names a schema before
+        ``pg_catalog``, put ``pg_catalog`` first, so that no object replaces a system object.
 
         Raises:
             psycopg.Error: the server cannot be reached.
@@ -108,7 +108,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         if wrong:
             self.execute("; ".join(wrong))
         if not self.autocommit:
-            self.commit()  # otherwise, a rollback would undo it
+            self.commit()  # otherwise, a rollback would undo SET
         self.answer_seconds = None
 
     def give_up(self, reason: str, *, cancel: bool = False) -> None:

@@ -6,13 +6,11 @@ binaries of the package are used, not its Python wrapper (architecture, “Embed
 
 A cluster's folder contains ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server keeps running if the appliance is killed; the next start
-uses the running server. If the server is killed, a running appliance restarts it (`Supervisor`).
+uses the running server.
 
-It also keeps the embedded PostgreSQL running: restarts a server that was killed.
-
-The embedded PostgreSQL is not a service of the host, so nothing else restarts it. During the outage
-the applier waits as for any unreachable target (WAITING_FOR_TARGET); then it continues from its
-ledger.
+If the server is killed, a running appliance restarts it (`Supervisor`), because the embedded
+PostgreSQL is not a service of the host. During the outage the applier waits as for any unreachable
+target (WAITING_FOR_TARGET); then it continues from its ledger.
 """
 
 from __future__ import annotations
@@ -156,7 +154,7 @@ class _Tools:
 
     def _run(self, program: str, *arguments: str, cwd: Path) -> None:
         """Run a program in `cwd`. Arguments name files relative to it: pg_ctl and initdb start the
-        server by a shell, and do not quote all characters that a path can contain.
+        server through a shell, and do not quote all characters that a path can contain.
         """
         account = self.account
         try:

@@ -8,8 +8,8 @@ values that the redo contains only partly are also taken from the source. A TRUN
 it truncates a partition, it removes the rows of data objects (segments) that have no rows in the
 source any more. A renamed table is compared only up to the rename.
 
-The expected rows are read as of an SCN with Oracle's flashback query, in the form that decoding
-prints, because such rows do not come from redo.
+The expected rows are read as of an SCN with Oracle's flashback query, and not from redo. They are
+converted to the form that decoding prints, so that the judge can compare them.
 """
 
 from __future__ import annotations

@@ -465,7 +465,7 @@ def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> So
 
 def _expand_stars(t: Translator, select: exp.Select) -> None:
     """Replace ``*`` by the names of the columns, because PostgreSQL's ``*`` can return them in
-    another order: a virtual column is behind the other columns, and a table that exists in the
+    another order: a virtual column comes after the other columns, and an existing table of the
     target can have its own order. Only the ``*`` of a join with USING or NATURAL stays.
     """
     is_merged = any(

@@ -88,7 +88,7 @@ class ApplyReport(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """All tables together.
+    """A summary of all tables.
 
     Attributes:
         changes: number of changes that were applied since the start.

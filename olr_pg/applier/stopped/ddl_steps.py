@@ -98,10 +98,10 @@ _DO_IT_YOURSELF: Final = {
         " `olr-pg errors retry`"
     ),
     DdlKind.EXCHANGE_PARTITION: (
-        "exchange the partition and the table in the target yourself (UPDATE olr_pg.ledger SET"
-        " target_oid = NULL, DETACH, rename, ATTACH in one transaction), then run `olr-pg errors"
-        " skip`. Or set"
-        " `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
+        "exchange the partition and the table in the target yourself, in one transaction:"
+        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = 'OWNER.NAME'` for the"
+        " table that is exchanged, then DETACH, rename and ATTACH. Then run `olr-pg errors skip`."
+        " Or set `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
         " `olr-pg errors retry`"
     ),
 }

@@ -45,7 +45,7 @@ _UNREADABLE: Final = (
 _UNKNOWN_START: Final = (
     "nothing was applied to it. If this is the wrong server, for example an old primary, correct"
     " `apply.connect-string` and start again. Otherwise load the tables again, or choose a start"
-    ' as docs/operations.md, "The target was restored to an earlier state", describes'
+    ' SCN as described in docs/operations.md, "The target was restored to an earlier state"'
 )
 _LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"
 

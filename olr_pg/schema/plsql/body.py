@@ -1,9 +1,9 @@
 """Translates a PL/SQL block into PL/pgSQL, statement by statement.
 
 Statements are refused if PL/pgSQL would execute them differently. For example, an exception in
-PL/pgSQL rolls back the whole block. So if a block makes several changes, its exception handlers
-must raise the exception again. COMMIT and concatenated dynamic SQL are refused with the reason.
-SQL%ROWCOUNT and cursor attributes become variables.
+PL/pgSQL rolls back the whole block. So if a block makes several changes, each of its exception
+handlers must end with an exception. COMMIT and concatenated dynamic SQL are refused with the
+reason. SQL%ROWCOUNT and cursor attributes become variables.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Body(Arrays):
         if not cursor.take(":="):
             return self._call(names)
         if names[0] in self._sql.collections:
-            raise UntranslatableError(f"the collection {names[0]} gets another value")
+            raise UntranslatableError(f"it assigns a value to the collection {names[0]}")
         if len(names) == 1 and names[0] in self._sql.rows:
             return self._assign_record(names[0], cursor.until(";"))
         target, fact = self._sql.target(names)
@@ -382,7 +382,8 @@ class Body(Arrays):
         """Return the query of a declared cursor; None if there is none.
 
         Raises:
-            UntranslatableError: the names in the query have another meaning here than there.
+            UntranslatableError: a name in the query means another variable here than in the
+                declaration of the cursor.
         """
         query, then = self._queries.get(name, (None, {}))
         if query is not None:
@@ -850,7 +851,7 @@ class Body(Arrays):
         if not check_codes(text):
             return body, raises
         self._sql.remarks.append(
-            "SQLCODE is -28500 for errors of PostgreSQL that correspond to several errors of Oracle"
+            "SQLCODE is -28500 unless PostgreSQL's error corresponds to exactly one error of Oracle"
         )
         code = f'"sqlcode" CONSTANT integer := {SQLCODE};'
         return ["DECLARE", _in(code), "BEGIN", *map(_in, body), "END;"], raises

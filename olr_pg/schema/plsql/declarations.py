@@ -119,7 +119,7 @@ class Declarations:
         return found
 
     def _pragma(self) -> None:
-        """Read a PRAGMA. Those that only change how Oracle compiles a unit have no effect."""
+        """Read a PRAGMA. Ignore one that only changes how Oracle compiles a unit."""
         cursor, name = self._cursor, self._cursor.word()
         advice = {"AUTONOMOUS_TRANSACTION": "use dblink or a table that the application writes"}
         if name not in _COMPILING:
@@ -322,7 +322,10 @@ class Declarations:
         """Translate the call of the constructor of a collection type."""
         cursor = Cursor(text)
         if cursor.is_done or cursor.name() != kind or not cursor.take("("):
-            raise UntranslatableError(f"a collection of the type {kind} gets another value: {text}")
+            raise UntranslatableError(
+                f"a collection of the type {kind} begins with a value that is not a constructor:"
+                f" {text}"
+            )
         given = [] if cursor.word() == ")" else cursor.list_until(")")
         values = (f"CAST({self._sql.value(one, typed.fact)} AS {typed.sql})" for one in given)
         return f"CAST(ARRAY[{', '.join(values)}] AS {typed.sql}[])"

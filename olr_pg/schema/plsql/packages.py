@@ -1,10 +1,10 @@
 """Translates packages: a package becomes a schema with the same name, which contains its routines.
 
-PL/pgSQL has no packages, and its sessions have no variables. A routine that uses a variable, type
-or cursor of its package is refused; the reason contains that name. Constants of the package are
-declared in each routine that uses them.
+PL/pgSQL has no packages, and its sessions have no variables. A routine that uses a variable of its
+package is refused; the reason contains the variable's name. Constants, types, exceptions and
+cursors of the package have no state, so they are declared in each routine that uses them.
 
-It also parses the heads of functions and procedures: names, parameters and return type.
+`read_head` parses the head of a function or procedure: name, parameters and return type.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ def shared_declarations(package: Package) -> list[tuple[str, str]]:
 
 
 def needed(shared: Sequence[tuple[str, str]], text: str) -> list[str]:
-    """Return the texts of the shared declarations that a routine uses, also through others."""
+    """Return the texts of the shared declarations that a routine uses, directly or indirectly."""
     names = set(used([name for name, _ in shared], text))
     while True:
         texts = [one for name, one in shared if name in names]
