@@ -1,16 +1,14 @@
 """Runs the checks of the target in order; they change nothing.
 
-It also detects keys whose values PostgreSQL could round to the same value, so that two rows of the
-source would have the same key in the target.
+`close_key_columns` detects keys whose values PostgreSQL could round to the same value, so that two
+rows of the source would have the same key in the target.
 
-It also finds target columns that may refuse values of the source, so that an operator can change
-the columns in advance.
+`may_refuse` finds target columns that may refuse values of the source, so that an operator can
+change the columns in advance. PostgreSQL refuses a value that is too long or too large, and NULL in
+a NOT NULL column. The source's type allows such values, but it is not known whether they exist.
 
-PostgreSQL refuses a value that is too long or too large, and NULL in a NOT NULL column. The
-source's type allows such values, but it is not known whether they exist.
-
-It also finds the privileges that the applier's role lacks in the target, with the GRANT statements
-to run.
+`check_grants` finds the privileges that the applier's role lacks in the target, with the GRANT
+statements to run.
 """
 
 from __future__ import annotations

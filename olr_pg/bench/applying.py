@@ -1,12 +1,10 @@
-"""The benchmark `apply`: compares the bundled applier with PostgreSQL's logical replication worker
-and with simple clients.
+"""The benchmark `apply` and its cases: compares the bundled applier with PostgreSQL's logical
+replication worker and with simple clients.
 
 The applier and the worker get the same changes. The measurement of the applier starts when it
 connects to a server that has all changes ready. It ends when all changes are durable and confirmed.
 The measurement of the worker starts when its subscription is enabled; at this time all changes are
 in the publisher's WAL. It ends when the publisher knows that all changes are applied.
-
-It also contains the cases of the apply benchmark.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""The benchmarks `scan` and `decode`: redo per second on one core.
+"""The benchmarks of decoding. `scan` and `decode`: redo per second on one core.
 
 The rates are compared with two limits: copying the same bytes in memory, and reading them from
 memory to compute a checksum (XOR of all words, like that of a redo block).
 
-It also measures how the cost and the memory of decoding grow with the backlog; decoding runs
-through Spark and the merger.
+`growth`: how the cost and the memory of decoding grow with the backlog; decoding runs through Spark
+and the merger. The CPU seconds of all processes are counted, so that other work on the machine does
+not affect the figures. The memory is that of the largest Python process, which is the driver or a
+worker.
 
-The CPU seconds of all processes are counted, so that other work on the machine does not affect the
-figures. The memory is that of the largest Python process, which is the driver or a worker.
-
-It also measures the cost of encrypting files that contain rows.
-
-The cases are: writing and reading such files, decoding encrypted logs, and decoding with spilled
-transactions.
+`sealing_cost`: the cost of encrypting files that contain rows. The cases are: writing and reading
+such files, decoding encrypted logs, and decoding with spilled transactions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The end-to-end benchmark: from log files on disk to rows that are durable in PostgreSQL.
 
-It also measures the memory of the Python processes of ``olr-pg run`` (the driver and the workers)
+`memory` measures the memory of the Python processes of ``olr-pg run`` (the driver and the workers)
 while it catches up.
 """
 

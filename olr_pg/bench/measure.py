@@ -1,6 +1,6 @@
 """Measures wall time, CPU seconds and peak memory of work, in alternation with its anchor.
 
-It also writes the page with the results, ``docs/benchmarks.md``.
+`write_page` writes the page with the results, ``docs/benchmarks.md``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ and with pipelined requests.
 The client is a separate process, like an external client. The limit to compare with is the exchange
 of the same number of bytes between two processes that do no other work.
 
-It also contains a client of the port that runs in a separate process. It has one connection, and
-calls the functions that its parent process requests.
+The client's process has one connection to the port, and calls the functions that its parent process
+requests.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ transaction, ten targets.
 All changes in the inputs are drawn at random, and are not copies of a small amount of redo. Only
 the small logs are copies, because their cost depends on their number and not on their contents.
 
-It also contains the benchmark of ``olr-pg decode``: converts redo to JSON Lines and to Parquet
+`outputs` is the benchmark of ``olr-pg decode``: it converts redo to JSON Lines and to Parquet
 files, on one core and on two.
 """
 

@@ -1,9 +1,8 @@
 """Selects the logs that a run of decoding reads, and finds the logs that are missing.
 
-It also finds redo that an ``OPEN RESETLOGS`` has orphaned, by the headers of the logs.
-
-A log's header contains its incarnation and the SCN at which the incarnation began, but not the
-parent. So each incarnation is assumed to be the child of the one before it.
+`without_orphans` removes redo that an ``OPEN RESETLOGS`` has orphaned. It finds such redo by the
+headers of the logs. A log's header contains its incarnation and the SCN at which the incarnation
+began, but not the parent. So each incarnation is assumed to be the child of the one before it.
 """
 
 from __future__ import annotations

@@ -6,23 +6,17 @@ action. Its entry in the error catalogue determines the exit code. Other exit co
 (also for 1xxx errors), 70 a defect, 130 Ctrl-C, 141 the reader of stdout has closed the pipe, 143
 SIGTERM.
 
-It also formats help like a manual: values are shown by their names and not by Python types, and the
-texts have enough width.
+Help is formatted like a manual: values are shown by their names and not by Python types, and the
+texts have enough width. Typer uses separate columns for ranges, for the opposite of a switch, and
+for the type of an argument, so only a third of the terminal is left for the text. This module makes
+ranges and opposites part of the text, and shows an argument by its name.
 
-Typer uses separate columns for ranges, for the opposite of a switch, and for the type of an
-argument, so only a third of the terminal is left for the text. This module makes ranges and
-opposites part of the text, and shows an argument by its name.
+`advised` completes the commands that an error recommends: it adds the configuration and the target
+of this command line. If the configuration is the default file or comes from the environment, the
+commands are already complete.
 
-It also completes the commands that an error recommends: adds the configuration and the
-target of this command line.
-
-If the configuration is the default file or comes from the environment, the commands are already
-complete.
-
-It also handles SIGTERM and SIGINT in a command: the first signal ends the command after cleanup,
-the second one at once.
-
-The first signal raises an exception in the main thread, so that every `finally` runs and closes
+SIGTERM and SIGINT: the first signal ends the command after cleanup, the second one at once. The
+first signal raises an exception in the main thread, so that every `finally` runs and closes
 sockets, Java and PostgreSQL. A command that must end in time calls `ends_within`; after that time
 the process exits without further cleanup, as with SIGKILL. Replication loses no changes in that
 case, as tests with SIGKILL show: confirmed changes are durable, and the others are delivered again.

@@ -1,16 +1,14 @@
 """Options that several commands share, and access to the configuration that --config names.
 
-It also contains shell completion: proposes the names of tables and targets, and the error codes.
+Shell completion proposes the names of tables and targets, and the error codes. The names come from
+the configuration that the command would read, from the dictionaries that this configuration names,
+and from dictionaries that an earlier run has stored in `context.data`. Completion opens no
+connection and resolves no secret. If a file cannot be read, no names are proposed.
 
-The names come from the configuration that the command would read, from the dictionaries that this
-configuration names, and from dictionaries that an earlier run has stored in `context.data`.
-Completion opens no connection and resolves no secret. If a file cannot be read, no names are
-proposed.
+`usual_file` finds the default configuration file for commands without --config.
 
-It also finds the default configuration file for commands without --config.
-
-It also opens a connection to the target and returns it with the applier's settings, for commands
-that need only these.
+`open_settings` opens a connection to the target and returns it with the applier's settings, for
+commands that need only these.
 """
 
 from __future__ import annotations

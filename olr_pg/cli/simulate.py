@@ -1,10 +1,8 @@
 """``olr-pg simulate``: writes archived logs of a simulated database, its dictionary, and its true
 changes.
 
-It also contains ``olr-pg simulate --sql``: executes a file of SQL, and can serve a port that
-executes more SQL.
-
-It also contains ``olr-pg demo``: shows replication with a simulated Oracle.
+``olr-pg simulate --sql`` executes a file of SQL, and can serve a port that executes more SQL.
+``olr-pg demo`` shows replication with a simulated Oracle.
 """
 
 from __future__ import annotations

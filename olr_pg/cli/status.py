@@ -1,6 +1,5 @@
-"""``olr-pg status``: shows the state of the running appliance.
-
-It also contains ``olr-pg logs``: lists the archived logs, and which of them can be deleted.
+"""``olr-pg status`` shows the state of the running appliance. ``olr-pg logs`` lists the archived
+logs, and which of them can be deleted.
 """
 
 from __future__ import annotations

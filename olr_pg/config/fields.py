@@ -4,12 +4,10 @@ value, or reports why it cannot.
 Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM`; their text describes the
 expected value. `config.reading` formats them. Errors never contain values of secrets.
 
-It also resolves references to secrets: ``${ENV_NAME}`` inside a text, and ``file:PATH`` or
-``{"file": PATH}`` as a whole value.
-
-The value of a reference is not searched for further references, so a secret can contain any
-character. To write a literal ``${``, write ``$${``. A single line break at the end of a secret file
-is not part of the secret.
+A value can refer to a secret: ``${ENV_NAME}`` inside a text, and ``file:PATH`` or ``{"file":
+PATH}`` as a whole value. The value of a reference is not searched for further references, so a
+secret can contain any character. To write a literal ``${``, write ``$${``. A single line break at
+the end of a secret file is not part of the secret.
 """
 
 from __future__ import annotations

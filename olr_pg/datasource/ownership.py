@@ -4,7 +4,7 @@ A split owns the transactions that begin in it. For each split, the survey recor
 its transactions commit, with the lowest and highest SCN and time of these commits. So a query skips
 a split that owns no wanted commit, and a task does not read further after its split than necessary.
 
-It also describes what a task of the data source reads: a split, and the redo in which its
+A `RedoSplit` describes what a task of the data source reads: a split, and the redo in which its
 transactions end.
 
 Every transaction begins in exactly one split, so it has exactly one owner, whatever the size of the

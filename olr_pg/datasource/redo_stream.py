@@ -15,10 +15,10 @@ available log. The result is the same as after a restart.
 No stream can deliver redo before the first log that it read. So it does not begin while the first
 log may be incomplete or compressed, and it ends if an earlier log arrives later.
 
-It also defines the offset of a stream: its position in each redo thread, as Spark's checkpoint
+`StreamOffset` is the offset of a stream: its position in each redo thread, as Spark's checkpoint
 stores it.
 
-It also parses the options of the data source, which Spark passes as texts.
+`parse_options` parses the options of the data source, which Spark passes as texts.
 """
 
 from __future__ import annotations

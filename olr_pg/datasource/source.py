@@ -1,4 +1,5 @@
-"""Implements ``spark.read.format("olr_pg")``: the changes in archived redo as a DataFrame.
+"""Implements ``spark.read.format("olr_pg")`` and ``spark.readStream.format("olr_pg")``: the changes
+in archived redo as a DataFrame.
 
 Spark calls this code in three kinds of processes. The first process returns the columns
 (`RedoSource.schema`); for this it makes the survey. Spark then passes the source, with the survey,
@@ -9,12 +10,9 @@ once.
 The conditions of a query on commits become bounds, so that redo without commits within them is not
 read.
 
-It also implements ``spark.readStream.format("olr_pg")``: reads committed transactions
-batch by batch.
-
-One long-lived process returns the offsets and the tasks of batches (`RedoStreamReader` with its
-`redo_stream.RedoStream`). Workers return the rows. A worker gets a reader without state, because
-each task contains the data that it needs.
+A stream reads committed transactions batch by batch. One long-lived process returns the offsets and
+the tasks of batches (`RedoStreamReader` with its `redo_stream.RedoStream`). Workers return the
+rows. A worker gets a reader without state, because each task contains the data that it needs.
 """
 
 from __future__ import annotations

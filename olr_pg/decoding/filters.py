@@ -16,8 +16,7 @@ and verification all get the same rows:
 Row changes and transactions that are left out are counted (`Account.rows_filtered`,
 `transactions_filtered`), except those of left-out tables.
 
-It also contains the view of a target: the selection of decoded changes that it receives, and their
-form.
+A `TargetView` is the selection of decoded changes that a target receives, and their form.
 """
 
 from __future__ import annotations

@@ -4,14 +4,12 @@ A split is a range of blocks. It owns the LWN groups that begin in it. Transacti
 end in the split are returned as finished transactions in output format. All other events are
 returned as the remainder, for the assembler of the driver.
 
-It also reads only the blocks of a log that are needed for decoding, if the log is read in ranges of
-bytes (`capture.readers`).
-
-Kernels need a log as one array. So the array has the size of the log, but only the blocks that were
-read use memory. First the blocks of the split are read. The last LWN group of the split can
-continue after it, and the block at which the next group begins is needed too. The length of a group
-is in its headers, so further blocks are read when the kernels follow the groups and reach a block
-that was not read yet.
+If a log is read in ranges of bytes (`capture.readers`), only the blocks that are needed for
+decoding are read. Kernels need a log as one array. So the array has the size of the log, but only
+the blocks that were read use memory. First the blocks of the split are read. The last LWN group of
+the split can continue after it, and the block at which the next group begins is needed too. The
+length of a group is in its headers, so further blocks are read when the kernels follow the groups
+and reach a block that was not read yet.
 """
 
 from __future__ import annotations

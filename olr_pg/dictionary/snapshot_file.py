@@ -28,12 +28,13 @@ a column), with the same meaning. A key with the default value can be omitted. T
 
 If a snapshot is written and read again, the result is equal to it.
 
-It also reads a JSON file and validates it against a pydantic model, with coded errors.
+`parse_object` and `validate` read a JSON file and validate it against a pydantic model, with coded
+errors.
 
-It also reads and writes the file of an inventory. It is next to the file of the dictionary that was
-exported with it.
+`write_inventory` and `read_inventory_file` write and read the file of an inventory. It is next to
+the file of the dictionary that was exported with it.
 
-It also checks rules that every snapshot must fulfil.
+`check_unique_tables` and `column_fault` check rules that every snapshot must fulfil.
 """
 
 from __future__ import annotations

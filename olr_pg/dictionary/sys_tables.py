@@ -3,9 +3,11 @@
 A schema checkpoint lacks some information. Then the columns of a key are in the order of INTCOL#,
 all constraints count as enabled, and there are no unique indexes.
 
-It also finds the values that a column's check constraints allow, for a column that becomes boolean.
+`non_flag_values` finds the values that a column's check constraints allow, for a column that
+becomes boolean.
 
-It also interprets the bits of COL$.PROPERTY (dictionary §2.4, values-and-lobs §15).
+`is_hidden` and similar functions interpret the bits of COL$.PROPERTY (dictionary §2.4,
+values-and-lobs §15).
 """
 
 from __future__ import annotations

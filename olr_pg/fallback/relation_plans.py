@@ -1,8 +1,7 @@
 """Maps a relation of PostgreSQL to its table in Oracle, and its columns to the table's columns.
 
-It also checks that PostgreSQL sends every change of the fallback's tables.
-
-PostgreSQL sends no DDL, and it sends nothing that would show that changes are missing:
+`unpublished` and `PartitionWatch` detect changes that PostgreSQL does not send. PostgreSQL sends no
+DDL, and it sends nothing that would show that changes are missing:
 
 - A publication contains tables by their OID. A table that was dropped and created again, or removed
   from the publication, is not in it any more, and a renamed table has another name in the stream.

@@ -1,6 +1,7 @@
-"""Writes files atomically and durably, and checks their versions.
+"""Writes files atomically and durably, checks their versions, and detects errors that a full disk
+causes.
 
-It also detects errors that a full disk causes, and checks whether the disk has space again.
+After such an error, `has_room` checks whether the disk has space again.
 """
 
 from __future__ import annotations

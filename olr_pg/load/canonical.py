@@ -15,12 +15,10 @@ module, are changed as follows:
 A row's image is the result of ``record_send`` for these values. A row's digest is
 ``hashtextextended`` of the image in hex.
 
-It also splits composite images into values, for rows that are displayed or repaired.
+`fields_of` splits composite images into values, for rows that are displayed or repaired.
 
-It also prints JSON as jsonb does: keys in PostgreSQL's order, without duplicates, numbers as
-numeric.
-
-The functions work without recursion, because PostgreSQL accepts documents that are nested more
+`canonical_json` prints JSON as jsonb does: keys in PostgreSQL's order, without duplicates, numbers
+as numeric. It works without recursion, because PostgreSQL accepts documents that are nested more
 deeply than Python's stack allows.
 """
 

@@ -1,7 +1,7 @@
 """Stores the steps of a cut-over in the target, so that they survive the loss of this host.
 
-It also observes a load over a separate connection: how much is loaded, and how much
-PostgreSQL is receiving now.
+`LoadWatch` observes a load over a separate connection: how much is loaded, and how much PostgreSQL
+is receiving now.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Replication does not wait for the history, and does not fail because of it. If a
 written (for example, because the disk is full), this is logged once, and the next reading is tried.
 A damaged file, or a file of another release, is replaced by a new one.
 
-It also records a reading of each target every few seconds, for the history.
+`HistoryRecorder` takes the readings of each target.
 """
 
 from __future__ import annotations

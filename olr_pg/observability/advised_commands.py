@@ -1,11 +1,11 @@
-"""Adds missing options to the commands in backticks in a text, so that a reader can copy and run
-them.
+"""Describes errors: as text, as a record, and with commands that a reader can copy and run.
 
-The texts of the error catalogue contain commands such as `olr-pg status`. The code that reports an
-error adds the options that only it knows: the configuration, the target if there are several, and
-the table and the number of the error.
+The texts of the error catalogue contain commands in backticks, such as `olr-pg status`. The code
+that reports an error adds the options that only it knows: the configuration, the target if there
+are several, and the table and the number of the error.
 
-It also converts an `OlrPgError` to a record that says its code, what failed, where, and what to do.
+`failure_record` converts an `OlrPgError` to a record of its code, what failed, where, and what to
+do.
 """
 
 from __future__ import annotations

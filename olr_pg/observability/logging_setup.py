@@ -11,12 +11,11 @@ what to do become keys of the event. A `Redactor` removes secrets from every eve
 rendered. Log records of libraries that use the standard library's `logging` (such as Spark's
 gateway and the database drivers) are processed in the same way.
 
-It also keeps the latest warnings and errors that were logged, for the status of a running
-appliance.
+The latest warnings and errors are kept for the status of a running appliance (`recent_events`).
 
-It imports structlog without rich, which structlog would import for coloured tracebacks. Tracebacks
-are already text when they reach structlog's renderer, and to import rich would take a tenth of the
-run time of a short command.
+The module imports structlog without rich, which structlog would import for coloured tracebacks.
+Tracebacks are already text when they reach structlog's renderer, and to import rich would take a
+tenth of the run time of a short command.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Reports the appliance's state to systemd: ready, alive, stopping.
+"""Reports the appliance's state to systemd (ready, alive, stopping), and detects stuck threads.
 
 The protocol is sd_notify(3): a datagram with lines of text to the socket that the variable
 NOTIFY_SOCKET names. Without that variable, nothing is sent.
 
-It also detects stuck threads by the operating system's counters, because a stuck thread cannot
-report that it is stuck.
-
-A working thread uses processor time. A thread that waits with a time limit is scheduled when the
-limit expires. A thread that waits for a lock that is never released neither uses processor time nor
-is scheduled. So a thread that has work and was not scheduled for minutes is stuck. Threads without
-work may wait as long as they like; the caller says which threads have work.
+A stuck thread cannot report that it is stuck, so `ThreadActivity` uses the operating system's
+counters. A working thread uses processor time. A thread that waits with a time limit is scheduled
+when the limit expires. A thread that waits for a lock that is never released neither uses processor
+time nor is scheduled. So a thread that has work and was not scheduled for minutes is stuck. Threads
+without work may wait as long as they like; the caller says which threads have work.
 """
 
 from __future__ import annotations

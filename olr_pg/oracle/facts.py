@@ -1,6 +1,5 @@
-"""Reads a database's identity, incarnations, character sets and SCN (dictionary §4).
-
-It also contains queries that find the online redo logs of a live database.
+"""Reads a database's identity, incarnations, character sets and SCN (dictionary §4), and finds the
+online redo logs of a live database.
 
 V$LOG has a row for each group of online logs, V$STANDBY_LOG a row for each group of standby redo
 logs, and V$LOGFILE a row for each member (file) of either kind of group (Oracle Database

@@ -1,6 +1,6 @@
 """Support for ``AS OF SCN`` in SQLAlchemy Core.
 
-It also reads how long the source keeps undo for queries ``AS OF SCN``.
+`read_undo_retention` reads how long the source keeps undo for queries ``AS OF SCN``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A live Oracle database as the source of decoding: provides its dictionary and its logs.
 
-It also notices that a PDB was replaced, or was set back to an earlier SCN while the rest of its CDB
-was not.
+`PdbWatch` notices that a PDB was replaced, or was set back to an earlier SCN while the rest of its
+CDB was not.
 
 After FLASHBACK PLUGGABLE DATABASE, or after a point-in-time recovery of a PDB, the PDB is opened
 with RESETLOGS. The CDB keeps its incarnation, and its redo continues. So the redo first contains

@@ -5,8 +5,8 @@ A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents such o
 FORCE LOGGING, every table, partition or LOB with the NOLOGGING attribute is a risk. For each data
 file Oracle records the last SCN of such a write (V$DATAFILE.UNRECOVERABLE_CHANGE#).
 
-It also checks for `olr-pg doctor` whether the segments of the tables are stored in a form that can
-be decoded.
+`Storage` checks for `olr-pg doctor` whether the segments of the tables are stored in a form that
+can be decoded.
 """
 
 from __future__ import annotations

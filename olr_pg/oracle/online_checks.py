@@ -1,6 +1,5 @@
-"""Checks for `olr-pg doctor` whether the online logs of a live source can be read.
-
-It also checks for `olr-pg doctor` whether the redo of the source can be read from its standby.
+"""Checks for `olr-pg doctor` whether the online logs of a live source, or the redo of its standby,
+can be read.
 """
 
 from __future__ import annotations

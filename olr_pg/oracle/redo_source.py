@@ -24,13 +24,12 @@ into files of its host (Database Reference, AUDIT_SYS_OPERATIONS; Security Guide
 auditing). So the standby is queried rarely: `RedoSource.has_news` polls the primary, which shows
 when the standby must have something new.
 
-It also finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
+`online_groups` finds the files of a live database's online logs on this host, from V$LOG and
+V$LOGFILE. On a physical standby or a far sync instance, the files of the standby redo logs are
+used, which receive the primary's redo.
 
-On a physical standby or a far sync instance, the files of the standby redo logs are used, which
-receive the primary's redo.
-
-It also reads the open transactions of a live database, and the SCN up to which its logs are
-archived (dictionary §4, §5).
+`read_activity` reads the open transactions of a live database. `read_archived` reads the SCN up to
+which its logs are archived (dictionary §4, §5).
 """
 
 from __future__ import annotations

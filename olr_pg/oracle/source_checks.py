@@ -1,6 +1,7 @@
 """Runs the checks of the source database in order (dictionary §4–§9).
 
-It also checks whether the account may read archived logs that are not mounted on this host.
+`check_directories` checks whether the account may read archived logs that are not mounted on this
+host.
 """
 
 from __future__ import annotations

@@ -9,12 +9,10 @@ NVARCHAR2 with half a surrogate pair could not be fetched; tables with these typ
 another way, as below. Values that only a function converts to text (XMLTYPE, JSON, VECTOR) are
 fetched whole, and so is LONG, which Oracle cannot read in parts.
 
-It also reads rows of tables with LOBs: short values are read together with the row, long values in
-pieces.
-
-A short value is fetched with its row, as a LONG. For a long value the row contains a locator; the
-content is read in pieces of `PIECE` when it is used, so memory never contains the whole value.
-Fetched rows need at most `ROWS` · `SHORT_MAX` of memory per LOB column.
+`read_lob_rows` reads rows of tables with LOBs: short values together with the row, long values in
+pieces. A short value is fetched with its row, as a LONG. For a long value the row contains a
+locator; the content is read in pieces of `PIECE` when it is used, so memory never contains the
+whole value. Fetched rows need at most `ROWS` · `SHORT_MAX` of memory per LOB column.
 
 An empty LOB is not NULL, but the driver returns NULL if an empty LOB is fetched as a LONG. The
 query therefore also returns the length, which distinguishes the two.

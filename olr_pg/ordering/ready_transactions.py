@@ -11,8 +11,7 @@ transaction.
 
 Transactions of a batch are in commit order: by commit SCN, then by `CommitPosition`.
 
-It also passes transactions from the merger to the queues of ready transactions, some at a
-time.
+A `Release` passes transactions from the merger to the queues of ready transactions, some at a time.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ checks ten times a second whether its statement has exceeded its time limit, and
 thread has ended the connection. In both cases the connection is closed, because it is unknown
 whether the server ran the statement.
 
-It also contains timeouts and keepalives for every connection to a PostgreSQL server.
+`with_timeouts` adds timeouts and keepalives to a connection string.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Converts the fields that every row change has to Arrow arrays: its kind, its position in the
-redo, and the session that made it.
+"""Converts row changes to Arrow.
 
-It also converts the row changes of a table to Arrow record batches.
+`ChangeFacts` returns the fields that every row change has: its kind, its position in the redo, and
+the session that made it.
 
-A batch has one row per row change, in delivery order. Its columns contain the kind of the change,
-its position in the redo, and the row before and after the change (the images). An image is a struct
-of the table's columns, with the types of `arrow_types`. If a change does not have an image, the
-image is null. Within an image, a column is null if its value is NULL, and also if the redo does not
-contain it. If you must distinguish the two cases, read the JSON Lines instead.
+`TableBatches` converts the row changes of a table to record batches. A batch has one row per row
+change, in delivery order. Its columns contain the kind of the change, its position in the redo, and
+the row before and after the change (the images). An image is a struct of the table's columns, with
+the types of `arrow_types`. If a change does not have an image, the image is null. Within an image,
+a column is null if its value is NULL, and also if the redo does not contain it. If you must
+distinguish the two cases, read the JSON Lines instead.
 """
 
 from __future__ import annotations

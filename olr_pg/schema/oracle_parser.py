@@ -5,8 +5,8 @@ rewrites formats. This parser does so only for functions that have a special syn
 TRIM, …). Every other call keeps its name and arguments, so that the tables of functions define all
 translations.
 
-It also lists the nodes of Oracle's syntax tree that mean the same in PostgreSQL, and the nodes that
-PostgreSQL does not have.
+Two lists contain the nodes of Oracle's syntax tree that mean the same in PostgreSQL, and the nodes
+that PostgreSQL does not have.
 """
 
 from __future__ import annotations

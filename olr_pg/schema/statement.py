@@ -1,11 +1,10 @@
 """Defines a converted statement for the target's schema, and the order in which kinds of statements
 run.
 
-It also handles internal errors of the conversion, so that an error in one object does not end the
-command.
+Statements are made with `each_safely`: an internal error in one object does not end the command.
 
-It also writes the converted statements as SQL files: one file for each kind of object, in the order
-in which they run.
+`write_files` writes the converted statements as SQL files: one file for each kind of object, in the
+order in which they run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Defines the state of a translation (names, kinds of values), and functions that build rules.
+"""Defines the state of a translation (names, kinds of values, scopes), and functions that build
+rules.
 
-It also defines scopes, which resolve the names in a part of a query to the tables, views and
-subqueries in its FROM clause.
+A scope resolves the names in a part of a query to the tables, views and subqueries in its FROM
+clause.
 """
 
 from __future__ import annotations

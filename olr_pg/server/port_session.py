@@ -1,14 +1,14 @@
 """The session of a connection: its claim to replicate, its run of replication, and its
 confirmations.
 
-It also contains a client's link within the server's process: the same protocol, without a socket.
+`InsideLink` is the link of a client within the server's process. It uses the same protocol, without
+a socket. The link passes the answers to the client as they are in the ready queue, if possible
+without copying them. Over a socket, each byte would be copied into the kernel and out of it, which
+takes longer than parsing. The link also passes events of tables, for which the protocol has no
+messages.
 
-The link passes the answers to the client as they are in the ready queue, if possible without
-copying them. Over a socket, each byte would be copied into the kernel and out of it, which takes
-longer than parsing. The link also passes events of tables, for which the protocol has no messages.
-
-It also contains the interface of a source of transactions for the server; the replicator implements
-it.
+`ReplicationSource` is the interface of a source of transactions for the server. The replicator
+implements it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Chooses the database that a simulation models: by arguments, or at random from the seed.
 
-It also starts a simulated database: its instance with redo threads, its containers, its sessions.
+`start_instance`, `start_containers` and `start_session` start the database: its instance with redo
+threads, its containers, its sessions.
 """
 
 from __future__ import annotations

@@ -19,12 +19,11 @@ executor is lost, Spark retries its tasks, provided that the master URL allows r
 (``local[N,F]``, clusters). Each attempt writes its own file, and the first complete file gets the
 result's name.
 
-It also groups tasks into Spark tasks, and Spark tasks into jobs.
+`plan_jobs` groups tasks into Spark tasks, and Spark tasks into jobs. Each job costs Java about 15
+ms of processor time, and each Spark task 3 ms more. So there are few jobs, and each core gets its
+share of a job as one Spark task. As above, two jobs run at a time.
 
-Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more. So there are few
-jobs, and each core gets its share of a job as one Spark task. As above, two jobs run at a time.
-
-It also creates an archive of the classes that a session loads (`java.class_archive`).
+`archive_classes` creates an archive of the classes that a session loads (`java.class_archive`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The interface of a batch applier. One implementation applies a single table, the other one all
 tables in one stream.
 
-It also decides whether a commit waits for the disk. A commit does not wait if another one follows
-at once.
+`CommitDurability` decides whether a commit waits for the disk. A commit does not wait if another
+one follows at once.
 """
 
 from __future__ import annotations

@@ -7,16 +7,14 @@ the changes need no memory. Between batches of its other tables, the table's wor
 tries to replay the hold (`replay`), one target transaction at a time. When the lock is released,
 the table resumes automatically.
 
-It also limits how long a batch waits for locks of other sessions, so that its worker's other tables
-continue.
-
-A batch that has waited in PostgreSQL for `_PATIENT_MILLISECONDS` is cancelled and postponed. The
-worker then applies batches of its other tables, and retries the postponed batch periodically. Most
-retries wait only briefly. After `HOLD_SECONDS` the changes are written to the hold
-(`locked_tables`), so that they need no memory and the confirmation advances. A transaction that
-does not fit in memory waits for `HOLD_SECONDS` in a single attempt, because each retry would write
-all its changes again. If all tables form one stream, its batches are not postponed, because no
-other table can continue meanwhile.
+A batch waits only for a limited time for locks of other sessions, so that its worker's other tables
+continue. A batch that has waited in PostgreSQL for `_PATIENT_MILLISECONDS` is cancelled and
+postponed. The worker then applies batches of its other tables, and retries the postponed batch
+periodically. Most retries wait only briefly. After `HOLD_SECONDS` the changes are written to the
+hold, so that they need no memory and the confirmation advances. A transaction that does not fit in
+memory waits for `HOLD_SECONDS` in a single attempt, because each retry would write all its changes
+again. If all tables form one stream, its batches are not postponed, because no other table can
+continue meanwhile.
 """
 
 from __future__ import annotations

@@ -3,15 +3,14 @@
 The changes of a transaction whose Commit has not arrived wait in memory, or in the spool if they
 are too large.
 
-It also counts the bytes of received changes that are not durable yet. The server keeps them until
-they are confirmed.
+`Unconfirmed` counts the bytes of received changes that are not durable yet. The server keeps them
+until they are confirmed.
 
-It also distributes whole transactions, and the events between them, to the workers of their tables.
-
-Transactions and events are passed on in the order in which they arrive. Only an event about missing
-LOB values waits: its transaction's changes of the same table arrive later, and it is applied
-together with them. If the transaction has no such changes, the event is applied alone, before any
-later commit.
+`Distribution` distributes whole transactions, and the events between them, to the workers of their
+tables. Transactions and events are passed on in the order in which they arrive. Only an event about
+missing LOB values waits: its transaction's changes of the same table arrive later, and it is
+applied together with them. If the transaction has no such changes, the event is applied alone,
+before any later commit.
 """
 
 from __future__ import annotations

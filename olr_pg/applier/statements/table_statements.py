@@ -8,12 +8,11 @@ delete and the insert are used nevertheless.
 
 Facts: architecture, “How a batch becomes statements”, “What PostgreSQL does and refuses”.
 
-It also applies updates as deletes and inserts, for transactions whose rows exchange their keys.
-
+`rewritten` applies updates as deletes and inserts, for transactions whose rows exchange their keys.
 Oracle checks unique keys at the end of a statement, but PostgreSQL checks them for each row. So if
 rows exchange values of a unique key (``SET position = position + 1``), PostgreSQL reports a
 duplicate. The same happens if rows exchange primary keys and their other values are unknown,
-because `net_change` cannot insert them again. This module makes one statement that deletes the rows
+because `net_change` cannot insert them again. `rewritten` makes one statement that deletes the rows
 from the target and inserts them again: old values come from the deleted rows, new values from the
 transaction's changes.
 """

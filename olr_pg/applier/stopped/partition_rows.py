@@ -11,12 +11,11 @@ If an operator has made the same change in the target, a partition exists whose 
 nowhere as a holder of other rows. This partition is assumed to hold the rows of the source's
 partition of that name.
 
-It also adds to the target a partition that was added in the source.
-
-Oracle adds a partition of ranges only above all others, so its range begins in the target where the
-highest range of the target ends. The partition is created as a table of its own and then attached,
-because that does not block other sessions (PostgreSQL, ALTER TABLE … ATTACH PARTITION: SHARE UPDATE
-EXCLUSIVE on the partitioned table).
+`add_partition` adds to the target a partition that was added in the source. Oracle adds a partition
+of ranges only above all others, so its range begins in the target where the highest range of the
+target ends. The partition is created as a table of its own and then attached, because that does not
+block other sessions (PostgreSQL, ALTER TABLE … ATTACH PARTITION: SHARE UPDATE EXCLUSIVE on the
+partitioned table).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Facts: architecture, “The ledger is a table” (why no replication origin), protocol, “Positions” (two
 transactions can have the same commit SCN).
 
-It also reads the progress of a subscription's initial loads, for status displays.
+`LoadsUnderWay` reads the progress of a subscription's initial loads, for status displays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds out from the ledger which applied transactions the source no longer contains after a
 RESETLOGS.
 
-It also records which incarnation of the source the target contains, and notices a RESETLOGS to an
-SCN that the target has passed.
+`follow_incarnation` records which incarnation of the source the target contains, and notices a
+RESETLOGS to an SCN that the target has passed.
 
 An OPEN RESETLOGS at an SCN orphans the transactions that committed from this SCN on, and the new
 incarnation uses their SCNs again. If the target has orphaned transactions, no other check notices

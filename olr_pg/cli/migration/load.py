@@ -1,7 +1,6 @@
 """``olr-pg initial-load``: loads whole tables as of an SCN into the target.
 
-It also contains ``olr-pg fetch-lobs``: fetches LOB values that the redo did not contain from the
-live source.
+``olr-pg fetch-lobs``: fetches from the live source the LOB values that the redo did not contain.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ The target records the start and end of each step, so an interrupted or failed c
 where it stopped. Every step can be repeated. Nothing is changed in the source. Until applications
 write to the target, they can return simply by using the source again.
 
-It also checks that applications can rely on the target's foreign keys, checks and triggers.
-
-While a table is replicated its foreign keys do not fire (``session_replication_role = replica``).
-So rows that replication wrote may violate a foreign key that PostgreSQL marks as valid. The rows of
-such a key are checked by a query. A foreign key that is not yet valid is validated, which also
-checks its rows.
+`check_constraints` checks that applications can rely on the target's foreign keys, checks and
+triggers. While a table is replicated its foreign keys do not fire (``session_replication_role =
+replica``). So rows that replication wrote may violate a foreign key that PostgreSQL marks as valid.
+The rows of such a key are checked by a query. A foreign key that is not yet valid is validated,
+which also checks its rows.
 """
 
 from __future__ import annotations

@@ -16,12 +16,11 @@ in the source meanwhile. Three observations together are a proof:
 
 If a column was added meanwhile, the compared rows lack its values, so no row is repaired.
 
-It also waits until a live source can be read as of the target's SCN.
-
-Another instance of a cluster, or a standby, can reach an SCN slightly later than the appliance
-reads the redo of that SCN. If a primary never reaches the SCN, it is not the database that the
-target was filled from, or it was restored to an earlier point in time. A standby can be behind its
-primary for any length of time, so no such conclusion is possible.
+`SourceArrival` waits until a live source can be read as of the target's SCN. Another instance of a
+cluster, or a standby, can reach an SCN slightly later than the appliance reads the redo of that
+SCN. If a primary never reaches the SCN, it is not the database that the target was filled from, or
+it was restored to an earlier point in time. A standby can be behind its primary for any length of
+time, so no such conclusion is possible.
 """
 
 from __future__ import annotations

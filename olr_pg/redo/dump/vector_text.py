@@ -4,12 +4,9 @@ Known fields are printed member by member, columns in hexadecimal, everything el
 bytes. If a field is shorter than its layout, only the members that fit are printed. Facts:
 redo-format §4–§8.
 
-It also prints the fields of row changes as lines of text: ktub, KTB, KDO, columns, supplemental
-data.
-
-Both undo records and row vectors consist of these fields. Facts: redo-format §4.2, §4.3, §5. Each
-member of a structure is printed according to its kind; a member that extends past the end of its
-field is not printed.
+Undo records and row vectors consist of the fields of row changes: ktub, KTB, KDO, columns and
+supplemental data. Facts: redo-format §4.2, §4.3, §5. Each member of a structure is printed
+according to its kind; a member that extends past the end of its field is not printed.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Translates operators and functions of dates (Oracle SQL Language Reference, “Datetime
-Functions”).
+"""Translates operators and functions of dates, and date format models (Oracle SQL Language
+Reference, “Datetime Functions”, “Datetime Format Models”).
 
 A DATE becomes timestamp(0); a number that is added to it is a number of days. SYSDATE and similar
 functions become STATEMENT_TIMESTAMP() in the session's time zone. Weeks begin on Sunday
 (NLS_TERRITORY=AMERICA).
 
-It also translates date format models (Oracle SQL Language Reference, “Datetime Format Models”).
-
-Month and day names are English and weeks begin on Sunday, as with NLS_DATE_LANGUAGE=AMERICAN and
-NLS_TERRITORY=AMERICA. In Oracle, FM applies to all elements until the next FM; in PostgreSQL, it
-applies to one element.
+In a format model, month and day names are English and weeks begin on Sunday, as with
+NLS_DATE_LANGUAGE=AMERICAN and NLS_TERRITORY=AMERICA. In Oracle, FM applies to all elements until
+the next FM; in PostgreSQL, it applies to one element.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Translates operators and functions of numbers (Oracle SQL Language Reference, “Numeric
-Functions”).
+"""Translates operators and functions of numbers, and number format models (Oracle SQL Language
+Reference, “Numeric Functions”, “Number Format Models”).
 
-It also translates number format models (Oracle SQL Language Reference, “Number Format Models”).
-
-G and D are the comma and the point, as with NLS_TERRITORY=AMERICA. If a number is too large for its
-format, each position of the format and of the sign is filled with ``#``.
+In a format model, G and D are the comma and the point, as with NLS_TERRITORY=AMERICA. If a number
+is too large for its format, each position of the format and of the sign is filled with ``#``.
 """
 
 from __future__ import annotations

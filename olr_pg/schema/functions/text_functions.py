@@ -1,16 +1,14 @@
-"""Translates operators and functions of text, and functions for values of any type.
+"""Translates operators and functions of text, regular expressions, and functions for values of any
+type.
 
 An empty text is NULL in Oracle. A result that can be empty is converted to NULL, and an empty
 literal is NULL (Oracle SQL Language Reference, “Nulls”, “Concatenation Operator”, “Character
 Functions”). Oracle truncates positions and lengths to integers.
 
-It also translates regular expressions (Oracle SQL Language Reference, “Oracle Regular Expression
-Support”).
-
-Since version 15, PostgreSQL has functions of the same names, with the same arguments in the same
-order. But the patterns differ. In Oracle, a dot does not match a line break, a backslash before a
-letter without a special meaning stands for that letter, and a backslash within brackets stands for
-itself.
+Regular expressions (Oracle SQL Language Reference, “Oracle Regular Expression Support”): since
+version 15, PostgreSQL has functions of the same names, with the same arguments in the same order.
+But the patterns differ. In Oracle, a dot does not match a line break, a backslash before a letter
+without a special meaning stands for that letter, and a backslash within brackets stands for itself.
 """
 
 from __future__ import annotations

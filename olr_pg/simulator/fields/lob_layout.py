@@ -1,7 +1,5 @@
-"""The bytes of LOB locators and LOB index rows (values-and-lobs §16, §19, §26).
-
-It also contains fields of the change vectors that write LOB pages and lists (values-and-lobs
-§18–§23).
+"""The bytes of LOB locators and LOB index rows (values-and-lobs §16, §19, §26), and the fields of
+the change vectors that write LOB pages and lists (values-and-lobs §18–§23).
 
 The vectors 26.6 and 11.17 have the layout of real ones; the other vectors have the layout that
 values-and-lobs describes.

@@ -8,8 +8,7 @@ database always agrees with the files.
 Each thread has a queue of tasks, such as a flush or a switch, and does them one after the other. A
 task is a generator of steps. The archiver's copies are also generators of steps.
 
-It also contains the archiver. It copies an ended log a few log switches later, up to two logs at
-the same time.
+`Archiver` copies an ended log a few log switches later, up to two logs at the same time.
 """
 
 from __future__ import annotations

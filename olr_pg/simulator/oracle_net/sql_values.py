@@ -1,6 +1,6 @@
 """Converts values of SQL from and to the driver's form.
 
-It also contains a client that executes SQL: decodes its binds, and encodes the results.
+`SqlClient` executes SQL from the driver: it decodes the binds, and encodes the results.
 """
 
 from __future__ import annotations

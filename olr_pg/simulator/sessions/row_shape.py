@@ -1,11 +1,9 @@
 """The rows of the workload `wide`, and the columns that its statements set.
 
-It also contains key numbers that are chosen so that copies of their redo can be made.
-
-In redo that is written once and then copied (`simulator.stamping`), keys have the same number of
-digits as in all copies. After fixed digits come four digits with the number of the copy; the last
-two digits are never 00. So a key has the same length in every copy, as a NUMBER and as text. Facts:
-values-and-lobs §2 (NUMBER).
+`Keys` chooses key numbers so that copies of their redo can be made. In redo that is written once
+and then copied (`simulator.stamping`), keys have the same number of digits as in all copies. After
+fixed digits come four digits with the number of the copy; the last two digits are never 00. So a
+key has the same length in every copy, as a NUMBER and as text. Facts: values-and-lobs §2 (NUMBER).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The random workload: the actions of sessions. One seeded generator makes all choices.
 
-It also contains the workload ``lobs``: tables with documents, whose redo is mostly LOB pages.
+`LobWorkload` is the workload ``lobs``: tables with documents, whose redo is mostly LOB pages.
 """
 
 from __future__ import annotations

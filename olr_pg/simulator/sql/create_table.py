@@ -3,7 +3,7 @@
 sqlglot does not parse most of Oracle's DDL. The stand-in executes everything that this module
 parses; any other word is an error that names the word.
 
-It also parses types: those of CAST and of column definitions.
+`read_type` parses the types of CAST and of column definitions.
 """
 
 from __future__ import annotations

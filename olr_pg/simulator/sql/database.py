@@ -4,7 +4,8 @@ One lock guards everything: no other session uses the database until a statement
 the transaction of another session. While a statement waits, it releases the lock. After the wait,
 it starts again, as Oracle restarts a statement whose row has changed meanwhile.
 
-It also contains the views of the data dictionary that SQL can query; the fallback needs them.
+`dictionary_view` returns the views of the data dictionary that SQL can query. The fallback needs
+them.
 """
 
 from __future__ import annotations

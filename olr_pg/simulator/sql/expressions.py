@@ -3,9 +3,8 @@
 A condition is True, False, or None for unknown. Almost every expression with a NULL is NULL (SQL
 Language Reference, Nulls).
 
-It also contains three-valued logic, comparison of rows, and patterns of LIKE.
-
-It also contains pseudo-columns: ROWNUM, SYSDATE, values of sequences and similar names.
+The module implements three-valued logic, the comparison of rows, the patterns of LIKE, and
+pseudo-columns (ROWNUM, SYSDATE, values of sequences and similar names).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Facts: Oracle's SQL Language Reference, Functions.
 
-It also contains aggregate functions: each computes a value from the arguments of all rows of a
-group.
+An aggregate function computes a value from the arguments of all rows of a group.
 """
 
 from __future__ import annotations

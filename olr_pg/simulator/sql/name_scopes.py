@@ -1,6 +1,6 @@
 """Resolves names in a query, by its sources and those of the queries around it.
 
-It also contains sequences of SQL.
+`SqlSequence` is a sequence of SQL.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ A row has its current values, the open transaction that has changed them, and it
 with their SCNs. So a session reads committed rows and its own changes, and a flashback query reads
 rows as of any SCN. A transaction has the list of its changes, so that it can be rolled back.
 
-It also finds the partition of a row by the bytes of its partition column: the bytes of Oracle's
-numbers, dates and texts sort like the values.
+`RangeBounds` and `ListBounds` find the partition of a row by the bytes of its partition column: the
+bytes of Oracle's numbers, dates and texts sort like the values.
 """
 
 from __future__ import annotations

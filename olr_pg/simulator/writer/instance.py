@@ -1,10 +1,9 @@
 """The instance: SCN and clock, redo threads, containers, and records until they are in a log.
 
-It also contains fields of space-management vectors (layers 13, 14 and 22) and of the markers that
-accompany them.
-
-Sizes, block classes and types are those of the real 23ai logs. The meaning of the numbers in the
-fields is mostly unknown (redo-format §12), so they are random, or zero as in real redo.
+The module also defines the fields of space-management vectors (layers 13, 14 and 22) and of the
+markers that accompany them. Sizes, block classes and types are those of the real 23ai logs. The
+meaning of the numbers in the fields is mostly unknown (redo-format §12), so they are random, or
+zero as in real redo.
 """
 
 from __future__ import annotations

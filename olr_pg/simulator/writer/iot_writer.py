@@ -4,7 +4,8 @@ The columns of the primary key are the first ones. The vectors 10.30 and 10.35 a
 data follow real records of 19c; the other vectors follow only the page redo-format. Tables with an
 overflow segment are not modelled.
 
-It also writes index maintenance, which a decoder of tables must skip (redo-format §6.1, §9.2).
+`IndexWriter` writes index maintenance, which a decoder of tables must skip (redo-format §6.1,
+§9.2).
 """
 
 from __future__ import annotations
