@@ -25,7 +25,6 @@ from olr_pg.applier.target.crash_watch import look_for_crash
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
 from olr_pg.applier.target.set_aside import set_aside
-from olr_pg.applier.target.table_identity import record_tables
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
@@ -171,7 +170,6 @@ def initial_load(
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
-        record_tables(connection, settings.subscription)
         failures = [work.failure for work in works if work.failure is not None]
         if options.builder is not None and not failures:
             options.builder.make_the_rest(connection)
@@ -434,7 +432,7 @@ def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> N
         return
     name = sql.Identifier(work.table.schema, work.table.name)
     connection.execute(sql.SQL("ANALYZE {}").format(name))
-    rows, size = work.table.progress.finish(connection, work.state.scn)
+    rows, size = work.table.progress.finish(connection, work.state.scn, work.plan.target.oid)
     work.state = work.state._replace(finished=True)
     work.ended = time.monotonic()
     _log.info("table loaded", table=work.source.table.full_name, rows=rows, bytes=size)

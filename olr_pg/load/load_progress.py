@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from olr_pg.applier.target.table_identity import record_loaded
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ SELECT subscription, source_table, %(target)s, %(scn)s, resetlogs_id FROM olr_pg
 WHERE subscription = %(s)s AND source_table = %(t)s
 ON CONFLICT (subscription, source_table) DO UPDATE
 SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{}',
-    resetlogs_id = excluded.resetlogs_id, stopped = olr_pg.ledger.paused, applied_at = now()
+    resetlogs_id = excluded.resetlogs_id, stopped = olr_pg.ledger.paused, applied_at = now(),
+    target_oid = NULL, target_place = NULL
 WHERE olr_pg.ledger.commit_scn = 0
 """
 _AGE = """
@@ -192,9 +194,14 @@ class TableLoadProgress(NamedTuple):
         """Record the contents of a claimed partition, in the same transaction."""
         connection.execute(_COUNT, (rows, size, *self[:2], part))
 
-    def finish(self, connection: Connection[Any], scn: int) -> tuple[int, int]:
+    def finish(
+        self, connection: Connection[Any], scn: int, oid: int | None = None
+    ) -> tuple[int, int]:
         """Set the table's position in the ledger and record the end of the load, in one
         transaction; return (rows, bytes).
+
+        Args:
+            oid: the OID of the target table that contains the rows; None if it is unknown.
 
         Raises:
             OlrPgError: 5106 partitions are missing, 5105 the table is already replicated.
@@ -213,6 +220,8 @@ class TableLoadProgress(NamedTuple):
                     "the ledger's position has changed",
                     table=self.source_table,
                 )
+            if oid is not None:
+                record_loaded(connection, *self[:2], oid)
         return int(done[0]), int(done[1])
 
     def age_seconds(self, connection: Connection[Any]) -> float:

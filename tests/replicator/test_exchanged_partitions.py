@@ -112,7 +112,7 @@ def test_a_policy_stops_both_until_they_are_exchanged_by_hand(
             "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = %s", [name]
         ).fetchall()
         connection.execute(f"""
-            UPDATE olr_pg.ledger SET target_oid = NULL;
+            UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = 'SHOP.X';
             ALTER TABLE shop.p DETACH PARTITION shop.{name};
             ALTER TABLE shop.{name} RENAME TO y; ALTER TABLE shop.x RENAME TO {name};
             ALTER TABLE shop.y RENAME TO x;

@@ -23,7 +23,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
-from olr_pg.applier.target.table_identity import record_table, replaced_reason
+from olr_pg.applier.target.table_identity import check_identity
 from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder
@@ -400,10 +400,7 @@ def plan_table(
     if not begins and full_name in lost_tables(connection, settings.subscription):
         raise lost_rows(full_name)
     if not begins:
-        known = settings.subscription, full_name, target.oid
-        if replaced := replaced_reason(connection, *known):
-            raise replaced
-        record_table(connection, *known)
+        check_identity(connection, settings.subscription, full_name, target.oid)
     refuse_kind(connection, settings, target, full_name)
     check_quiet(connection, settings, schema, name)
     plan = TablePlan(full_name, target, source, settings)

@@ -93,14 +93,16 @@ _DO_IT_YOURSELF: Final = {
         " keeps its rows), restart the appliance, then run `olr-pg errors retry`"
     ),
     DdlKind.RENAME_TABLE: (
-        "rename the target table yourself, then run `olr-pg errors skip`. Or set"
+        "rename the target table yourself, in one transaction: `UPDATE olr_pg.ledger SET target_oid"
+        " = NULL WHERE source_table IN ('{table}', '{other}')`, then ALTER TABLE ... RENAME. Then"
+        " run `olr-pg errors skip`. Or set"
         " `rename-table` in `apply.ddl` to follow, restart the appliance, then run"
         " `olr-pg errors retry`"
     ),
     DdlKind.EXCHANGE_PARTITION: (
         "exchange the partition and the table in the target yourself, in one transaction:"
-        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = 'OWNER.NAME'` for the"
-        " table that is exchanged, then DETACH, rename and ATTACH. Then run `olr-pg errors skip`."
+        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = '{other}'`, then DETACH,"
+        " rename and ATTACH. Then run `olr-pg errors skip`."
         " Or set `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
         " `olr-pg errors retry`"
     ),
@@ -146,6 +148,8 @@ def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
     code = _CODES.get(step.kind, Code.COLUMNS_CHANGED)
     text = f" ({event.statement[:500]})" if event.statement else ""
     action = _DO_IT_YOURSELF.get(step.kind)
+    if action is not None:
+        action = action.format(table=event.table, other=step.table)
     return OlrPgError(code, f"{step}{text}", action=action, table=event.table)
 
 

@@ -18,9 +18,9 @@ database the OID is valid, and the OID of the ledger itself:
 | another | same | the ledger was restored without the table |
 
 In another database or server, nothing can be concluded, and the OIDs are recorded again. A load
-records the unknown OIDs at its end, and the applier at each start and when it plans a table. Before
-that, it compares the known ones. `column_check` makes a new plan necessary when another table takes
-the name.
+records the OID of a table together with its position, and the applier records the unknown OIDs at
+each start and when it plans a table. Before that, it compares the known ones. `column_check` makes
+a new plan necessary when another table takes the name.
 """
 
 from __future__ import annotations
@@ -47,23 +47,40 @@ SELECT l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
         WHERE p.subscription = l.subscription AND p.source_table = l.source_table AND p.rows > 0)
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
 """
-_RECORD: Final = """
-UPDATE olr_pg.ledger SET target_oid = %s, target_place = %s
-WHERE subscription = %s AND source_table = %s
+# An operator who exchanges a table has locked the row until the other table has the name.
+_LOCK: Final = """
+SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
 """
-# Both OIDs can differ because both were restored; then the present ones are recorded.
+_LOCK_FREE: Final = """
+SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s)
+FOR UPDATE SKIP LOCKED
+"""
+_RECORD: Final = """
+UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_place = %(place)s || '/' || l.tableoid
+WHERE subscription = %(subscription)s AND source_table = %(source)s
+"""
+_RECORD_IF_NAMED: Final = f"""
+{_RECORD} AND EXISTS (
+    SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = %(oid)s AND n.nspname || '.' || c.relname = l.target_table)
+"""
+# Both OIDs can differ because both were restored; then the present ones are recorded. A name with
+# dots can be the name of two tables. Then only the plan of the table knows which one it is.
 _UNKNOWN: Final = """
-SELECT l.source_table, c.oid, %(place)s || '/' || l.tableoid AS place
+SELECT l.source_table, max(c.oid) AS oid, %(place)s || '/' || l.tableoid AS place
 FROM olr_pg.ledger AS l, pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE l.subscription = %(subscription)s AND c.relkind IN ('r', 'p')
     AND n.nspname || '.' || c.relname = l.target_table
+GROUP BY l.source_table, l.tableoid, l.target_oid, l.target_place
+HAVING count(*) = 1
     AND (l.target_oid IS NULL OR l.target_place NOT LIKE %(place)s || '/%%'
-        OR (l.target_oid <> c.oid AND l.target_place <> %(place)s || '/' || l.tableoid))
+        OR (l.target_oid <> max(c.oid) AND l.target_place <> %(place)s || '/' || l.tableoid))
 """
 _RECORD_UNKNOWN: Final = f"""
 WITH found AS ({_UNKNOWN})
 UPDATE olr_pg.ledger AS l SET target_oid = found.oid, target_place = found.place FROM found
 WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
+    AND l.source_table = ANY(%(locked)s)
 """  # noqa: S608 - constants alone
 _FORGET: Final = """
 UPDATE olr_pg.ledger SET target_oid = NULL, target_place = NULL
@@ -89,9 +106,73 @@ def replaced_reason(
         oid: the OID of the table that has the target table's name.
     """
     row = _known(connection, subscription, source)
-    if row is None or row[0] is None or not row[3]:
-        return None
+    return None if row is None else _difference(connection, row, source, oid)
+
+
+def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
+    """Check that a target table and the ledger belong together. If this is unknown, record the OID
+    of the table, if it has a row in the ledger.
+
+    Args:
+        source, oid: as for `replaced_reason`.
+
+    Raises:
+        OlrPgError: 5046, they do not.
+    """
+    row = _known(connection, subscription, source)
+    if row is None:
+        return
+    if replaced := _difference(connection, row, source, oid):
+        raise replaced
     known_oid, place, ledger_oid, _ = row
+    if known_oid != oid or place.rpartition("/")[2] != str(ledger_oid):
+        with connection.transaction():
+            connection.execute(_LOCK, (subscription, source))
+            _record(connection, _RECORD_IF_NAMED, subscription, source, oid)
+
+
+def record_loaded(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
+    """Record the OID of the table that contains the rows of a load, even if another table has its
+    name by now. The transaction must have locked the ledger's row.
+    """
+    _record(connection, _RECORD, subscription, source, oid)
+
+
+def record_tables(connection: Connection[Any], subscription: str) -> None:
+    """Record the OIDs of all target tables for which nothing is known in this database.
+
+    Tables that another session exchanges at the moment are left out: their next plan records them.
+    """
+    place = _this_database(connection)
+    if place is None:
+        return
+    values: dict[str, Any] = {"place": place, "subscription": subscription}
+    with connection.transaction():
+        found = connection.execute(_UNKNOWN, values).fetchall()
+        # Most starts find nothing. They update nothing, and need no lock.
+        if found:
+            names = [name for name, _, _ in found]
+            locked = connection.execute(_LOCK_FREE, (subscription, names)).fetchall()
+            values["locked"] = [name for (name,) in locked]
+            connection.execute(_RECORD_UNKNOWN, values)
+
+
+def forget_tables(connection: Connection[Any], subscription: str, sources: Iterable[str]) -> None:
+    """Delete the recorded OIDs, because the DDL of the source gives the names to other tables."""
+    connection.execute(_FORGET, (subscription, list(sources)))
+
+
+def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
+    """Return the tables for which `replaced_reason` may find an error."""
+    return {name for (name,) in connection.execute(_MOVED, (subscription,))}
+
+
+def _difference(
+    connection: Connection[Any], row: tuple[int | None, str, int, bool], source: str, oid: int
+) -> OlrPgError | None:
+    known_oid, place, ledger_oid, had_rows = row
+    if known_oid is None or not had_rows:
+        return None
     database, _, known_ledger = place.rpartition("/")
     is_same_table, is_same_ledger = known_oid == oid, known_ledger == str(ledger_oid)
     if is_same_table == is_same_ledger or database != _this_database(connection):
@@ -104,40 +185,13 @@ def replaced_reason(
     return OlrPgError(Code.TARGET_TABLE_REPLACED, what, table=source)
 
 
-def record_table(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
-    """Record the OID of a target table, if the table has a row in the ledger.
-
-    Args:
-        source, oid: as for `replaced_reason`.
-    """
+def _record(
+    connection: Connection[Any], statement: str, subscription: str, source: str, oid: int
+) -> None:
     place = _this_database(connection)
-    row = _known(connection, subscription, source)
-    if place is None or row is None:
-        return
-    there = oid, f"{place}/{row[2]}"
-    if there != row[:2]:
-        connection.execute(_RECORD, (*there, subscription, source))
-
-
-def record_tables(connection: Connection[Any], subscription: str) -> None:
-    """Record the OIDs of all target tables for which nothing is known in this database."""
-    place = _this_database(connection)
-    if place is None:
-        return
-    values = {"place": place, "subscription": subscription}
-    # Most starts find nothing. They update nothing, and need no lock.
-    if connection.execute(_UNKNOWN, values).fetchone() is not None:
-        connection.execute(_RECORD_UNKNOWN, values)
-
-
-def forget_tables(connection: Connection[Any], subscription: str, sources: Iterable[str]) -> None:
-    """Delete the recorded OIDs, because the DDL of the source gives the names to other tables."""
-    connection.execute(_FORGET, (subscription, list(sources)))
-
-
-def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
-    """Return the tables for which `replaced_reason` may find an error."""
-    return {name for (name,) in connection.execute(_MOVED, (subscription,))}
+    if place is not None:
+        values = {"oid": oid, "place": place, "subscription": subscription, "source": source}
+        connection.execute(statement, values)
 
 
 def _known(

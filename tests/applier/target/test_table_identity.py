@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.table_identity import check_identity, record_tables
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.load_progress import LoadState, TableLoadProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,3 +113,84 @@ def test_what_keeps_rows_and_ledger_together_stops_nothing(applied: Replication)
         assert unfit_reason(connection, r.settings(), "S.T") is not None
         r.execute("UPDATE olr_pg.ledger SET target_place = regexp_replace(target_place, '^', '1')")
         assert unfit_reason(connection, r.settings(), "S.T") is None
+
+
+_UNKNOWN = "UPDATE olr_pg.ledger SET target_oid = NULL"
+_EXCHANGE = f"""
+{_UNKNOWN} WHERE source_table = 'S.T'; LOCK TABLE s.t;
+CREATE TABLE s.new (LIKE s.t INCLUDING ALL); INSERT INTO s.new TABLE s.t;
+ALTER TABLE s.t RENAME TO old; ALTER TABLE s.new RENAME TO t"""
+
+
+def test_the_oid_of_a_table_that_an_operator_is_exchanging_is_not_recorded(
+    applied: Replication,
+) -> None:
+    """After an upgrade of the ledger, no OID is known: at a start, and at a plan that waits."""
+    r = applied
+    r.execute(_UNKNOWN)
+    name = r.settings().subscription
+    ((oid,),) = r.rows("SELECT 's.t'::regclass::int8")
+    with (
+        connect(r.target) as connection,
+        psycopg.connect(r.target) as operator,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        operator.execute(_EXCHANGE)
+        record_tables(connection, name)
+        plan = pool.submit(check_identity, connection, name, "S.T", oid)
+        r.wait_for("SELECT count(*) > 0 FROM pg_locks WHERE NOT granted")
+        operator.commit()
+        plan.result()
+        known = "SELECT source_table, target_oid FROM olr_pg.ledger ORDER BY 1"
+        assert dict(r.rows(known))["S.T"] is None
+        assert dict(r.rows(known))["S.U"] is not None
+    r.transaction(r.insert({"ID": 2}, "T"))
+    r.apply(_TABLES)
+    assert _ids(r, "t") == [1, 2]
+
+
+def test_a_name_with_dots_that_two_tables_have_is_left_to_the_plan(applied: Replication) -> None:
+    r = applied
+    for schema, name in (('"s.x"', "y"), ("s", '"x.y"')):
+        r.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        r.execute(f"CREATE TABLE {schema}.{name} (id int PRIMARY KEY)")
+    r.execute(_UNKNOWN + ", target_table = 's.x.y' WHERE source_table = 'S.T'")
+    with connect(r.target) as connection:
+        subscription = r.settings().subscription
+        record_tables(connection, subscription)
+        ((known,),) = r.rows("SELECT target_oid FROM olr_pg.ledger WHERE source_table = 'S.T'")
+        assert known is None
+        for name in ('"s.x".y', 's."x.y"'):
+            ((oid,),) = r.rows(f"SELECT '{name}'::regclass::int8")
+            r.execute(_UNKNOWN)
+            check_identity(connection, subscription, "S.T", oid)
+            recorded = r.rows("SELECT target_oid FROM olr_pg.ledger WHERE source_table = 'S.T'")
+            assert recorded == [(oid,)]
+
+
+def test_a_load_records_its_table_with_the_position(applied: Replication) -> None:
+    """A table without changes, such as a paused one, may have been created again before it. But if
+    it is created again during the load, or before the first run, rows are missing.
+    """
+    r = applied
+    subscription = r.settings().subscription
+    r.execute("DELETE FROM olr_pg.ledger WHERE source_table = 'S.EMPTY'")
+    r.execute(
+        "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        f" VALUES ('{subscription}', 'S.EMPTY', 's.empty', 0)"
+    )
+    load = TableLoadProgress(subscription, "S.EMPTY", "s.empty")
+    with connect(r.target) as connection:
+        record_tables(connection, subscription)
+        r.execute(_AGAIN.format("empty"))
+        ((oid,),) = r.rows("SELECT 's.empty'::regclass::int8")
+        load.begin(connection, LoadState(10, 5, "files", 1))
+        load.claim(connection, 0, 10)
+        load.note(connection, 0, 3, 30)
+        load.finish(connection, 10, oid)
+        assert unfit_reason(connection, r.settings(), "S.EMPTY") is None
+        r.execute(_AGAIN.format("empty"))
+        record_tables(connection, subscription)
+        reason = unfit_reason(connection, r.settings(), "S.EMPTY")
+        assert reason is not None
+        assert reason.code == Code.TARGET_TABLE_REPLACED
