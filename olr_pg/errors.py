@@ -433,10 +433,10 @@ class Code(IntEnum):
         2050,
         "a value is not valid for its Oracle type",
         "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores it, an"
-        " application wrote an invalid value: correct it with UPDATE, and load the table again;"
-        " for dates, `apply.policies.invalid-date` can replace it by NULL, in `olr-pg decode` the"
-        " option `--invalid-date null`, in Spark the option `invalidDate`. Otherwise the dictionary"
-        " may not match the log",
+        " application wrote an invalid value: correct it with UPDATE, and load the table again. To"
+        " replace invalid dates by NULL, set `apply.policies.invalid-date`; in `olr-pg decode`, use"
+        " the option `--invalid-date null`; in Spark, the option `invalidDate`. If Oracle does not"
+        " store the value, the dictionary may not match the log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,
@@ -645,8 +645,8 @@ class Code(IntEnum):
     INVALID_DATES_REPLACED = _Entry(
         2145,
         "invalid dates were replaced by NULL",
-        "to find their rows, use the default, which ends with an error at the first invalid date"
-        " and names its row",
+        "to find the rows, use the default `error`: it ends the command or query at the first"
+        " invalid date, and the error names the row",
     )
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,
@@ -1223,8 +1223,8 @@ class Code(IntEnum):
     LOB_TOO_LARGE = _Entry(
         5018,
         "a LOB value is too large for PostgreSQL",
-        "PostgreSQL stores less than 1 GiB in a text or bytea value, and olr_pg applies less than"
-        " 1 GiB of LOB values in one change of a row, in Oracle's form (2 bytes per character of"
+        "PostgreSQL stores less than 1 GiB in a text or bytea value. olr_pg applies less than 1 GiB"
+        " of LOB values in one change of a row, counted in Oracle's form (2 bytes per character of"
         " most CLOBs). If replication stopped the table, run `olr-pg errors skip`: the table"
         " continues without this change, and later changes of a row that is missing for this reason"
         " are conflicts. If a load failed, or to prevent more such changes, exclude the column"
