@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.declarations import Declarations
-from olr_pg.schema.plsql.types import variable
+from olr_pg.schema.plsql.routine_sql import checked_count
+from olr_pg.schema.plsql.types import unsized, variable
 from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.value_kinds import ValueKind
 
@@ -36,7 +37,6 @@ class Arrays(Declarations):
     def __init__(self, cursor: Cursor, sql: RoutineSql) -> None:
         super().__init__(cursor, sql)
         self._counts = bool(_COUNTED.search(cursor.text))
-        self._fills: dict[str, object] = {}
         self._paired: set[str] = set()
 
     def _changed_collection(self) -> list[str]:
@@ -47,6 +47,10 @@ class Arrays(Declarations):
             value = self._constructed(kind, cursor.until(";"), typed)
         elif cursor.take(".", "DELETE") and cursor.word() == ";":
             value = "'{}'"
+            if name in self._sql.uninitialised:
+                cursor.expect(";")
+                count = f"{variable(f'{name}%COUNT')} := {checked_count(name)};"
+                return [count, f"{variable(name)} := {value};", *self._filled([name])]
         else:
             raise UntranslatableError(
                 f"it changes an element of the collection {name}: use array functions or a table"
@@ -83,7 +87,14 @@ class Arrays(Declarations):
             self._fills[name] = fill if name not in self._fills else object()
         counts = (variable(f"{name}%COUNT") for name in names)
         pairs = zip(counts, map(variable, names), strict=True)
-        return [f"{count} := CARDINALITY({own});" for count, own in pairs]
+        limits = [(name, self._limits.get(self._kinds[name], "")) for name in names]
+        checks = (
+            f"IF {variable(f'{name}%COUNT')} > {limit} THEN RAISE EXCEPTION USING MESSAGE ="
+            " 'ORA-06532: Subscript outside of limit', ERRCODE = 'array_subscript_error'; END IF;"
+            for name, limit in limits
+            if limit
+        )
+        return [*(f"{count} := CARDINALITY({own});" for count, own in pairs), *checks]
 
     def _gathered(
         self,
@@ -101,7 +112,7 @@ class Arrays(Declarations):
         own, types = self._collected(targets, facts), self._sql.collections
         pairs = zip(names, own, strict=True)
         values = ", ".join(
-            f"COALESCE(CAST(ARRAY_AGG({quoted(column)}) AS {types[name].sql}[]), '{{}}')"
+            f"COALESCE(CAST(ARRAY_AGG({quoted(column)}) AS {unsized(types[name])}[]), '{{}}')"
             for column, name in pairs
         )
         listed = ", ".join(map(quoted, names))

@@ -22,7 +22,8 @@ from olr_pg.schema.plsql.exceptions import (
     check_handler,
     own_state,
 )
-from olr_pg.schema.plsql.types import Parameter, Typed, own_name, variable
+from olr_pg.schema.plsql.routine_sql import locked
+from olr_pg.schema.plsql.types import Parameter, Typed, own_name, unsized, variable
 from olr_pg.schema.queries import Output
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.translating import Source, UntranslatableError, quoted
@@ -70,6 +71,7 @@ class Body(Arrays):
         self._returns = returns
         self._leaving = leaving
         self._opened_in: list[str] = []
+        self._unread: dict[str, int] = {}
         self._lost: frozenset[str] = frozenset()
         self._changes = 0
         self._labels: list[str] = []
@@ -104,6 +106,13 @@ class Body(Arrays):
         hidden = sql.types
         declared += self._declarations()
         initial = tuple(self._initial)
+        self._check_order(declared, initial)
+        subscripts = sql.subscripts
+        sql.subscripts = {
+            name: over
+            for name, over in subscripts.items()
+            if sql.types.get(name) is hidden.get(name)
+        }
         if label:
             own = {name: one for name, one in sql.types.items() if hidden.get(name) is not one}
             sql.labels = {**sql.labels, label: {**sql.labels.get(label, {}), **own}}
@@ -115,6 +124,9 @@ class Body(Arrays):
         cursor.take(";")
         sql.types, sql.records, sql.labels, self._exceptions, self._record_types = outside
         sql.collections, self._array_types, self._kinds = arrays
+        sql.subscripts = subscripts
+        if initial and handlers:  # the handlers do not catch the errors of declarations
+            body, handlers = ["BEGIN", *map(_in, body), *map(_in, handlers), "END;"], []
         if is_outermost and self._is_returning:
             declared.append(f"{variable(_RETURNED)} record;")
         if is_outermost and self._is_totalling:
@@ -126,6 +138,14 @@ class Body(Arrays):
         lines += ["DECLARE", *map(_in, declared)] if declared else []
         lines += ["BEGIN", *map(_in, (*begin, *body)), *handlers, "END;"]
         return ["BEGIN", *map(_in, (*first, *lines)), "END;"] if is_filled_first else lines
+
+    @staticmethod
+    def _check_order(declared: Sequence[str], initial: Sequence[str]) -> None:
+        """Refuse a declaration that reads a record of its block, whose fields are filled later."""
+        records = [one.rsplit(" ", 1)[1][:-1] for one in initial if one.startswith("SELECT ")]
+        values = [line for line in declared if " CURSOR " not in line]
+        if any(f"{record}." in line for record in records for line in values):
+            raise UntranslatableError("a declaration that reads a record: assign the value later")
 
     def _tried(self) -> tuple[list[str], list[str]]:
         """Translate the statements of a block and its handlers. Return the lines of both."""
@@ -335,12 +355,20 @@ class Body(Arrays):
         while cursor.take(word):
             condition = self._sql.value(cursor.until("THEN"))
             cursor.expect("THEN")
-            lines += [f"{word} {condition} THEN", *map(_in, self._statements()[0])]
+            lines += [f"{word} {condition} THEN", *map(_in, self._branch())]
             word = "ELSIF"
         if cursor.take("ELSE"):
-            lines += ["ELSE", *map(_in, self._statements()[0])]
+            lines += ["ELSE", *map(_in, self._branch())]
         cursor.expect("END", "IF", ";")
         return [*lines, "END IF;"]
+
+    def _branch(self) -> list[str]:
+        """Translate the statements of a branch. If it leaves, the next ones run without it."""
+        is_open = dict(self._sql.open)
+        lines, _ = self._statements()
+        if lines and lines[-1].startswith((*_LEAVING, "RAISE")) and " WHEN " not in lines[-1]:
+            self._sql.open.update(is_open)
+        return lines
 
     def _loop(self) -> list[str]:
         cursor, head = self._cursor, ""
@@ -445,6 +473,7 @@ class Body(Arrays):
     def _rows(self, name: str, query: str) -> list[str]:
         sql = self._sql
         text, outputs = sql.query(query)
+        text = locked(text) if " FOR UPDATE" in text else text
         columns = {
             one.name: RelationColumn(one.column.name, one.column.fact)
             for one in outputs
@@ -462,9 +491,15 @@ class Body(Arrays):
         row = known[f"{called}%ROW"]
         opened = self._opened(called, text[len(called) :].strip())
         sql.records = {**known, name: Source(name, own_name(name), row.columns)}
+        place, sql.open[called] = self._cursor.place, True
         lines = self._looped(f"FOR {variable(name)} IN {opened} ")
-        sql.records = known
-        return lines
+        sql.records, sql.open[called] = known, False
+        attributes = rf"\b{called}\s*%\s*(?!ROWCOUNT\b)\w+"
+        if re.search(attributes, self._cursor.text_since(place), re.IGNORECASE):
+            raise UntranslatableError(f"an attribute of the cursor {called} in a FOR loop over it")
+        count = variable(f"{called}%ROWCOUNT")
+        at = next(n for n, line in enumerate(lines) if line.endswith(" LOOP")) + 1
+        return [f"{count} := 0;", *lines[:at], _in(f"{count} := {count} + 1;"), *lines[at:]]
 
     def _opened(self, name: str, arguments: str) -> str:
         if name not in self._cursors:
@@ -491,10 +526,23 @@ class Body(Arrays):
         opened = self._opened(name, cursor.until(";"))
         cursor.expect(";")
         self._opened_in.append(name)
+        self._sql.open[name] = True
         found, count, is_open = (
             variable(f"{name}%{what}") for what in ("FOUND", "ROWCOUNT", "ISOPEN")
         )
-        return [f"OPEN {opened};", f"{found} := NULL;", f"{count} := 0;", f"{is_open} := true;"]
+        lock = list[str]()
+        if name in self._locking:
+            # Oracle locks the rows at OPEN, PostgreSQL when it reads the first one.
+            own = variable(name)
+            lock = [f"OPEN {opened};", f"MOVE NEXT FROM {own};", f"CLOSE {own};"]
+            self._unread[name] = self._changes
+        return [
+            *lock,
+            f"OPEN {opened};",
+            f"{found} := NULL;",
+            f"{count} := 0;",
+            f"{is_open} := true;",
+        ]
 
     def _close(self) -> list[str]:
         cursor = self._cursor
@@ -509,7 +557,18 @@ class Body(Arrays):
             close = f"IF NOT {is_open} THEN RAISE invalid_cursor_name; END IF;"
         else:
             close = f"CLOSE {variable(name)};"
-        return [close, f"{is_open} := false;"]
+        self._sql.open[name] = False
+        return [*self._check_open(name), close, f"{is_open} := false;"]
+
+    def _check_open(self, name: str) -> list[str]:
+        """Return a check that a cursor is open, if a handler depends on it: PL/pgSQL has the same
+        error for a cursor that was never opened as for a value that is NULL.
+        """
+        handlers = r"\b(VALUE_ERROR|INVALID_CURSOR|SQLCODE)\b"
+        if name in self._lost or not re.search(handlers, self._cursor.text, re.IGNORECASE):
+            return []
+        is_open = variable(f"{name}%ISOPEN")
+        return [f"IF NOT {is_open} THEN RAISE invalid_cursor_name; END IF;"]
 
     def _fetch(self) -> list[str]:
         """Translate FETCH. If there is no further row, variables keep their values in Oracle, but
@@ -528,6 +587,8 @@ class Body(Arrays):
             raise UntranslatableError(
                 f"FETCH of {name} after an exception: PostgreSQL has closed the cursor"
             )
+        if self._unread.pop(name, self._changes) != self._changes:
+            raise UntranslatableError(f"it changes rows between OPEN and FETCH of {name}")
         opened, row = variable(name), sql.records[f"{name}%ROW"]
         columns, taken = [*row.columns.values()], variable(f"{name}%ROW")
         if is_bulk:
@@ -547,6 +608,7 @@ class Body(Arrays):
             ]
         count = variable(f"{name}%ROWCOUNT")
         return [
+            *self._check_open(name),
             f"FETCH {opened} INTO {taken};",
             f"{variable(f'{name}%FOUND')} := FOUND;",
             "IF FOUND THEN",
@@ -563,13 +625,14 @@ class Body(Arrays):
         found, count = variable(f"{name}%FOUND"), variable(f"{name}%ROWCOUNT")
         row, lines = variable(f"{name}%ROW"), list[str]()
         for target, column in zip(own, columns, strict=True):
-            element = self._sql.collections[target].sql
+            element = unsized(self._sql.collections[target])
             value = f"CAST({row}.{quoted(column.name)} AS {element})"
             lines.append(f"{variable(target)} := ARRAY_APPEND({variable(target)}, {value});")
         limit = f"CAST({self._sql.value(most, INTEGER)} AS INT)" if most else ""
         return [
+            *self._check_open(name),
             *(f"{variable(target)} := '{{}}';" for target in own),
-            f'FOR "place" IN 1 .. {limit} LOOP' if limit else "LOOP",
+            f'FOR "fetch%place" IN 1 .. {limit} LOOP' if limit else "LOOP",
             _in(f"FETCH {variable(name)} INTO {row};"),
             _in(f"{found} := FOUND;"),
             _in(f"EXIT WHEN NOT {found};"),

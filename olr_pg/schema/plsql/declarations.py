@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.schema.parts import FUNCTIONS
 from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.plsql.exceptions import Declared, declared, numbered
-from olr_pg.schema.plsql.types import Constant, Typed, own_name, read_type, subtype, variable
+from olr_pg.schema.plsql.routine_sql import locked
+from olr_pg.schema.plsql.types import (
+    Constant,
+    Typed,
+    own_name,
+    read_type,
+    subtype,
+    unsized,
+    variable,
+)
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.translating import Source, UntranslatableError, quoted
 from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, ValueKind
@@ -55,6 +64,9 @@ class Declarations:
         self._initial: list[str] = []
         self._seed = ""
         self._array_types: dict[str, tuple[Typed, str]] = {}
+        self._limits: dict[str, str] = {}
+        self._locking = set[str]()
+        self._fills: dict[str, object] = {}
         self._kinds: dict[str, str] = {}
         self._record_types: dict[
             str, tuple[Mapping[str, RelationColumn], list[tuple[str, str, str]]]
@@ -182,7 +194,7 @@ class Declarations:
         cursor.expect("IS")
         query = cursor.until(";")
         cursor.expect(";")
-        named = rf"\b(OPEN\s+{name}\b|{name}\s*%\s*ROWTYPE\b)"
+        named = rf"\b(OPEN\s+{name}\b|{name}\s*%\s*(ROWTYPE|ROWCOUNT)\b)"
         is_opened = re.search(named, cursor.text, re.IGNORECASE)
         if not (is_opened or parameters):
             self._queries[name] = query, {**sql.types, **sql.records}
@@ -200,6 +212,10 @@ class Declarations:
         sql.records = {**sql.records, row: Source(row, own_name(row), columns, optional=True)}
         listed, given = ", ".join(map(quoted, names)), f"({', '.join(parameters)}) "
         rows = f'SELECT * FROM ({text}) AS "rows" ({listed})'  # noqa: S608 - translated
+        if " FOR UPDATE" in text:
+            rows = locked(text, listed)
+            self._locking.add(name)
+        sql.open[name] = False
         return [
             f"{variable(name)} CURSOR {given if parameters else ''}FOR {rows};",
             f"{variable(row)} record;",
@@ -227,6 +243,7 @@ class Declarations:
         source = Source(name, own_name(name), columns, optional=True, owner=owner)
         sql.records = {**sql.records, name: source}
         sql.rows = sql.rows | {name}
+        sql.filled.discard(name)
         if row is not None or relation is None:
             types = {one.name: _TYPES.get(one.fact.kind, "") for one in columns.values()}
             if all(types.values()):
@@ -238,10 +255,14 @@ class Declarations:
         """Add a statement to the beginning of the block that gives a record its fields, each with
         (name, type, value).
         """
-        values = ", ".join(
-            f"CAST({value} AS {typed}) AS {quoted(own)}" for own, typed, value in fields
-        )
+        values = ", ".join(f"CAST(NULL AS {typed}) AS {quoted(own)}" for own, typed, _ in fields)
         self._initial.append(f"SELECT {values} INTO {variable(name)};")
+        self._initial += (
+            f"{variable(name)}.{quoted(own)} := {value};"
+            for own, _, value in fields
+            if value != "NULL"
+        )
+        self._sql.filled.add(name)
 
     def _type(self) -> None:
         """Read the declaration of a type of records or collections."""
@@ -274,8 +295,15 @@ class Declarations:
     def _collection_type(self, name: str) -> None:
         """Read the declaration of a type of collections, which become arrays."""
         cursor, sql = self._cursor, self._sql
+        limit = ""
         if not cursor.take("TABLE"):
-            cursor.until("OF")
+            cursor.until("(")
+            cursor.expect("(")
+            limit = cursor.until(")")
+            cursor.expect(")")
+            if not limit.isdigit():
+                raise UntranslatableError(f"the collection type {name}: its limit is no literal")
+        self._limits = {**self._limits, name: limit}
         cursor.expect("OF")
         if cursor.word() in self._record_types or "ROWTYPE" in (cursor.word(2), cursor.word(4)):
             raise UntranslatableError(
@@ -308,10 +336,18 @@ class Declarations:
             raise UntranslatableError(
                 f"the collection {name} has the name of a function: rename it"
             )
+        if name in sql.collections:
+            raise UntranslatableError(f"the collection {name} hides another one: rename it")
+        self._fills.pop(name, None)
         value = f"CAST('{{}}' AS {typed.sql}[])" if start == "0" else "NULL"
+        if start == "NULL":
+            sql.uninitialised.add(name)
         if cursor.take(":=") or cursor.take("DEFAULT"):
             value = self._constructed(kind, cursor.until(";"), typed)
             start = f"CARDINALITY({variable(name)})"
+            sql.uninitialised.discard(name)
+            if not value.startswith("CAST(ARRAY[]"):
+                self._fills[name] = object()
         cursor.expect(";")
         sql.collections = {**sql.collections, name: typed}
         self._kinds = {**self._kinds, name: kind}
@@ -327,8 +363,11 @@ class Declarations:
                 f" {text}"
             )
         given = [] if cursor.word() == ")" else cursor.list_until(")")
-        values = (f"CAST({self._sql.value(one, typed.fact)} AS {typed.sql})" for one in given)
-        return f"CAST(ARRAY[{', '.join(values)}] AS {typed.sql}[])"
+        limit, own = self._limits.get(kind, ""), unsized(typed)
+        if limit and len(given) > int(limit):
+            raise UntranslatableError(f"{len(given)} elements of the type {kind}: ORA-06532")
+        values = (f"CAST({self._sql.value(one, typed.fact)} AS {own})" for one in given)
+        return f"CAST(ARRAY[{', '.join(values)}] AS {own}[])"
 
     def _record(self, name: str) -> str:
         """Translate the declaration of a variable of a record type. Return an empty text if the

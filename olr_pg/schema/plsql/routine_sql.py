@@ -44,6 +44,15 @@ _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
 """The variable TG_OP of PL/pgSQL; conditions on it replace INSERTING, UPDATING and DELETING."""
 
 
+def checked_count(name: str) -> str:
+    """Return SQL for the number of elements of a collection; its evaluation is an error with an
+    SQLSTATE that only OTHERS catches if the collection is NULL.
+    """
+    count = variable(f"{name}%COUNT")
+    error = f"CONCAT('ORA-06531: Reference to uninitialized collection', {count})"
+    return f"COALESCE({count}, LENGTH(CAST(CAST({error} AS date) AS text)))"
+
+
 class _Names(Scope):
     """The scope that resolves the routine's variables and records. A record's columns are qualified
     by the record's name.
@@ -71,7 +80,10 @@ class RoutineSql:
         records: NEW, OLD, row variables and the rows of loops and cursors, by their names.
         labels: the variables of the labelled blocks and of the routine, by these names.
         rows: the names of records to which values may be assigned.
+        filled: the names of records whose fields have types from the beginning.
+        open: for each declared cursor, whether it is open before the next statement in the text.
         collections: the types of the elements of collections, by the names of their variables.
+        uninitialised: the collections that are NULL at first. In Oracle, their COUNT is an error.
         subscripts: for the index of each loop over a collection, the collections that have all
             elements over which the loop runs.
         conversions: for each expression and statement so far that converts a text to a number,
@@ -101,7 +113,10 @@ class RoutineSql:
         self.records: dict[str, Source] = {}
         self.labels: dict[str, Mapping[str, Typed]] = {}
         self.rows = {"NEW"}
+        self.filled = set[str]()
+        self.open: dict[str, bool] = {}
         self.collections: dict[str, Typed] = {}
+        self.uninitialised = set[str]()
         self.subscripts: dict[str, frozenset[str]] = {}
         self.remarks: list[str] = []
         self.conversions: list[str] = []
@@ -239,17 +254,21 @@ class RoutineSql:
         return self._seen(guarded(lambda: translate_merge(self._translator(), parts)))
 
     def into_row(self, name: str, outputs: list[Output]) -> list[str]:
-        """Return the SQL names to which a row of a query is assigned: the record, or the fields of
-        a row of a table, because the table's columns can have another order in the target.
+        """Return the SQL names to which a row of a query is assigned: the fields of the record, or
+        the record if its fields have no types. PL/pgSQL would give a record the names and types of
+        the query, and the columns of a table can have another order in the target.
 
         Raises:
             UntranslatableError: the record's columns do not match the query's.
         """
         columns = [*self.records[name].columns.values()]
         kinds = [one.fact.kind for one in columns]
-        if kinds != [one.column.fact.kind for one in outputs] or any(one.pairs for one in columns):
+        given = [one.column.fact.kind for one in outputs]
+        if name in self.filled:
+            kinds, given = ([_as_number(one) for one in found] for found in (kinds, given))
+        if kinds != given or any(one.pairs for one in columns):
             raise UntranslatableError(f"a row is assigned to {name}, which has other columns")
-        if not self.records[name].owner:
+        if not self.records[name].owner and name not in self.filled:
             return [variable(name)]
         return [f"{variable(name)}.{quoted(one.name)}" for one in columns]
 
@@ -349,6 +368,15 @@ class RoutineSql:
         whether it converts a text to a number. Return the SQL, in which the current time replaces
         the time of the statement.
         """
+        for name, is_open in self.open.items():
+            words = ("FOUND", "ROWCOUNT")
+            if not is_open and any(variable(f"{name}%{one}") in sql for one in words):
+                raise UntranslatableError(
+                    f"an attribute of the cursor {name} where it may be closed: Oracle raises"
+                    " INVALID_CURSOR; copy the attribute into a variable before CLOSE"
+                )
+        for name in self.uninitialised:
+            sql = sql.replace(variable(f"{name}%COUNT"), checked_count(name))
         if "CAST(TRANSLATE(" in sql or "'ORA-01722: '" in sql:
             self.conversions.append(where)
         self.is_pure = self.is_pure and not any(
@@ -360,12 +388,32 @@ class RoutineSql:
         return sql.replace("STATEMENT_TIMESTAMP()", "CLOCK_TIMESTAMP()")
 
 
+def _as_number(kind: ValueKind) -> ValueKind:
+    """Return the kind; NUMBER for integers, which PostgreSQL assigns to numbers as Oracle does."""
+    return ValueKind.NUMBER if kind is ValueKind.INTEGER else kind
+
+
 def _columns_of(types: Mapping[str, Typed]) -> dict[str, RelationColumn]:
     return {
         name: RelationColumn(own_name(name), typed.fact)
         for name, typed in types.items()
         if not name.endswith(subtype(""))
     }
+
+
+def locked(text: str, listed: str = "") -> str:
+    """Return a query with FOR UPDATE that locks and reads all rows before it returns the first one,
+    as in Oracle. A cursor of PostgreSQL would leave out a row that the loop changes before it is
+    read.
+
+    Args:
+        listed: the names of its columns, if they differ.
+    """
+    names = f" ({listed})" if listed else ""
+    return (
+        f'WITH "rows"{names} AS MATERIALIZED ({text})'  # noqa: S608 - translated
+        ' SELECT * FROM "rows" WHERE (SELECT COUNT(*) FROM "rows") > 0'
+    )
 
 
 def _lock(tree: exp.Expr) -> str:

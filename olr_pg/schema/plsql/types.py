@@ -86,6 +86,15 @@ _PLAIN: Final = {
 
 
 _CHECKED: Final = ("NATURAL", "NATURALN", "POSITIVE", "POSITIVEN", "SIGNTYPE")
+
+
+def unsized(typed: Typed) -> str:
+    """Return the type for CAST, which would cut a text that is too long for its length. Then the
+    assignment to the variable reports the error.
+    """
+    return "varchar" if typed.sql.startswith("varchar(") else typed.sql
+
+
 _UNSIZED: Final = {
     ValueKind.NUMBER: Typed("numeric", NUMBER),
     ValueKind.TEXT: Typed("text", TEXT),

@@ -2370,3 +2370,349 @@ VIEW ev AS SELECT * FROM errors UNION ALL SELECT 2, 'two' FROM dual
 $ INSERT INTO hr.errors (code, message) VALUES (1, 'one')
 $ SELECT string_agg(code || message, ',' ORDER BY code) FROM hr.ev
 = 1one,2two
+## 16-1 record with other field names, SELECT INTO
+DECLARE
+  TYPE r_t IS RECORD (nm VARCHAR2(30), pay NUMBER(8,1));
+  r r_t;
+BEGIN
+  SELECT last_name, salary + 0.06 INTO r FROM employees WHERE employee_id = 100;
+  DBMS_OUTPUT.PUT_LINE(r.nm || ' ' || r.pay);
+END;
+> King 24000.1
+## 16-2 record field length is checked by SELECT INTO
+DECLARE
+  TYPE r_t IS RECORD (nm VARCHAR2(3), pay NUMBER);
+  r r_t;
+BEGIN
+  SELECT last_name, salary INTO r FROM employees WHERE employee_id = 100;
+  DBMS_OUTPUT.PUT_LINE(r.nm);
+EXCEPTION WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('too long');
+END;
+> too long
+## 16-3 NULL collection COUNT is ORA-06531
+DECLARE
+  TYPE t IS TABLE OF NUMBER;
+  c t;
+BEGIN
+  IF c.COUNT = 0 THEN DBMS_OUTPUT.PUT_LINE('empty'); ELSE DBMS_OUTPUT.PUT_LINE('not empty'); END IF;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+> error
+## 16-4 DELETE of a null collection is ORA-06531
+DECLARE
+  TYPE t IS TABLE OF NUMBER;
+  c t;
+BEGIN
+  c.DELETE;
+  DBMS_OUTPUT.PUT_LINE(c.COUNT);
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+> error
+## 16-5 constructor element too long
+DECLARE
+  TYPE t IS TABLE OF VARCHAR2(3);
+  c t;
+BEGIN
+  c := t('abc', 'abcdef');
+  FOR i IN 1 .. c.COUNT LOOP DBMS_OUTPUT.PUT_LINE(c(i)); END LOOP;
+EXCEPTION WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('too long');
+END;
+> too long
+## 16-6 BULK COLLECT element too long
+DECLARE
+  TYPE t IS TABLE OF VARCHAR2(3);
+  c t;
+BEGIN
+  SELECT last_name BULK COLLECT INTO c FROM employees WHERE department_id = 90;
+  FOR i IN 1 .. c.COUNT LOOP DBMS_OUTPUT.PUT_LINE(c(i)); END LOOP;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('too long');
+END;
+> too long
+## 16-7 FETCH BULK COLLECT element too long
+DECLARE
+  TYPE t IS TABLE OF VARCHAR2(3);
+  c t;
+  CURSOR k IS SELECT last_name FROM employees WHERE department_id = 90;
+BEGIN
+  OPEN k;
+  FETCH k BULK COLLECT INTO c LIMIT 2;
+  FOR i IN 1 .. c.COUNT LOOP DBMS_OUTPUT.PUT_LINE(c(i)); END LOOP;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('too long');
+END;
+> too long
+## 16-8 VARRAY limit in the constructor
+DECLARE
+  TYPE t IS VARRAY(2) OF NUMBER;
+  c t;
+BEGIN
+  c := t(1, 2, 3);
+  DBMS_OUTPUT.PUT_LINE(c.COUNT);
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+! ORA-06532
+## 16-9 VARRAY limit in BULK COLLECT
+DECLARE
+  TYPE t IS VARRAY(2) OF NUMBER;
+  c t;
+BEGIN
+  SELECT employee_id BULK COLLECT INTO c FROM employees WHERE department_id = 90;
+  DBMS_OUTPUT.PUT_LINE(c.COUNT);
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+> error
+## 16-10 cursor FOR loop with ROWCOUNT of a cursor with parameters
+DECLARE
+  CURSOR k(d NUMBER) IS SELECT last_name FROM employees WHERE department_id = d ORDER BY employee_id;
+BEGIN
+  FOR r IN k(90) LOOP
+    DBMS_OUTPUT.PUT_LINE(k%ROWCOUNT || r.last_name);
+  END LOOP;
+END;
+> 1King
+> 2Kochhar
+> 3De Haan
+## 16-11 ISOPEN in a cursor FOR loop
+DECLARE
+  CURSOR k(d NUMBER) IS SELECT last_name FROM employees WHERE department_id = d ORDER BY employee_id;
+BEGIN
+  FOR r IN k(10) LOOP
+    IF k%ISOPEN THEN DBMS_OUTPUT.PUT_LINE('open'); ELSE DBMS_OUTPUT.PUT_LINE('closed'); END IF;
+  END LOOP;
+END;
+! in a FOR loop over it
+## 16-12 CLOSE of a cursor that was never opened
+DECLARE
+  CURSOR k IS SELECT last_name FROM employees;
+  x employees.last_name%TYPE;
+BEGIN
+  IF x IS NOT NULL THEN OPEN k; END IF;
+  CLOSE k;
+EXCEPTION WHEN INVALID_CURSOR THEN DBMS_OUTPUT.PUT_LINE('invalid cursor');
+END;
+> invalid cursor
+## 16-13 FETCH of a cursor that was never opened, VALUE_ERROR does not catch it
+DECLARE
+  CURSOR k IS SELECT last_name FROM employees;
+  x employees.last_name%TYPE;
+BEGIN
+  IF x IS NOT NULL THEN OPEN k; END IF;
+  BEGIN
+    FETCH k INTO x;
+  EXCEPTION WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('value error');
+  END;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('other');
+END;
+> other
+## 16-14 FOUND of a cursor that is closed
+DECLARE
+  CURSOR k IS SELECT last_name FROM employees;
+  x employees.last_name%TYPE;
+BEGIN
+  OPEN k; FETCH k INTO x; CLOSE k;
+  IF k%FOUND THEN DBMS_OUTPUT.PUT_LINE('found'); ELSE DBMS_OUTPUT.PUT_LINE('not found'); END IF;
+EXCEPTION WHEN INVALID_CURSOR THEN DBMS_OUTPUT.PUT_LINE('invalid cursor');
+END;
+! where it may be closed
+## 16-15 FOR UPDATE loop that changes rows it has not read yet
+DECLARE
+  n NUMBER := 0;
+BEGIN
+  FOR r IN (SELECT employee_id, salary FROM employees ORDER BY employee_id FOR UPDATE) LOOP
+    n := n + 1;
+    UPDATE employees SET salary = salary + 1 WHERE manager_id = r.employee_id;
+  END LOOP;
+  DBMS_OUTPUT.PUT_LINE(n);
+END;
+> 33
+## 16-16 explicit FOR UPDATE cursor with changes of later rows
+DECLARE
+  CURSOR k IS SELECT employee_id, salary FROM employees WHERE department_id = 60 ORDER BY employee_id FOR UPDATE;
+  id NUMBER; s NUMBER;
+BEGIN
+  OPEN k;
+  LOOP
+    FETCH k INTO id, s;
+    EXIT WHEN k%NOTFOUND;
+    DBMS_OUTPUT.PUT_LINE(id || ' ' || s);
+    UPDATE employees SET salary = salary + 1 WHERE department_id = 60;
+  END LOOP;
+  CLOSE k;
+END;
+> 103 9000
+> 104 6000
+> 105 4800
+> 106 4800
+> 107 4200
+## 16-17 a collection with the name place
+DECLARE
+  TYPE t IS TABLE OF departments.location_id%TYPE;
+  place t;
+  CURSOR k IS SELECT location_id FROM departments ORDER BY department_id;
+BEGIN
+  OPEN k;
+  FETCH k BULK COLLECT INTO place LIMIT 2;
+  CLOSE k;
+  FOR i IN 1 .. place.COUNT LOOP DBMS_OUTPUT.PUT_LINE(place(i)); END LOOP;
+END;
+> 1700
+> 1800
+## 16-18 a default of a record field that fails is not caught by the block
+BEGIN
+  DECLARE
+    TYPE r_t IS RECORD (a NUMBER := 1 / 0);
+    r r_t;
+  BEGIN
+    NULL;
+  EXCEPTION WHEN ZERO_DIVIDE THEN DBMS_OUTPUT.PUT_LINE('inner');
+  END;
+EXCEPTION WHEN ZERO_DIVIDE THEN DBMS_OUTPUT.PUT_LINE('outer');
+END;
+> outer
+## 16-19 paired collections, one of which has a first value
+DECLARE
+  TYPE t IS TABLE OF NUMBER;
+  a t := t(1, 2, 3); b t := t(); x NUMBER := 0;
+BEGIN
+  IF x = 1 THEN SELECT employee_id, salary BULK COLLECT INTO a, b FROM employees; END IF;
+  FOR i IN 1 .. a.COUNT LOOP DBMS_OUTPUT.PUT_LINE(NVL(b(i), 0)); END LOOP;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+! another index
+## 16-20 loop variable hides a variable and the collection's index
+DECLARE
+  TYPE t IS TABLE OF NUMBER;
+  c t := t(1, 2); i NUMBER := 9;
+BEGIN
+  FOR i IN 1 .. c.COUNT LOOP
+    DECLARE i NUMBER := 7; BEGIN DBMS_OUTPUT.PUT_LINE(NVL(c(i), -1)); END;
+  END LOOP;
+EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error ' || i);
+END;
+! another index
+## 16-21 NULL collection after a condition
+DECLARE
+  TYPE t IS TABLE OF NUMBER;
+  c t; n NUMBER := 0;
+BEGIN
+  IF n = 1 THEN c := t(1); END IF;
+  FOR i IN 1 .. c.COUNT LOOP NULL; END LOOP;
+  DBMS_OUTPUT.PUT_LINE('no error');
+EXCEPTION WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('value error'); WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('error');
+END;
+> error
+## 16-22 collection in use after it was filled
+DECLARE
+  TYPE t IS TABLE OF NUMBER(8,2);
+  c t;
+BEGIN
+  SELECT salary BULK COLLECT INTO c FROM employees WHERE department_id = 90 ORDER BY employee_id;
+  IF c.COUNT > 0 AND c.FIRST = 1 THEN DBMS_OUTPUT.PUT_LINE(c.LAST); END IF;
+  FOR i IN c.FIRST .. c.LAST LOOP DBMS_OUTPUT.PUT_LINE(c(i)); END LOOP;
+  c.DELETE;
+  IF c.FIRST IS NULL THEN DBMS_OUTPUT.PUT_LINE(c.COUNT); END IF;
+END;
+> 3
+> 24000
+> 17000
+> 17000
+> 0
+## 16-23 the FOR UPDATE loop
+DECLARE
+  CURSOR k(d NUMBER) IS SELECT employee_id e, salary + 1 s FROM employees WHERE department_id = d ORDER BY salary DESC, employee_id FOR UPDATE OF salary NOWAIT;
+BEGIN
+  FOR r IN k(60) LOOP
+    DBMS_OUTPUT.PUT_LINE(k%ROWCOUNT || ' ' || r.e || ' ' || r.s);
+    UPDATE employees SET salary = 1 WHERE department_id = 60;
+    EXIT WHEN k%ROWCOUNT = 3;
+  END LOOP;
+END;
+> 1 103 9001
+> 2 104 6001
+> 3 105 4801
+## 16-24 ROWCOUNT of a cursor without parameters in its FOR loop
+DECLARE
+  CURSOR k IS SELECT last_name FROM employees WHERE department_id = 90 ORDER BY 1;
+BEGIN
+  <<o>>
+  FOR r IN k LOOP
+    CONTINUE o WHEN k%ROWCOUNT = 2;
+    DBMS_OUTPUT.PUT_LINE(k%ROWCOUNT || r.last_name);
+  END LOOP o;
+END;
+> 1De Haan
+> 3Kochhar
+## 16-25 a declaration that uses a field of a record
+DECLARE
+  TYPE r_t IS RECORD (a NUMBER := 5);
+  r r_t; n NUMBER := r.a + 1;
+BEGIN
+  DBMS_OUTPUT.PUT_LINE(n);
+END;
+! reads a record
+## 16-26 a record default that is too long
+BEGIN
+  DECLARE
+    TYPE r_t IS RECORD (a VARCHAR2(2) := 'abc');
+    r r_t;
+  BEGIN
+    DBMS_OUTPUT.PUT_LINE(r.a);
+  EXCEPTION WHEN OTHERS THEN DBMS_OUTPUT.PUT_LINE('inner');
+  END;
+EXCEPTION WHEN VALUE_ERROR THEN DBMS_OUTPUT.PUT_LINE('outer');
+END;
+> outer
+## 16-27 the row type of a cursor with other names in the query of SELECT INTO
+DECLARE
+  CURSOR k IS SELECT department_id AS id, department_name AS nm FROM departments;
+  r k%ROWTYPE;
+BEGIN
+  SELECT department_id, department_name INTO r FROM departments WHERE department_id = 10;
+  DBMS_OUTPUT.PUT_LINE(r.id || r.nm);
+END;
+> 10Administration
+## 16-28 BULK COLLECT of an empty result into a VARRAY and refill
+DECLARE
+  TYPE t IS VARRAY(3) OF departments.department_name%TYPE;
+  c t := t('a');
+BEGIN
+  SELECT department_name BULK COLLECT INTO c FROM departments WHERE department_id < 40 ORDER BY department_id;
+  FOR i IN 1 .. c.COUNT LOOP DBMS_OUTPUT.PUT_LINE(c(i)); END LOOP;
+END;
+> Administration
+> Marketing
+> Purchasing
+## 16-29 FETCH FOR UPDATE after a loop body that deleted the row
+DECLARE
+  CURSOR k IS SELECT * FROM departments WHERE department_id < 30 ORDER BY department_id FOR UPDATE;
+  r departments%ROWTYPE;
+BEGIN
+  OPEN k;
+  DELETE FROM departments;
+  FETCH k INTO r;
+  IF k%FOUND THEN DBMS_OUTPUT.PUT_LINE(r.department_name); ELSE DBMS_OUTPUT.PUT_LINE('none'); END IF;
+  CLOSE k;
+END;
+! between OPEN and FETCH
+## 16-30 OPEN and CLOSE only to lock
+DECLARE
+  CURSOR k IS SELECT 1 FROM dept_temp FOR UPDATE;
+BEGIN
+  OPEN k; CLOSE k;
+END;
+$ INSERT INTO hr.dept_temp VALUES (10, 'a', 1, 1)
+$ CALL hr.p()
+$ SELECT COUNT(*) FROM hr.dept_temp WHERE xmax <> 0
+= 1
+## 16-31 IF NOTFOUND THEN CLOSE and leave
+FUNCTION f(d NUMBER) RETURN NUMBER IS
+  CURSOR k IS SELECT salary FROM employees WHERE employee_id = d;
+  n NUMBER;
+BEGIN
+  OPEN k; FETCH k INTO n;
+  IF k%NOTFOUND THEN CLOSE k; RETURN -1; END IF;
+  IF k%FOUND THEN n := n + k%ROWCOUNT; END IF;
+  CLOSE k;
+  RETURN n;
+END;
+$ SELECT hr.f(100) + hr.f(-1)
+= 24000

@@ -2,10 +2,11 @@
 
 Each case of `cases/documented_units.sql` has the form of an example of that book (chapters 2 to 13,
 by the numbers of 11.2), or of an often published pattern (14), and the output that is printed there
-or follows from what is said there. Lines begin with ``##`` (the title), ``$`` (a statement to run),
-``>`` (a line that DBMS_OUTPUT prints), ``=`` (the first value of the last statement's result),
-``?`` (the error of the last statement) or ``!`` (the unit is refused; words of the reason). Units
-are separated by a line with ``/``. An anonymous block becomes the procedure P.
+or follows from what is said there. Cases of 15 and 16 combine several chapters. Lines begin with
+``##`` (the title), ``$`` (a statement to run), ``>`` (a line that DBMS_OUTPUT prints), ``=`` (the
+first value of the last statement's result), ``?`` (the error of the last statement) or ``!`` (the
+unit is refused; words of the reason). Units are separated by a line with ``/``. An anonymous block
+becomes the procedure P.
 """
 
 from __future__ import annotations
