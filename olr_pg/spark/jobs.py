@@ -1,17 +1,19 @@
 """Runs one task for each payload on Spark, and yields the results in the order of the payloads.
 
 A task returns a few large binary pieces, not a row per change (architecture, “Few large results
-from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results, but it
+from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results. But it
 costs the JVM twice as much per job (five times as much for the first jobs), and it needs pandas in
 every process.
 
 Spark schedules in the same way on one machine and on a cluster. Two jobs run at a time, so that no
 core waits for the slowest task of a job or for the driver. The next job is submitted when the
 caller has taken all results of the oldest job. So the results of at most two jobs exist at a time,
-in memory or on disk. If the driver and the executors share a directory
-(`session.RESULTS_PROPERTY`), as they do on one machine unless files are encrypted, each task writes
-its result to a file there (`files.result_files`), and the driver takes the result as soon as the
-file is complete. Otherwise results pass through the JVM (`result_cells`) when their job ends.
+in memory or on disk.
+
+The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine they
+do, unless files are encrypted. Then each task writes its result to a file there
+(`files.result_files`), and the driver takes the result as soon as the file is complete. Otherwise
+results pass through the JVM (`result_cells`) when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an

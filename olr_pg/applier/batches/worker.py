@@ -9,9 +9,9 @@ as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushe
 If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the server
 delivers all pending changes again, and the ledger shows which of them are already applied.
 
-A worker applies one batch at a time. If the batches of one table take long (because its key has no
-index, a trigger is slow, or there are many changes), the lag of the worker's other tables grows
-too, although they have no problem themselves. So `WorkerTime` measures which table uses most of the
+A worker applies one batch at a time. The batches of one table can take long: its key has no index,
+a trigger is slow, or there are many changes. Then the lag of the worker's other tables grows too,
+although they have no problem themselves. So `WorkerTime` measures which table uses most of the
 time.
 
 A batch can keep failing with an error that is usually transient. Two such errors can also be

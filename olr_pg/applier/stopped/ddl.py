@@ -6,10 +6,10 @@ An event is applied in one target transaction, which also advances the table's p
 ledger to the commit of the DDL. So an event that is delivered again is skipped. An event that
 cannot be applied stops its table, like a change that fails (`table_applier`).
 
-DDL that concerns two tables (a rename, an exchange of names, or the exchange of a partition with a
-table) is an event in the history of each of the two tables (for a rename, of the two names). The
-first event changes the target. The second event only waits until the first one was applied. So each
-table or name has its own position in the ledger, and each event is applied once.
+Some DDL concerns two tables: an exchange of names, or the exchange of a partition with a table. A
+rename concerns two names. Such DDL is an event in the history of each of the two tables or names.
+The first event changes the target. The second event only waits until the first one was applied. So
+each table or name has its own position in the ledger, and each event is applied once.
 
 Before each of these events, the workers apply all changes that they have received
 (`session.reception`). So when the second event is attempted, the first one was applied, or it is

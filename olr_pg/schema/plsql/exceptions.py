@@ -208,6 +208,6 @@ def check_codes(text: str) -> bool:
         number = int(found[1])
         if number > 1 and number not in known and number not in _OWN:
             raise UntranslatableError(
-                f"SQLCODE and -{number} in a handler: PostgreSQL has no SQLSTATE of this error"
+                f"a handler compares SQLCODE with -{number}: PostgreSQL has no SQLSTATE for it"
             )
     return True
