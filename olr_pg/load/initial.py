@@ -165,8 +165,8 @@ def initial_load(
         # Check all tables before loading any of them.
         planned = [_plan(connection, settings, source, options) for source in sources]
         arrival = SourceArrival(refusal=Code.TARGET_AHEAD_OF_SOURCE)
-        for source, table, _ in planned:
-            _check(connection, source, table, options, arrival)
+        for one in planned:
+            _check(connection, *one, options, arrival)
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
@@ -204,15 +204,17 @@ def _check(
     connection: Connection[Any],
     source: SourceTable,
     table: LoadTable,
+    plan: TablePlan,
     options: LoadOptions,
     arrival: SourceArrival,
 ) -> None:
     """Raise an error if the load would lose or duplicate rows.
 
     Raises:
-        OlrPgError: 5104 the table has rows, 5105 the table is replicated, 5106 an earlier load was
-            interrupted, 5110 the table data has changed since that load started, 7101 that load
-            read a source with a higher SCN; 70xx, the source cannot be queried.
+        OlrPgError: 5046 the loaded partitions are in another table, 5104 the table has rows, 5105
+            the table is replicated, 5106 an earlier load was interrupted, 5110 the table data has
+            changed since that load started, 7101 that load read a source with a higher SCN; 70xx,
+            the source cannot be queried.
     """
     if options.anew:
         return
@@ -240,6 +242,15 @@ def _check(
         raise OlrPgError(
             Code.LOAD_INTERRUPTED,
             f"{len(state.done)} of {state.parts} partitions are loaded",
+            table=name,
+        )
+    if state.done and state.target_oid not in (None, plan.target.oid):
+        raise OlrPgError(
+            Code.TARGET_TABLE_REPLACED,
+            f"{len(state.done)} of {state.parts} partitions were loaded into another table, which"
+            " had its name",
+            action="if that table was renamed, rename it back. Otherwise load this table from the"
+            f" beginning: `olr-pg initial-load --restart --table {name}`",
             table=name,
         )
     incarnations = {state.resetlogs_id, source.resetlogs_id}
@@ -278,6 +289,7 @@ def _begin(
                 source.data.identity,
                 len(source.data.partitions),
                 resetlogs_id=source.resetlogs_id,
+                target_oid=plan.target.oid,
             )
             progress.begin(connection, begun)
             state = progress.read(connection)

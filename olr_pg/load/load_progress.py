@@ -22,13 +22,14 @@ _MAX_BIGINT = (1 << 63) - 1
 _READ = """
 SELECT scn, start_scn, source, parts, finished_at IS NOT NULL,
     (SELECT coalesce(array_agg(part), '{}') FROM olr_pg.load_part p
-     WHERE p.subscription = l.subscription AND p.source_table = l.source_table), resetlogs_id
+     WHERE p.subscription = l.subscription AND p.source_table = l.source_table), resetlogs_id,
+    target_oid::int8
 FROM olr_pg.load l WHERE subscription = %s AND source_table = %s
 """
 _BEGIN = """
 INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
-    resetlogs_id)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+    resetlogs_id, target_oid)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 _MARK = "INSERT INTO olr_pg.load_part (subscription, source_table, part) VALUES (%s, %s, -1)"
 _UNMARK = "DELETE FROM olr_pg.load_part WHERE subscription = %s AND source_table = %s AND part = -1"
@@ -100,6 +101,7 @@ class LoadState(NamedTuple):
         finished: whether the table is completely loaded and recorded in the ledger.
         done: numbers of the loaded partitions.
         resetlogs_id: the incarnation of the source that the rows come from; None if unknown.
+        target_oid: the OID of the target table that contains the rows; None if unknown.
     """
 
     scn: int
@@ -109,6 +111,7 @@ class LoadState(NamedTuple):
     finished: bool = False
     done: frozenset[int] = frozenset()
     resetlogs_id: int | None = None
+    target_oid: int | None = None
 
 
 class TableLoadProgress(NamedTuple):
@@ -139,7 +142,7 @@ class TableLoadProgress(NamedTuple):
         """
         self._drop_held(connection, load.scn)
         self.forget(connection)
-        connection.execute(_BEGIN, (*self, *load[:4], load.resetlogs_id))
+        connection.execute(_BEGIN, (*self, *load[:4], load.resetlogs_id, load.target_oid))
         # The transaction may also truncate the table. Because it also changes `load_part`, a way
         # back recognises that the TRUNCATE comes from Oracle, and does not empty Oracle's table.
         connection.execute(_MARK, self[:2])

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -103,8 +104,11 @@ class BoundedConnection(psycopg.Connection[Any]):
         if path is None:
             shown = self.cursor(row_factory=tuple_row).execute("SHOW search_path").fetchone()
             path = "" if shown is None else str(shown[0])
-        if "pg_catalog" in path and not path.startswith("pg_catalog"):
-            wrong.append(f"SET search_path = pg_catalog, {path}")
+        if "pg_catalog" in path.lower() and not path.lower().startswith("pg_catalog"):
+            # A path of the server's configuration or of the options can contain names that SET
+            # accepts only in quotation marks, such as $user.
+            first = sql.Literal(f"pg_catalog, {path}").as_string(self)
+            wrong.append(f"SELECT pg_catalog.set_config('search_path', {first}, false)")
         if wrong:
             self.execute("; ".join(wrong))
         if not self.autocommit:

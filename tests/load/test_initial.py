@@ -157,6 +157,20 @@ def test_a_restart_empties_what_was_begun(project: Project) -> None:
     with pytest.raises(OlrPgError) as caught:
         project.load(resume=True)
     assert caught.value.code == 5110
+    # The loaded partitions are lost with the table, so none of them counts as loaded.
+    ((target,),) = fetch(
+        project, f"SELECT target_table FROM olr_pg.load WHERE source_table = '{name}'"
+    )
+    quoted = ".".join(f'"{part}"' for part in str(target).split(".", 1))
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE public.again (LIKE {quoted} INCLUDING ALL)".encode())
+        connection.execute(f"DROP TABLE {quoted}".encode())
+        schema, own = quoted.split(".")
+        connection.execute(f"ALTER TABLE public.again RENAME TO {own}".encode())
+        connection.execute(f"ALTER TABLE public.{own} SET SCHEMA {schema}".encode())
+    with pytest.raises(OlrPgError) as caught:
+        project.load(resume=True)
+    assert (caught.value.code, caught.value.where["table"]) == (5046, name)
     project.load(restart=True)
     rows: list[Any] = fetch(project, "SELECT source_table, scn FROM olr_pg.load")
     scns = dict(rows)

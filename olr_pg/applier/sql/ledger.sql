@@ -5,7 +5,8 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
--- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid).
+-- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
+-- 17 (target_oid of a load).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -196,6 +197,8 @@ CREATE TABLE IF NOT EXISTS olr_pg.load (
 
 -- The incarnation of the source at the start of the load; NULL = unknown.
 ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS resetlogs_id bigint;
+-- The OID of the target table that contains the loaded partitions; NULL = unknown.
+ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS target_oid oid;
 
 -- The loaded partitions; an entry is inserted in the transaction that loads the rows.
 CREATE TABLE IF NOT EXISTS olr_pg.load_part (
@@ -312,4 +315,4 @@ COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracl
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (16);
+INSERT INTO olr_pg.version VALUES (17);

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 16
+VERSION: Final = 17
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -89,7 +89,9 @@ SELECT DISTINCT ON (source_table) source_table, other.subscription,
 FROM olr_pg.ledger AS other
     JOIN unnest(%(sources)s::text[], %(targets)s::text[]) AS asked (source_table, target_table)
     USING (source_table, target_table)
-WHERE other.commit_scn > %(start)s AND coalesce(other.dbid = %(dbid)s::bigint, true)
+WHERE other.commit_scn > greatest(%(start)s, (
+        SELECT start_scn FROM olr_pg.subscription WHERE subscription = %(subscription)s))
+    AND coalesce(other.dbid = %(dbid)s::bigint, true)
     AND NOT EXISTS (
         SELECT FROM olr_pg.ledger AS own
         WHERE own.subscription = %(subscription)s AND own.source_table = other.source_table)
@@ -381,7 +383,8 @@ def other_subscriptions(
         targets: as for `check_targets`.
         dbid: the DBID of the source; None if unknown.
         start_scn: the SCN at which a new subscription begins (`apply.start-scn`); 0 for the oldest
-            log. What was applied up to it is not applied again.
+            log. A subscription that has begun continues at its own SCN (`note_start`). What was
+            applied up to this SCN is not applied again.
     """
     asked = {"sources": list(targets), "targets": list(targets.values())}
     own = {"subscription": subscription, "dbid": dbid, "start": start_scn}

@@ -81,8 +81,17 @@ def test_changes_of_the_same_source_are_not_applied_again_under_another_name(
     assert caught.value.code == 5032
     assert 'set `apply.subscription` to "before" again' in caught.value.action
     assert _table(r, "s.keyless") == [(1,)]
+    # The run of another subscription is already after these changes: the table is new in its list.
+    r.execute(
+        "INSERT INTO olr_pg.subscription (subscription, complete_scn, start_scn)"
+        f" VALUES ('begun', {scn}, {scn})"
+    )
     # After these changes, and of another source.
-    for name, more in (("later", {"dbid": 7, "start_scn": scn}), ("other", {"dbid": 8})):
+    for name, more in (
+        ("later", {"dbid": 7, "start_scn": scn}),
+        ("other", {"dbid": 8}),
+        ("begun", {"dbid": 7}),
+    ):
         r.serve()
         with capture_logs() as lines:
             r.apply(tables, subscription=name, **more)

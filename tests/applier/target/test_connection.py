@@ -197,6 +197,19 @@ $do$;
 """A schema with every function, operator, table and view of pg_catalog that a user can define."""
 
 
+@pytest.mark.parametrize("path", ["$user,pg_catalog", "evil,PG_CATALOG", "1a,pg_catalog"])
+def test_a_search_path_of_the_options_needs_no_quotation_marks(
+    postgres_database: str, path: str
+) -> None:
+    """In these, PostgreSQL reads names as they are."""
+    with connect(f"{postgres_database} options='-c search_path={path}'") as connection:
+        rows = connection.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
+        assert rows is not None
+        assert rows[0][0] == "pg_catalog"
+        shown = connection.execute("SHOW search_path").fetchone()
+        assert shown == (f"pg_catalog, {path}",)
+
+
 def test_a_search_path_before_the_catalogue_changes_nothing(replication: Replication) -> None:
     """CVE-2018-1058: what another user's schema of this path has is never called."""
     r = replication
