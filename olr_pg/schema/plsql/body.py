@@ -17,6 +17,7 @@ from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.plsql.exceptions import (
     CONDITIONS,
     SQLCODE,
+    SQLERRM,
     Tried,
     check_codes,
     check_handler,
@@ -904,20 +905,27 @@ class Body(Arrays):
         self._sql.types = known
         raises = bool(body) and body[-1].startswith(("RAISE EX", "RAISE;"))
         raises = raises and not any(line.strip().startswith(_LEAVING) for line in body)
+        declared = list[str]()
         if any('"sqlerrm"' in line for line in body):
-            self._sql.remarks.append("SQLERRM contains the message of PostgreSQL")
+            self._sql.remarks.append(
+                "SQLERRM contains the message of PostgreSQL unless Oracle's message is the same for"
+                " all errors with this SQLSTATE"
+            )
+            declared.append(f'"sqlerrm" CONSTANT text := {SQLERRM};')
         text = cursor.text_since(place) if cursor.place > place else ""
         if self._counts:
             # In Oracle, a SELECT INTO that finds several rows counts one.
             counted = f"IF SQLSTATE = 'P0003' THEN {variable(SQL_COUNT)} := 1; END IF;"
             body = [counted, *body]
-        if not check_codes(text):
+        if check_codes(text):
+            self._sql.remarks.append(
+                "SQLCODE is -28500 unless PostgreSQL's error corresponds to exactly one error of"
+                " Oracle"
+            )
+            declared.append(f'"sqlcode" CONSTANT integer := {SQLCODE};')
+        if not declared:
             return body, raises
-        self._sql.remarks.append(
-            "SQLCODE is -28500 unless PostgreSQL's error corresponds to exactly one error of Oracle"
-        )
-        code = f'"sqlcode" CONSTANT integer := {SQLCODE};'
-        return ["DECLARE", _in(code), "BEGIN", *map(_in, body), "END;"], raises
+        return ["DECLARE", *map(_in, declared), "BEGIN", *map(_in, body), "END;"], raises
 
 
 def _given(value: str) -> str:

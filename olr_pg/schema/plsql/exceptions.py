@@ -80,6 +80,23 @@ SQLCODE: Final = (
     + f" ELSE {_FOREIGN} END"
 )
 """PL/pgSQL for the value of SQLCODE in a handler."""
+_MESSAGES: Final = {
+    "P0002": "ORA-01403: no data found",
+    "P0003": "ORA-01422: exact fetch returns more than requested number of rows",
+    "22012": "ORA-01476: divisor is equal to zero",
+    "20000": "ORA-06592: CASE not found while executing CASE statement",
+    "42P03": "ORA-06511: PL/SQL: cursor already open",
+    "34000": "ORA-01001: invalid cursor",
+    "21000": "ORA-01427: single-row subquery returns more than one row",
+    "40P01": "ORA-00060: deadlock detected while waiting for resource",
+}
+"""The messages of those errors of Oracle whose message contains no names."""
+SQLERRM: Final = (
+    "CASE WHEN SQLSTATE LIKE 'OR___' THEN 'User-Defined Exception'"
+    + "".join(f" WHEN SQLSTATE = '{state}' THEN '{text}'" for state, text in _MESSAGES.items())
+    + " ELSE SQLERRM END"
+)
+"""PL/pgSQL for the value of SQLERRM in a handler."""
 _CODE: Final = re.compile(r"\bSQLCODE\b", re.IGNORECASE)
 _CODE_LITERAL: Final = re.compile(r"-\s*(\d+)")
 

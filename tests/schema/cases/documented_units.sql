@@ -2716,3 +2716,22 @@ BEGIN
 END;
 $ SELECT hr.f(100) + hr.f(-1)
 = 24000
+## 16-32 SQLERRM of errors whose message is always the same
+PROCEDURE p IS
+  e EXCEPTION; n NUMBER;
+BEGIN
+  FOR i IN 1 .. 5 LOOP
+    BEGIN
+      IF i = 1 THEN RAISE e; ELSIF i = 2 THEN n := 1 / (i - 2); ELSIF i = 3 THEN RAISE TOO_MANY_ROWS; END IF;
+      IF i = 4 THEN SELECT salary INTO n FROM employees WHERE employee_id = -1; END IF;
+      RAISE_APPLICATION_ERROR(-20001, 'last');
+    EXCEPTION WHEN OTHERS THEN
+      BEGIN DBMS_OUTPUT.PUT_LINE(SQLCODE || ' ' || SQLERRM); END;
+    END;
+  END LOOP;
+END;
+> 1 User-Defined Exception
+> -1476 ORA-01476: divisor is equal to zero
+> -1422 ORA-01422: exact fetch returns more than requested number of rows
+> 100 ORA-01403: no data found
+> -20001 ORA-20001: last
