@@ -364,7 +364,9 @@ class Body(Arrays):
         return [*lines, "END IF;"]
 
     def _branch(self) -> list[str]:
-        """Translate the statements of a branch. If it leaves, the next ones run without it."""
+        """Translate the statements of a branch. If it ends with a jump or an exception, the
+        statements after the branch find the cursors as they were before it.
+        """
         is_open = dict(self._sql.open)
         lines, _ = self._statements()
         if lines and lines[-1].startswith((*_LEAVING, "RAISE")) and " WHEN " not in lines[-1]:

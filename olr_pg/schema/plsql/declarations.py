@@ -302,7 +302,7 @@ class Declarations:
             limit = cursor.until(")")
             cursor.expect(")")
             if not limit.isdigit():
-                raise UntranslatableError(f"the collection type {name}: its limit is no literal")
+                raise UntranslatableError(f"the collection type {name}: its limit is not a literal")
         self._limits = {**self._limits, name: limit}
         cursor.expect("OF")
         if cursor.word() in self._record_types or "ROWTYPE" in (cursor.word(2), cursor.word(4)):

@@ -45,8 +45,8 @@ _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
 
 
 def checked_count(name: str) -> str:
-    """Return SQL for the number of elements of a collection; its evaluation is an error with an
-    SQLSTATE that only OTHERS catches if the collection is NULL.
+    """Return SQL for the number of elements of a collection. If the collection is NULL, the SQL
+    raises an error with an SQLSTATE that only OTHERS catches.
     """
     count = variable(f"{name}%COUNT")
     error = f"CONCAT('ORA-06531: Reference to uninitialized collection', {count})"

@@ -89,8 +89,8 @@ _CHECKED: Final = ("NATURAL", "NATURALN", "POSITIVE", "POSITIVEN", "SIGNTYPE")
 
 
 def unsized(typed: Typed) -> str:
-    """Return the type for CAST, which would cut a text that is too long for its length. Then the
-    assignment to the variable reports the error.
+    """Return the type to use in a CAST: varchar without its length. With the length, CAST would cut
+    a text that is too long. Without it, the assignment to the variable reports the error.
     """
     return "varchar" if typed.sql.startswith("varchar(") else typed.sql
 
