@@ -238,6 +238,34 @@ def test_a_policy_stops_both_names_until_the_target_is_renamed_by_hand(
     check(source, postgres_database, "B", "KEPT")
 
 
+@pytest.mark.parametrize("change", ["DROP TABLE shop.b", "DROP TABLE shop.b; {}"])
+def test_a_renamed_table_without_later_changes_is_not_replaced_by_an_empty_one(
+    tmp_path: Path, postgres_database: str, change: str
+) -> None:
+    """Its rows came under the old name."""
+    source = DdlSource(tmp_path / "s")
+    source.create("A", COLUMNS)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1, "old")
+    source.rename("A", "B")
+    source.insert("KEPT", 1)
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"])
+        check(source, postgres_database, "B", "KEPT")
+    with psycopg.connect(postgres_database) as connection:
+        again = "CREATE TABLE shop.b (id numeric PRIMARY KEY, name text)"
+        connection.execute(change.format(again).encode())
+    if "{}" in change:
+        with pytest.raises(OlrPgError, match="5046"):
+            run_once(source, postgres_database, ["*"])
+    else:
+        run_once(source, postgres_database, ["*"])
+        with psycopg.connect(postgres_database) as connection:
+            assert "b" not in tables_of(connection)
+
+
 @pytest.mark.parametrize("in_the_way", ["TABLE", "VIEW"])
 def test_what_has_the_new_name_in_the_target_stops_both_until_it_is_away(
     tmp_path: Path, postgres_database: str, in_the_way: str

@@ -91,6 +91,18 @@ ON CONFLICT (subscription, source_table) DO UPDATE
     SET source = excluded.source, scn = excluded.scn, start_scn = excluded.start_scn, rows = 0,
         bytes = 0
 """
+_BRING_ROWS: Final = """
+UPDATE olr_pg.ledger SET transactions = transactions + 1
+WHERE subscription = %(subscription)s AND source_table = %(new)s AND (
+    EXISTS (SELECT FROM olr_pg.ledger WHERE subscription = %(subscription)s
+        AND source_table = %(old)s AND transactions > 0)
+    OR EXISTS (SELECT FROM olr_pg.load_part WHERE subscription = %(subscription)s
+        AND source_table = %(old)s AND rows > 0))
+"""
+"""The rename counts as the new name's first transaction, because it brings the rows. A table that
+has had no transaction may be missing, or created again, without a loss.
+"""
+
 _TAKE: Final = """
 UPDATE olr_pg.load SET source = 'created'
 WHERE subscription = %s AND source_table = %s AND source = 'renamed'
@@ -233,8 +245,9 @@ class Renaming:
         """Change the table's name in the ledger's records."""
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
+        self._ledger(new).lock(run)  # create the row that contains the numbers
+        run.execute(_BRING_ROWS, {"subscription": subscription, "new": new, "old": old})
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
-            self._ledger(new).lock(run)  # create the row that contains their number
             for name in (old, new):
                 self._ledger(name).count_incomplete(run)
         for forget in (_FORGET_UNLOGGED, _FORGET_PARTITIONS, _FORGET_STRUCTURE):
