@@ -594,8 +594,10 @@ class DdlStatements:
 
     def exchange_names(self, table: SimTable, other: SimTable) -> bool:
         """Exchange the names of two tables in one transaction, as DBMS_REDEFINITION does at its
-        end. No statement is logged.
+        end. No statement is logged. The table of the effect is the older one, because a decoder
+        knows the two only by their numbers, and its event is applied before that of the other.
         """
+        table, other = sorted((table, other), key=lambda one: one.obj)
         is_free = not self._tx.container.is_locked(other)
         dictionary = self.begin(table) if is_free else None
         if dictionary is None:
