@@ -130,7 +130,8 @@ follows soon.
 _PARTS = """
 SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
     count(p.part), l.parts
-FROM olr_pg.load l LEFT JOIN olr_pg.load_part p USING (subscription, source_table)
+FROM olr_pg.load l LEFT JOIN olr_pg.load_part p
+    ON (p.subscription, p.source_table) = (l.subscription, l.source_table) AND p.part >= 0
 WHERE l.subscription = %s GROUP BY l.source_table, l.parts
 """
 _UNDER_WAY = """

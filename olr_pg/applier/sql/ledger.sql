@@ -200,7 +200,8 @@ ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS resetlogs_id bigint;
 -- The OID of the target table that contains the loaded partitions; NULL = unknown.
 ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS target_oid oid;
 
--- The loaded partitions; an entry is inserted in the transaction that loads the rows.
+-- The loaded partitions; an entry is inserted in the transaction that loads the rows. The part -2 is not a
+-- partition: it says that a rename has brought rows to this name.
 CREATE TABLE IF NOT EXISTS olr_pg.load_part (
     subscription  text NOT NULL,
     source_table  text NOT NULL,

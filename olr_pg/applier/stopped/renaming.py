@@ -92,15 +92,15 @@ ON CONFLICT (subscription, source_table) DO UPDATE
         bytes = 0
 """
 _BRING_ROWS: Final = """
-UPDATE olr_pg.ledger SET transactions = transactions + 1
-WHERE subscription = %(subscription)s AND source_table = %(new)s AND (
-    EXISTS (SELECT FROM olr_pg.ledger WHERE subscription = %(subscription)s
-        AND source_table = %(old)s AND transactions > 0)
-    OR EXISTS (SELECT FROM olr_pg.load_part WHERE subscription = %(subscription)s
-        AND source_table = %(old)s AND rows > 0))
+INSERT INTO olr_pg.load_part (subscription, source_table, part, rows)
+SELECT subscription, %(new)s, -2, 1 FROM olr_pg.ledger AS l
+WHERE subscription = %(subscription)s AND source_table = %(old)s AND (transactions > 0
+    OR EXISTS (SELECT FROM olr_pg.load_part AS p WHERE p.subscription = l.subscription
+        AND p.source_table = l.source_table AND p.rows > 0))
+ON CONFLICT DO NOTHING
 """
-"""The rename counts as the new name's first transaction, because it brings the rows. A table that
-has had no transaction may be missing, or created again, without a loss.
+"""Records that the table has had rows. If a table without such a record and without transactions is
+missing or created again, nothing is lost.
 """
 
 _TAKE: Final = """
@@ -245,9 +245,9 @@ class Renaming:
         """Change the table's name in the ledger's records."""
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
-        self._ledger(new).lock(run)  # create the row that contains the numbers
         run.execute(_BRING_ROWS, {"subscription": subscription, "new": new, "old": old})
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
+            self._ledger(new).lock(run)  # create the row that contains their number
             for name in (old, new):
                 self._ledger(name).count_incomplete(run)
         for forget in (_FORGET_UNLOGGED, _FORGET_PARTITIONS, _FORGET_STRUCTURE):
