@@ -70,6 +70,27 @@ def test_the_partition_and_the_table_of_the_target_are_exchanged(
             assert stopped_of(connection) == []
 
 
+def test_a_table_whose_rows_all_came_by_the_exchange_is_not_replaced_by_an_empty_one(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER, "NAME": TEXT}, partitions=2)
+    other = source.create("X", {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    for number in range(1, 60):
+        source.insert("P", number, "p")
+    assert source.session.ddl.exchange_with(table, 0, other)
+    source.finish()
+    make_target(postgres_database, table)
+    for _ in range(2):
+        run_once(source, postgres_database, ["P", "X"])
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "X") == source.rows("X") != []
+        connection.execute("DROP TABLE shop.x; CREATE TABLE shop.x (id numeric, name text)")
+    with pytest.raises(OlrPgError, match="5046"):
+        run_once(source, postgres_database, ["P", "X"])
+
+
 def test_without_the_partition_in_the_target_both_stop(
     tmp_path: Path, postgres_database: str
 ) -> None:

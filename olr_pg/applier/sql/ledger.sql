@@ -201,7 +201,7 @@ ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS resetlogs_id bigint;
 ALTER TABLE olr_pg.load ADD COLUMN IF NOT EXISTS target_oid oid;
 
 -- The loaded partitions; an entry is inserted in the transaction that loads the rows. The part -2 is not a
--- partition: it says that a rename has brought rows to this name.
+-- partition: it says that a rename or an exchange has brought rows to this name.
 CREATE TABLE IF NOT EXISTS olr_pg.load_part (
     subscription  text NOT NULL,
     source_table  text NOT NULL,

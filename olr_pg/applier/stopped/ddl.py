@@ -31,7 +31,7 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
 from olr_pg.applier.stopped.partition_rows import PartitionRows
-from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, moved, take_name
+from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, bring_rows, moved, take_name
 from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TableLedger, TablePosition
@@ -168,6 +168,8 @@ def _exchange(
     names = {"s": own[0], "t": own[1], "os": there[0], "ot": there[1]}
     connection.execute(_SWAP_SET_ASIDE, {**names, "subscription": settings.subscription})
     forget_tables(connection, settings.subscription, [step.table])
+    for one, other in ((event.table, step.table), (step.table, event.table)):
+        bring_rows(connection, settings.subscription, one, other)
     _log.info("DDL was applied to the target", table=event.table, what=str(step))
 
 

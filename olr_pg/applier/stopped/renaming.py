@@ -119,6 +119,15 @@ def vacant_names(connection: Connection[Any], subscription: str) -> frozenset[st
     return frozenset(name for (name,) in connection.execute(_VACANT, (subscription,)))
 
 
+def bring_rows(connection: Connection[Any], subscription: str, old: str, new: str) -> None:
+    """Record that `new` has rows that were applied under the name `old`, if there are any.
+
+    Args:
+        old, new: ``OWNER.NAME`` of two source tables.
+    """
+    connection.execute(_BRING_ROWS, {"subscription": subscription, "new": new, "old": old})
+
+
 def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
     """Record that a table of the source has this name, if the name was an old name of a renamed
     table.
@@ -185,6 +194,8 @@ class Renaming:
         for name, target in zip(names, targets, strict=True):
             if read_table(self._connection, *target) is None:
                 raise missing_table(self._connection, *target, name)
+        for old_name, new_name in (names, names[::-1]):
+            bring_rows(self._connection, self._settings.subscription, old_name, new_name)
         own, others = (*zip(names, targets, strict=True),)
         meanwhile = MEANWHILE, (targets[0][0], MEANWHILE)
         for old, new in ((own, meanwhile), (others, own), (meanwhile, others)):
@@ -245,7 +256,7 @@ class Renaming:
         """Change the table's name in the ledger's records."""
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
-        run.execute(_BRING_ROWS, {"subscription": subscription, "new": new, "old": old})
+        bring_rows(run, subscription, old, new)
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
             self._ledger(new).lock(run)  # create the row that contains their number
             for name in (old, new):
