@@ -351,26 +351,32 @@ class Body(Arrays):
         return value
 
     def _if(self) -> list[str]:
-        cursor, lines = self._cursor, list[str]()
+        cursor, lines, ends = self._cursor, list[str](), dict[str, bool]()
         word = "IF"
         while cursor.take(word):
             condition = self._sql.value(cursor.until("THEN"))
             cursor.expect("THEN")
-            lines += [f"{word} {condition} THEN", *map(_in, self._branch())]
+            lines += [f"{word} {condition} THEN", *map(_in, self._branch(ends))]
             word = "ELSIF"
         if cursor.take("ELSE"):
-            lines += ["ELSE", *map(_in, self._branch())]
+            lines += ["ELSE", *map(_in, self._branch(ends))]
+        self._sql.open.update(ends)
         cursor.expect("END", "IF", ";")
         return [*lines, "END IF;"]
 
-    def _branch(self) -> list[str]:
-        """Translate the statements of a branch. If it ends with a jump or an exception, the
-        statements after the branch find the cursors as they were before it.
+    def _branch(self, ends: dict[str, bool]) -> list[str]:
+        """Translate the statements of a branch.
+
+        Args:
+            ends: receives which cursors are open after the branch, and which are closed; unchanged
+                if the branch ends with a jump or an exception.
         """
-        is_open = dict(self._sql.open)
+        is_open, before = self._sql.open, dict(self._sql.open)
         lines, _ = self._statements()
-        if lines and lines[-1].startswith((*_LEAVING, "RAISE")) and " WHEN " not in lines[-1]:
-            self._sql.open.update(is_open)
+        if not (lines and lines[-1].startswith((*_LEAVING, "RAISE")) and " WHEN " not in lines[-1]):
+            changed = {name: now for name, now in is_open.items() if now is not before.get(name)}
+            ends.update({name: now and ends.get(name, True) for name, now in changed.items()})
+        is_open.update(before)
         return lines
 
     def _loop(self) -> list[str]:
@@ -647,6 +653,7 @@ class Body(Arrays):
 
     def _case(self) -> list[str]:
         cursor, lines, word = self._cursor, list[str](), "IF"
+        ends = dict[str, bool]()
         cursor.expect("CASE")
         asked = "" if cursor.word() == "WHEN" else cursor.until("WHEN")
         calls = self._sql.called
@@ -656,9 +663,10 @@ class Body(Arrays):
             text = cursor.until("THEN")
             cursor.expect("THEN")
             condition = self._sql.value(f"({asked}) = ({text})" if asked else text)
-            lines += [f"{word} {condition} THEN", *map(_in, self._statements()[0])]
+            lines += [f"{word} {condition} THEN", *map(_in, self._branch(ends))]
             word = "ELSIF"
-        rest = self._statements()[0] if cursor.take("ELSE") else ["RAISE case_not_found;"]
+        rest = self._branch(ends) if cursor.take("ELSE") else ["RAISE case_not_found;"]
+        self._sql.open.update(ends)
         cursor.expect("END", "CASE", ";")
         return [*lines, "ELSE", *map(_in, rest), "END IF;"]
 

@@ -278,7 +278,7 @@ class Declarations:
         while True:
             field = cursor.name()
             typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
-            if cursor.word() == "NOT":
+            if cursor.word() == "NOT" or "NOT NULL" in typed.sql:
                 raise UntranslatableError(
                     f"the field {field} of {name} is NOT NULL: check its value"
                 )
@@ -310,7 +310,7 @@ class Declarations:
                 f"the collection type {name} of records: use a loop over a query"
             )
         typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
-        if typed.fact.kind not in _TYPES or cursor.word() == "NOT":
+        if typed.fact.kind not in _TYPES or cursor.word() == "NOT" or "NOT NULL" in typed.sql:
             raise UntranslatableError(f"the collection type {name}: its elements are not supported")
         start = "NULL"
         if cursor.take("INDEX", "BY"):

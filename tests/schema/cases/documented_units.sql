@@ -2735,3 +2735,54 @@ END;
 > -1422 ORA-01422: exact fetch returns more than requested number of rows
 > 100 ORA-01403: no data found
 > -20001 ORA-20001: last
+## 16-33 branches that open and close a cursor
+FUNCTION f(x NUMBER) RETURN VARCHAR2 IS
+  CURSOR k(d NUMBER) IS SELECT last_name FROM employees WHERE employee_id = d;
+  v VARCHAR2(30);
+BEGIN
+  IF x < 0 THEN OPEN k(-x); ELSE OPEN k(x); END IF;
+  FETCH k INTO v;
+  IF k%FOUND THEN
+    CASE k%ROWCOUNT WHEN 1 THEN CLOSE k; ELSE RETURN 'never'; END CASE;
+  ELSIF k%NOTFOUND THEN
+    v := 'none' || k%ROWCOUNT; CLOSE k;
+  END IF;
+  IF k%ISOPEN THEN RETURN 'open'; END IF;
+  RETURN v;
+END;
+$ SELECT hr.f(100) || hr.f(-101) || hr.f(5)
+= KingKochharnone0
+## 16-34 a cursor that one branch closes
+PROCEDURE p IS
+  CURSOR k IS SELECT last_name FROM employees; n NUMBER := 0; v VARCHAR2(30);
+BEGIN
+  OPEN k; FETCH k INTO v;
+  IF n = 0 THEN CLOSE k; ELSE NULL; END IF;
+  IF k%FOUND THEN DBMS_OUTPUT.PUT_LINE('found'); END IF;
+END;
+! where it may be closed
+## 16-35 a subtype that is NOT NULL in a record
+PROCEDURE p IS
+  TYPE r_t IS RECORD (n SIMPLE_INTEGER := 1);
+  r r_t;
+BEGIN
+  r.n := NULL;
+END;
+! is NOT NULL
+## 16-36 FOR UPDATE of a table whose columns have another order in the target
+DECLARE
+  CURSOR k IS SELECT * FROM errors ORDER BY code FOR UPDATE;
+  r k%ROWTYPE; q errors%ROWTYPE;
+BEGIN
+  INSERT INTO errors VALUES (7, '8');
+  FOR x IN (SELECT * FROM errors FOR UPDATE) LOOP q := x; DBMS_OUTPUT.PUT_LINE(x.code || q.message); END LOOP;
+  OPEN k; FETCH k INTO r; CLOSE k; DBMS_OUTPUT.PUT_LINE(r.code || r.message);
+  OPEN k; FETCH k INTO q; CLOSE k; DBMS_OUTPUT.PUT_LINE(q.code || q.message);
+  INSERT INTO errors VALUES r;
+  r.message := 'long'; UPDATE errors SET ROW = r;
+  DBMS_OUTPUT.PUT_LINE(SQL%ROWCOUNT);
+END;
+> 78
+> 78
+> 78
+> 2
