@@ -238,6 +238,35 @@ def test_a_policy_stops_both_names_until_the_target_is_renamed_by_hand(
     check(source, postgres_database, "B", "KEPT")
 
 
+def test_a_policy_stops_two_tables_until_their_names_are_exchanged_by_hand(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """With the UPDATE that the error advises: both names had rows of another table."""
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    for name in ("A", "B"):
+        source.create(name, COLUMNS)
+    source.take_snapshot()
+    source.insert("A", 1, "a")
+    source.insert("B", 1, "b")
+    source.swap("A", "B")
+    source.insert("A", 2, "c")
+    source.insert("B", 2, "d")
+    source.finish()
+    with pytest.raises(OlrPgError, match="3071"):
+        run_once(source, postgres_database, ["*"], ddl={"rename-table": "stop"})
+    with psycopg.connect(postgres_database) as connection:
+        assert stopped_of(connection) == ["SHOP.A", "SHOP.B"]
+        connection.execute("""
+            UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table IN ('SHOP.A', 'SHOP.B');
+            ALTER TABLE shop.a RENAME TO y; ALTER TABLE shop.b RENAME TO a;
+            ALTER TABLE shop.y RENAME TO b;
+            UPDATE olr_pg.error SET resolution = 'skipped'
+        """)
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"], ddl={"rename-table": "stop"})
+        check(source, postgres_database, "A", "B")
+
+
 @pytest.mark.parametrize("change", ["DROP TABLE shop.b", "DROP TABLE shop.b; {}"])
 def test_a_renamed_table_without_later_changes_is_not_replaced_by_an_empty_one(
     tmp_path: Path, postgres_database: str, change: str
