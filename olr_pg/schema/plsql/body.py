@@ -173,15 +173,18 @@ class Body(Arrays):
 
     def _statements(self) -> tuple[list[str], bool]:
         """Translate statements up to the word that ends them. Return (the statements, whether the
-        last one is a single statement that changes rows).
+        last one is a single statement that changes rows). Those that only read from a cursor that
+        locks rows, and RETURN, belong to its OPEN.
         """
-        found, is_change = list[str](), False
+        found, change = list[str](), ""
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):
-            before = self._changes
-            is_plain = self._cursor.word() in (*_CHANGES, "EXECUTE", "SELECT")
+            before, word = self._changes, self._cursor.word()
             found += self._statement()
-            is_change = is_plain and self._changes == before + 1
-        return found, is_change
+            if change == "OPEN" and word in ("FETCH", "CLOSE", "RETURN"):
+                continue
+            is_plain = word in (*_CHANGES, "EXECUTE", "SELECT", "OPEN")
+            change = word if is_plain and self._changes == before + 1 else ""
+        return found, bool(change)
 
     def _statement(self) -> list[str]:
         cursor = self._cursor
@@ -482,7 +485,9 @@ class Body(Arrays):
     def _rows(self, name: str, query: str) -> list[str]:
         sql = self._sql
         text, outputs = sql.query(query)
-        text = locked(text) if " FOR UPDATE" in text else text
+        if " FOR UPDATE" in text:
+            text = locked(text)
+            self._changes += 2  # PostgreSQL rolls back the locks, too
         columns = {
             one.name: RelationColumn(one.column.name, one.column.fact)
             for one in outputs
@@ -500,6 +505,7 @@ class Body(Arrays):
         row = known[f"{called}%ROW"]
         opened = self._opened(called, text[len(called) :].strip())
         sql.records = {**known, name: Source(name, own_name(name), row.columns)}
+        self._changes += 2 * (called in self._locking)
         place, sql.open[called] = self._cursor.place, True
         lines = self._looped(f"FOR {variable(name)} IN {opened} ")
         sql.records, sql.open[called] = known, False
@@ -544,6 +550,7 @@ class Body(Arrays):
             # Oracle locks the rows at OPEN, PostgreSQL when it reads the first one.
             own = variable(name)
             lock = [f"OPEN {opened};", f"MOVE NEXT FROM {own};", f"CLOSE {own};"]
+            self._changes += 1  # PostgreSQL rolls back the locks, too
             self._unread[name] = self._changes
         return [
             *lock,

@@ -2786,3 +2786,29 @@ END;
 > 78
 > 78
 > 2
+## 16-37 a function that locks a row with a cursor
+FUNCTION f(id NUMBER) RETURN VARCHAR2 IS
+  CURSOR k IS SELECT last_name FROM employees WHERE employee_id = id FOR UPDATE NOWAIT;
+  v employees.last_name%TYPE; busy EXCEPTION; PRAGMA EXCEPTION_INIT(busy, -54);
+BEGIN
+  OPEN k; FETCH k INTO v; CLOSE k;
+  RETURN v;
+EXCEPTION WHEN busy THEN RETURN 'busy';
+END;
+$ SELECT hr.f(100)
+= King
+## 16-38 a handler would lose the locks of a cursor
+PROCEDURE p IS
+  CURSOR k IS SELECT last_name FROM employees FOR UPDATE; n NUMBER;
+BEGIN
+  OPEN k; CLOSE k; n := 1 / 0;
+EXCEPTION WHEN ZERO_DIVIDE THEN NULL;
+END;
+! an exception handler of a block that changes rows
+## 16-39 a handler would lose the locks of a loop
+PROCEDURE p IS n NUMBER := 0;
+BEGIN
+  FOR r IN (SELECT salary FROM employees FOR UPDATE) LOOP n := 1 / n; END LOOP;
+EXCEPTION WHEN ZERO_DIVIDE THEN NULL;
+END;
+! an exception handler of a block that changes rows
