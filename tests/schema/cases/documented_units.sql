@@ -1144,10 +1144,7 @@ EXCEPTION
   WHEN valid_department THEN
     CLOSE dummy_cursor;
 END;
-/
-$ INSERT INTO hr.emp_temp (employee_id, department_id) VALUES (1, 20)
-$ INSERT INTO hr.emp_temp (employee_id, department_id) VALUES (1, 5)
-? ORA-20000: Invalid Department Number5
+! rolls back the block's changes
 ## 9-18 restrict changes to business hours
 TRIGGER employee_permit BEFORE INSERT OR DELETE OR UPDATE ON dept_temp
 DECLARE
