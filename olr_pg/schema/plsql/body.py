@@ -165,9 +165,9 @@ class Body(Arrays):
         may_lose = changes + calls > 1 or (changes + calls == 1 and (calls or not ends_with_change))
         if may_lose and not all(raises for _, raises in handlers):
             raise UntranslatableError(
-                "an exception handler of a block that changes rows or calls routines: PostgreSQL"
-                " rolls back the block's changes; put the statements that can fail into a block of"
-                " their own"
+                "an exception handler of a block that changes or locks rows, or calls routines:"
+                " PostgreSQL rolls back the block's changes and row locks; put the statements that"
+                " can fail into a block of their own"
             )
         return body, ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
 
@@ -580,7 +580,7 @@ class Body(Arrays):
         """Return a check that a cursor is open, if a handler depends on it: PL/pgSQL has the same
         error for a cursor that was never opened as for a value that is NULL.
         """
-        handlers = r"\b(VALUE_ERROR|INVALID_CURSOR|SQLCODE)\b"
+        handlers = r"\b(VALUE_ERROR|INVALID_CURSOR|SQLCODE|SQLERRM)\b"
         if name in self._lost or not re.search(handlers, self._cursor.text, re.IGNORECASE):
             return []
         is_open = variable(f"{name}%ISOPEN")

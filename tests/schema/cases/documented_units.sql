@@ -1144,7 +1144,7 @@ EXCEPTION
   WHEN valid_department THEN
     CLOSE dummy_cursor;
 END;
-! rolls back the block's changes
+! rolls back the block's changes and row locks
 ## 9-18 restrict changes to business hours
 TRIGGER employee_permit BEFORE INSERT OR DELETE OR UPDATE ON dept_temp
 DECLARE
@@ -2801,11 +2801,11 @@ BEGIN
   OPEN k; CLOSE k; n := 1 / 0;
 EXCEPTION WHEN ZERO_DIVIDE THEN NULL;
 END;
-! an exception handler of a block that changes rows
+! an exception handler of a block that changes or locks rows
 ## 16-39 a handler would lose the locks of a loop
 PROCEDURE p IS n NUMBER := 0;
 BEGIN
   FOR r IN (SELECT salary FROM employees FOR UPDATE) LOOP n := 1 / n; END LOOP;
 EXCEPTION WHEN ZERO_DIVIDE THEN NULL;
 END;
-! an exception handler of a block that changes rows
+! an exception handler of a block that changes or locks rows

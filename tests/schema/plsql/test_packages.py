@@ -163,7 +163,7 @@ REFUSED = {
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'x'; pay.named; IF SQL%ROWCOUNT = 1 THEN NULL;"
     " END IF; END;": "in a block with calls",
     "PROCEDURE p IS BEGIN pay.named; EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception"
-    " handler of a block that changes rows or calls routines",
+    " handler of a block that changes or locks rows, or calls routines",
     "PROCEDURE p IS BEGIN pay.nothing; END;": "it calls PAY.NOTHING",
 }
 
