@@ -51,10 +51,6 @@ FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
 _LOCK: Final = """
 SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
 """
-_LOCK_FREE: Final = """
-SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s)
-FOR UPDATE SKIP LOCKED
-"""
 _RECORD: Final = """
 UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_place = %(place)s || '/' || l.tableoid
 WHERE subscription = %(subscription)s AND source_table = %(source)s
@@ -64,24 +60,23 @@ _RECORD_IF_NAMED: Final = f"""
     SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.oid = %(oid)s AND n.nspname || '.' || c.relname = l.target_table)
 """
-# Both OIDs can differ because both were restored; then the present ones are recorded. A name with
-# dots can be the name of two tables. Then only the plan of the table knows which one it is.
 _UNKNOWN: Final = """
-SELECT l.source_table, max(c.oid) AS oid, %(place)s || '/' || l.tableoid AS place
-FROM olr_pg.ledger AS l, pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE l.subscription = %(subscription)s AND c.relkind IN ('r', 'p')
-    AND n.nspname || '.' || c.relname = l.target_table
-GROUP BY l.source_table, l.tableoid, l.target_oid, l.target_place
-HAVING count(*) = 1
-    AND (l.target_oid IS NULL OR l.target_place NOT LIKE %(place)s || '/%%'
-        OR (l.target_oid <> max(c.oid) AND l.target_place <> %(place)s || '/' || l.tableoid))
+SELECT source_table, target_table, CASE WHEN target_place LIKE %(place)s || '/%%'
+    THEN target_oid::int8 END
+FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
+    AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid)
+FOR UPDATE SKIP LOCKED
 """
-_RECORD_UNKNOWN: Final = f"""
-WITH found AS ({_UNKNOWN})
-UPDATE olr_pg.ledger AS l SET target_oid = found.oid, target_place = found.place FROM found
-WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
-    AND l.source_table = ANY(%(locked)s)
-"""  # noqa: S608 - constants alone
+_NAMES: Final = """
+SELECT n.nspname || '.' || c.relname, c.oid::int8
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
+"""
+_RECORD_ALL: Final = """
+UPDATE olr_pg.ledger AS l
+SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid
+FROM unnest(%(names)s::text[], %(oids)s::oid[]) AS found (name, oid)
+WHERE l.subscription = %(subscription)s AND l.source_table = found.name
+"""
 _FORGET: Final = """
 UPDATE olr_pg.ledger SET target_oid = NULL, target_place = NULL
 WHERE subscription = %s AND source_table = ANY(%s)
@@ -148,13 +143,23 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
         return
     values: dict[str, Any] = {"place": place, "subscription": subscription}
     with connection.transaction():
-        found = connection.execute(_UNKNOWN, values).fetchall()
-        # Most starts find nothing. They update nothing, and need no lock.
+        unknown = connection.execute(_UNKNOWN, values).fetchall()
+        if not unknown:
+            return
+        # Not joined in SQL: PostgreSQL would compare each row with each table.
+        tables = dict[str, list[int]]()
+        for name, oid in connection.execute(_NAMES):
+            tables.setdefault(name, []).append(oid)
+        found = dict[str, int]()
+        for source, target, known in unknown:
+            oids = tables.get(target, [])
+            # A name with dots can be the name of two tables. Then only the plan of the table knows
+            # which one it is. If both OIDs differ, both were restored.
+            if len(oids) == 1 and oids[0] != known:
+                found[source] = oids[0]
         if found:
-            names = [name for name, _, _ in found]
-            locked = connection.execute(_LOCK_FREE, (subscription, names)).fetchall()
-            values["locked"] = [name for (name,) in locked]
-            connection.execute(_RECORD_UNKNOWN, values)
+            both = {"names": list(found), "oids": list(found.values())}
+            connection.execute(_RECORD_ALL, values | both)
 
 
 def forget_tables(connection: Connection[Any], subscription: str, sources: Iterable[str]) -> None:
