@@ -65,8 +65,8 @@ SELECT source_table, target_table, CASE WHEN target_place LIKE %(place)s || '/%%
     THEN target_oid::int8 END
 FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
     AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid)
-FOR UPDATE SKIP LOCKED
 """
+_LOCKED: Final = f"{_UNKNOWN} FOR UPDATE SKIP LOCKED"
 _NAMES: Final = """
 SELECT n.nspname || '.' || c.relname, c.oid::int8
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
@@ -143,9 +143,10 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
         return
     values: dict[str, Any] = {"place": place, "subscription": subscription}
     with connection.transaction():
-        unknown = connection.execute(_UNKNOWN, values).fetchall()
-        if not unknown:
+        # Most starts find nothing. They update nothing, and need no lock and no right to update.
+        if connection.execute(_UNKNOWN, values).fetchone() is None:
             return
+        unknown = connection.execute(_LOCKED, values).fetchall()
         # Not joined in SQL: PostgreSQL would compare each row with each table.
         tables = dict[str, list[int]]()
         for name, oid in connection.execute(_NAMES):
