@@ -22,8 +22,8 @@ _MAX_BIGINT = (1 << 63) - 1
 _READ = """
 SELECT scn, start_scn, source, parts, finished_at IS NOT NULL,
     (SELECT coalesce(array_agg(part), '{}') FROM olr_pg.load_part p
-     WHERE p.subscription = l.subscription AND p.source_table = l.source_table), resetlogs_id,
-    target_oid::int8
+     WHERE p.subscription = l.subscription AND p.source_table = l.source_table AND p.part >= 0),
+    resetlogs_id, target_oid::int8
 FROM olr_pg.load l WHERE subscription = %s AND source_table = %s
 """
 _BEGIN = """
@@ -69,7 +69,7 @@ WHERE subscription = %s AND source_table = %s AND part = %s
 _FINISH = """
 UPDATE olr_pg.load SET finished_at = now(), rows = p.rows, bytes = p.bytes
 FROM (SELECT count(*) AS parts, coalesce(sum(rows), 0) AS rows, coalesce(sum(bytes), 0) AS bytes
-      FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s) p
+      FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s AND part >= 0) p
 WHERE subscription = %(s)s AND source_table = %(t)s AND p.parts = load.parts
 RETURNING load.rows, load.bytes
 """

@@ -9,8 +9,9 @@ import pytest
 
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stopped.renaming import bring_rows
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.ledger import LoadsUnderWay, ensure_ledger
 from olr_pg.errors import OlrPgError
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from tests.applier.conftest import Replication
@@ -39,6 +40,27 @@ def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_databa
         errors = connection.execute("SELECT source_table, resolution FROM olr_pg.error").fetchall()
     assert held == [("S.B",)]
     assert sorted(errors) == [("S.A", "skipped"), ("S.B", "stopped")]
+
+
+def test_rows_that_a_rename_brings_are_no_partition_of_a_load(postgres_database: str) -> None:
+    """The source can give a table's name to another one while its load is under way."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        former, progress = (TableLoadProgress("s", f"S.{name}", name) for name in "AB")
+        for one, rows in ((former, 7), (progress, 3)):
+            one.begin(connection, LoadState(10, 5, "files", 1))
+            assert one.claim(connection, 0, 10)
+            one.note(connection, 0, rows, 80)
+        assert former.finish(connection, 10) == (7, 80)
+        bring_rows(connection, "s", "S.A", "S.B")
+        under_way = LoadsUnderWay("s")
+        under_way.look(connection)
+        ((parts, done, rows),) = ((one.parts, one.parts_done, one.rows) for one in under_way.loads)
+        assert (parts, done, rows) == (1, 1, 3)
+        state = progress.read(connection)
+        assert state is not None
+        assert state.done == {0}
+        assert progress.finish(connection, 10) == (3, 80)
 
 
 def test_a_change_that_comes_again_after_a_load_is_not_one_that_was_skipped(

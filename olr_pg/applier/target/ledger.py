@@ -712,7 +712,7 @@ FROM olr_pg.load AS l CROSS JOIN LATERAL (
     SELECT count(*) AS parts, coalesce(sum(rows), 0)::int8 AS rows,
         coalesce(sum(bytes), 0)::int8 AS bytes
     FROM olr_pg.load_part AS p
-    WHERE p.subscription = l.subscription AND p.source_table = l.source_table
+    WHERE p.subscription = l.subscription AND p.source_table = l.source_table AND p.part >= 0
 ) AS p
 WHERE l.subscription = %s AND l.finished_at IS NULL ORDER BY l.source_table
 """
