@@ -146,7 +146,9 @@ class PartitionRows:
         for name in found:
             if self._has_nulls_elsewhere(self._tree[name]):
                 return f"the default partition beside {self._tree[name].name} has rows with NULL"
-        for name, sibling in self._hash_siblings(found):
+        more = {self._choices.name(one) for one in others} | self._holders.keys()
+        is_whole = not more - {_UNKNOWN, *names}
+        for name, sibling in self._hash_siblings(found, is_whole=is_whole):
             if self._has_rows(name) or self._has_rows(sibling):
                 return f"{self._tree[name].name} is a partition by PostgreSQL's own hash"
         return [self._tree[name].identifier for name in found]
@@ -174,17 +176,21 @@ class PartitionRows:
         names = (self._choices.name(one) if one else "" for one in partitions)
         return next((one for one in names if not one or not self._is_known(one)), None)
 
-    def _hash_siblings(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return pairs: a hash partition, and a sibling that is not among `names`. PostgreSQL
-        computes other hashes than Oracle, so only all siblings together hold known rows. Even if
-        all rows are in one of them, they can be rows of another partition of the source.
+    def _hash_siblings(self, names: Iterable[str], *, is_whole: bool) -> list[tuple[str, str]]:
+        """Return pairs: a hash partition, and a partition of the same parent. PostgreSQL computes
+        other hashes than Oracle, so only all of these together hold known rows. Even if all rows
+        are in one of them, they can be rows of another partition of the source.
+
+        Args:
+            is_whole: whether the source has no other partitions. Then all rows of the parent are
+                known, and partitions that are among `names` are left out.
         """
         return [
             (name, sibling)
             for name in names
             if self._tree[name].by_hash
             for sibling, one in self._tree.items()
-            if one.parent == self._tree[name].parent and sibling not in names
+            if one.parent == self._tree[name].parent and not (is_whole and sibling in names)
         ]
 
     def _is_known(self, name: str) -> bool:

@@ -269,6 +269,23 @@ def test_hash_partitions_hold_other_rows_than_those_of_oracle(target: Connection
     assert not rows_of(target)
 
 
+def test_all_hash_partitions_hold_rows_of_other_partitions_too(target: Connection) -> None:
+    """Seed 98007: H1 is split into H1 and H2, H0 merged into H1, and H1 dropped. The only row is
+    one of H2, in the target's partition h0.
+    """
+    hashes = [f"h{n} FOR VALUES WITH (MODULUS 2, REMAINDER {n})" for n in (0, 1)]
+    make(target, "HASH (id)", *hashes)
+    target.execute("INSERT INTO shop.t SELECT * FROM generate_series(1, 20)")
+    target.execute(
+        "DELETE FROM shop.t WHERE NOT satisfies_hash_partition('shop.t'::regclass, 2, 0, id)"
+    )
+    kept = rows_of(target)
+    assert kept
+    assert not empty(target, "H0", "H1", others=("H2",))
+    assert rows_of(target) == kept
+    assert empty(target, "H0", "H1")
+
+
 def test_a_row_alone_in_a_hash_partition_can_be_of_another_one(target: Connection) -> None:
     """That its siblings have no rows says nothing about the partition of the source it is in."""
     hashes = [f"h{n} FOR VALUES WITH (MODULUS 2, REMAINDER {n})" for n in (0, 1)]
