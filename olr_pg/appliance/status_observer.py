@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.appliance.target import target_path
-from olr_pg.applier.batches.batch_applier import TableProgress
 from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.statements.table_changes import STREAM
-from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.config.address import LOOPBACK
 from olr_pg.config.port_sections import server_context
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.appliance.target import RunningTarget
+    from olr_pg.applier.batches.batch_applier import TableProgress
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.capture.capture_state import CaptureState
     from olr_pg.config.model import Config
@@ -337,19 +336,14 @@ class Observer:
         applier = self._parts.target.applier
         if applier is None:
             return ()
-        found = {table.name: table for table in applier.tables}
-        names = sorted({*applier.table_names, *found})
         blocked = {one.table: _advised(one.error) for one in applier.blocked}
         proofs = self._proofs.read()
         lags = self._lags(now)
         made = []
-        for name in names:
-            progress = found.get(name)
-            if progress is None:
-                progress = TableProgress(name, 0, 0, None, ChangeCounts(), None)
-            held, pending = progress.held, progress.pending
+        for table in sorted(applier.tables, key=lambda one: one.name):
+            name, held, pending = table.name, table.held, table.pending
             scn = held.commit_scn if held else taken_scn if pending is None else pending
-            made.append(table_status(progress, lags(scn), now, blocked.get(name), proofs.get(name)))
+            made.append(table_status(table, lags(scn), now, blocked.get(name), proofs.get(name)))
         return tuple(made)
 
     def _lags(self, now: float) -> Callable[[int], Lag]:

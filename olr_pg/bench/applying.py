@@ -143,8 +143,7 @@ def apply_once(
 
         def work() -> float:
             report = applier.run(once=True, drained=source.drained.is_set)
-            counters = report.tables["BENCH.T"]
-            return counters.inserted + counters.updated + counters.deleted
+            return report.tables["BENCH.T"].changes
 
         sample = measured(work, [cluster.pid])
     if sample.amount != changes.count:

@@ -247,11 +247,6 @@ class Applier:
             _log.info("paused" if after else "resumed", by=after.by if after else None)
 
     @property
-    def table_names(self) -> frozenset[str]:
-        """The names of the known source tables."""
-        return frozenset(self._shared.tables)
-
-    @property
     def outage(self) -> Outage | None:
         """The target outage in progress; None if the target answers."""
         return self._shared.outage.current

@@ -134,7 +134,8 @@ class PartitionRows:
         for name in set(self._holders.get(_UNKNOWN, ())) & self._tree.keys():
             if self._has_rows(name):
                 return f"{self._tree[name].name} has rows that may belong to it"
-        for other in self._holders.keys() - {_UNKNOWN, *names}:
+        rest = self._holders.keys() - {_UNKNOWN, *names}
+        for other in rest:
             for name in found.keys() & set(self._holding(other) or ()):
                 if self._has_rows(name):
                     return f"{self._tree[name].name} may also have rows of partition {other}"
@@ -146,10 +147,10 @@ class PartitionRows:
         for name in found:
             if self._has_nulls_elsewhere(self._tree[name]):
                 return f"the default partition beside {self._tree[name].name} has rows with NULL"
-        more = {self._choices.name(one) for one in others} | self._holders.keys()
-        is_whole = not more - {_UNKNOWN, *names}
-        for name, sibling in self._hash_siblings(found, is_whole=is_whole):
-            if self._has_rows(name) or self._has_rows(sibling):
+        is_whole = not rest and {self._choices.name(one) for one in others} <= set(names)
+        for name, siblings in self._hash_siblings(found):
+            is_known = is_whole and found.keys() >= siblings
+            if not is_known and any(self._has_rows(one) for one in siblings):
                 return f"{self._tree[name].name} is a partition by PostgreSQL's own hash"
         return [self._tree[name].identifier for name in found]
 
@@ -176,21 +177,19 @@ class PartitionRows:
         names = (self._choices.name(one) if one else "" for one in partitions)
         return next((one for one in names if not one or not self._is_known(one)), None)
 
-    def _hash_siblings(self, names: Iterable[str], *, is_whole: bool) -> list[tuple[str, str]]:
-        """Return pairs: a hash partition, and a partition of the same parent. PostgreSQL computes
-        other hashes than Oracle, so only all of these together hold known rows. Even if all rows
-        are in one of them, they can be rows of another partition of the source.
-
-        Args:
-            is_whole: whether the source has no other partitions. Then all rows of the parent are
-                known, and partitions that are among `names` are left out.
+    def _hash_siblings(self, names: Iterable[str]) -> list[tuple[str, set[str]]]:
+        """Return pairs, one for each parent by hash: one of `names`, and all partitions of the
+        parent. PostgreSQL computes other hashes than Oracle, so each of these partitions can hold
+        rows of each partition of the source. All together hold known rows only if the source has
+        no other partitions.
         """
+        parents = dict[int, str]()
+        for name in names:
+            if self._tree[name].by_hash:
+                parents.setdefault(self._tree[name].parent, name)
         return [
-            (name, sibling)
-            for name in names
-            if self._tree[name].by_hash
-            for sibling, one in self._tree.items()
-            if one.parent == self._tree[name].parent and not (is_whole and sibling in names)
+            (name, {sibling for sibling, one in self._tree.items() if one.parent == parent})
+            for parent, name in parents.items()
         ]
 
     def _is_known(self, name: str) -> bool:

@@ -68,6 +68,15 @@ def _applier(kind: str, settings: ApplierSettings) -> Applier:
     return TableApplier("S.C", settings, None)
 
 
+def _halfway(r: Replication, target: Connection[Any], kind: str, copy_rows: int) -> Applier:
+    """An applier that has applied the first of two batches of three rows."""
+    r.transaction(*(r.insert(_row(n), "C") for n in range(3)))
+    r.transaction(*(r.insert(_row(n), "C") for n in range(3, 6)))
+    applier = _applier(kind, r.settings(copy_rows=copy_rows))
+    applier.apply(target, r.selection(0, 1))
+    return applier
+
+
 def _row(number: int) -> dict[str, Any]:
     return {"ID": number, "V": f"v{number}", "W": f"w{number}"}
 
@@ -132,10 +141,7 @@ def test_altered_while_a_batch_waits_for_the_table(
     replication: Replication, target: Connection[Any], kind: str, copy_rows: int
 ) -> None:
     r = replication
-    r.transaction(*(r.insert(_row(n), "C") for n in range(3)))
-    r.transaction(*(r.insert(_row(n), "C") for n in range(3, 6)))
-    applier = _applier(kind, r.settings(copy_rows=copy_rows))
-    applier.apply(target, r.selection(0, 1))
+    applier = _halfway(r, target, kind, copy_rows)
     thread = threading.Thread(target=applier.apply, args=(target, r.selection(1, 2)))
     with psycopg.connect(r.target) as other, capture_logs() as entries:
         other.execute(SWAP)
@@ -173,10 +179,7 @@ def test_a_table_that_takes_the_name_while_a_batch_waits_is_refused(
 ) -> None:
     """Nobody but the operator knows if it has all rows."""
     r = replication
-    r.transaction(*(r.insert(_row(n), "C") for n in range(3)))
-    r.transaction(*(r.insert(_row(n), "C") for n in range(3, 6)))
-    applier = _applier(kind, r.settings(copy_rows=copy_rows))
-    applier.apply(target, r.selection(0, 1))
+    applier = _halfway(r, target, kind, copy_rows)
     with psycopg.connect(r.target) as other, ThreadPoolExecutor(1) as pool:
         other.execute(RECREATE)
         why = pool.submit(_why_ended, applier, target, r.selection(1, 2))
