@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from errno import EHOSTDOWN, EHOSTUNREACH, EIO, ENOTCONN, ESTALE, ETIMEDOUT
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
@@ -114,13 +114,17 @@ def open_log(path: str) -> ArchivedLog:
             corrupt, 2007 unknown version, 2008 copied while it was being written.
     """
     header, size = read_header(path)
+    place: dict[str, Any] = {
+        "file": path,
+        "thread": header.thread,
+        "sequence": header.sequence,
+        "resetlogs": header.resetlogs_id,
+    }
     if header.next_scn is None or header.nab is None:
         raise OlrPgError(
             Code.LOG_COPIED_TOO_EARLY,
             "the log has no next SCN yet",
-            file=path,
-            thread=header.thread,
-            sequence=header.sequence,
+            **place,
         )
     if header.nab < FIRST_DATA_BLOCK or header.next_scn < header.first_scn:
         raise OlrPgError(
@@ -136,9 +140,7 @@ def open_log(path: str) -> ArchivedLog:
             Code.LOG_TRUNCATED,
             f"expected {log.used_bytes} bytes ({log.blocks} blocks of {header.block_size}),"
             f" found {size}",
-            file=path,
-            thread=header.thread,
-            sequence=header.sequence,
+            **place,
         )
     if log.blocks > FIRST_DATA_BLOCK and not read_blocks(log, log.blocks - 1, log.blocks).any():
         # A copy tool may create the file in its full size first, and then fill it from the
@@ -146,10 +148,8 @@ def open_log(path: str) -> ArchivedLog:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
             "its last block was never written",
-            file=path,
             block=log.blocks - 1,
-            thread=header.thread,
-            sequence=header.sequence,
+            **place,
         )
     # A copy tool that writes several parts at the same time leaves holes elsewhere.
     hole = first_hole(log)
@@ -157,10 +157,8 @@ def open_log(path: str) -> ArchivedLog:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
             "a part of it was never written",
-            file=path,
             block=hole // header.block_size,
-            thread=header.thread,
-            sequence=header.sequence,
+            **place,
         )
     return log
 

@@ -1,7 +1,7 @@
 """Records which transactions each split owns, and where they commit, as the survey has found.
 
 A split owns the transactions that begin in it. For each split, the survey records in which splits
-its transactions commit, with the lowest and highest SCN and time of these commits. So a query skips
+its transactions commit, with the lowest and highest SCN of these commits. So a query skips
 a split that owns no wanted commit, and a task does not read further after its split than necessary.
 
 A `RedoSplit` describes what a task of the data source reads: a split, and the redo in which its
@@ -14,7 +14,7 @@ are open at the end of the split, it reads on until they have ended.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.model import Database
     from olr_pg.redo.batch import EventColumns
+    from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
 
-REDO_TIME_MAX = (1 << 32) - 1
+_SCN = attrgetter("scn")
 
 
 class LogPart(NamedTuple):
@@ -54,40 +55,23 @@ class LogPart(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of the SCNs and times of commits; all are inclusive.
-
-    Attributes:
-        first_scn, last_scn: the lowest and the highest commit SCN.
-        first_time, last_time: the lowest and the highest time of a commit, as redo time.
-    """
+    """The lowest and the highest commit SCN, both inclusive."""
 
     first_scn: int = 0
     last_scn: int = MAX_SCN
-    first_time: int = 0
-    last_time: int = REDO_TIME_MAX
 
     def meet(self, other: Bounds) -> Bounds:
         """Return the bounds that contain exactly the commits that are within both bounds."""
-        return Bounds(
-            max(self.first_scn, other.first_scn),
-            min(self.last_scn, other.last_scn),
-            max(self.first_time, other.first_time),
-            min(self.last_time, other.last_time),
-        )
+        return Bounds(max(self.first_scn, other.first_scn), min(self.last_scn, other.last_scn))
 
     def around(self, other: Bounds) -> Bounds:
         """Return the smallest bounds that contain all commits of both bounds."""
-        return Bounds(
-            min(self.first_scn, other.first_scn),
-            max(self.last_scn, other.last_scn),
-            min(self.first_time, other.first_time),
-            max(self.last_time, other.last_time),
-        )
+        return Bounds(min(self.first_scn, other.first_scn), max(self.last_scn, other.last_scn))
 
     def overlap(self, other: Bounds) -> bool:
         """Return whether a commit can be within both bounds."""
         both = self.meet(other)
-        return both.first_scn <= both.last_scn and both.first_time <= both.last_time
+        return both.first_scn <= both.last_scn
 
 
 class RedoSplit(NamedTuple):
@@ -98,6 +82,8 @@ class RedoSplit(NamedTuple):
         end_scn: commits from this SCN on are ignored, because not every redo thread was read up to
             it, or a RESETLOGS has orphaned them.
         commits: bounds of the commits of the split's transactions; None if none commits.
+        parallel: the commits of parallel DML in any redo thread while this redo was written. The
+            coordinator can be in another redo thread than its children.
     """
 
     thread: int
@@ -105,6 +91,7 @@ class RedoSplit(NamedTuple):
     rest: tuple[LogPart, ...]
     end_scn: int
     commits: Bounds | None
+    parallel: tuple[ParallelCommit, ...] = ()
 
 
 class Decoding(NamedTuple):
@@ -141,6 +128,7 @@ class Surveyed(NamedTuple):
         events: the begins and ends of transactions in the split.
         blocks: the blocks [first, end) of the LWN groups that begin in the split; None if none
             does.
+        parallel: the commits of parallel DML in the split.
     """
 
     path: str
@@ -149,6 +137,7 @@ class Surveyed(NamedTuple):
     scn: int
     events: EventColumns
     blocks: tuple[int, int] | None
+    parallel: tuple[ParallelCommit, ...] = ()
 
 
 class Owner:
@@ -172,21 +161,26 @@ class Owner:
         self.scn = scn
         self.commits: dict[int, Bounds] = {}
 
-    def add(self, scns: Sequence[int], times: Sequence[int], number: int) -> None:
+    def add(self, scns: Sequence[int], number: int) -> None:
         """Add commits of this split's transactions that were found in the split `number`."""
-        found = Bounds(min(scns), max(scns), min(times), max(times))
+        found = Bounds(min(scns), max(scns))
         self.commits[number] = self.commits.get(number, found).around(found)
 
 
 class ThreadOwners:
     """The splits of one redo thread in one incarnation, in order.
 
+    Args:
+        parallel: the commits of parallel DML in all redo threads, ordered by SCN; the threads share
+            it, and each adds its own.
+
     Attributes:
         owners: the splits; each owns the transactions that begin in it.
         unbegun: the number of transactions that committed in the splits, but began before them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parallel: list[ParallelCommit]) -> None:
+        self._parallel = parallel
         self.owners: list[Owner] = []
         self.unbegun = 0
         self._open: dict[int, tuple[int, Owner]] = {}
@@ -195,6 +189,8 @@ class ThreadOwners:
         """Add the next split."""
         if found.blocks is None:
             return
+        for commit in found.parallel:
+            insort(self._parallel, commit, key=_SCN)
         number = len(self.owners)
         scn = max(found.scn, self.owners[-1].scn if self.owners else 0)
         part = LogPart(found.path, *found.blocks, found.log)
@@ -205,7 +201,7 @@ class ThreadOwners:
         is_commit = (ends >= 0) & (events.kind[ends] == EventKind.COMMIT)
         whole = ends[is_commit & (instances.begin >= 0)]
         if whole.size:
-            own.add(events.scn[whole].tolist(), events.time[whole].tolist(), number)
+            own.add(events.scn[whole].tolist(), number)
         # This loop is short: about one transaction per session begins or ends in another split.
         for row in np.flatnonzero((instances.begin < 0) | (ends < 0)).tolist():
             key, end = int(instances.key[row]), int(ends[row])
@@ -218,7 +214,7 @@ class ThreadOwners:
             if owner is None:
                 self.unbegun += 1
             else:
-                owner.add([int(events.scn[end])], [int(events.time[end])], number)
+                owner.add([int(events.scn[end])], number)
 
     def splits(
         self, thread: int, end_scn: int, first: int = 0, end: int | None = None
@@ -241,7 +237,14 @@ class ThreadOwners:
             counted = Bounds(last_scn=min(end_scn - 1, MAX_SCN))
             commits = reduce(Bounds.around, wanted.values()).meet(counted)
         rest = _joined(one.part for one in self.owners[number + 1 : last + 1])
-        return RedoSplit(thread, own.part, rest, end_scn, commits)
+        return RedoSplit(thread, own.part, rest, end_scn, commits, self._parallel_in(number, last))
+
+    def _parallel_in(self, first: int, last: int) -> tuple[ParallelCommit, ...]:
+        """Return the commits of parallel DML while the redo of these splits was written."""
+        known = self._parallel
+        low = self.owners[first - 1].scn if first else 0
+        high = self.owners[last + 1].scn if last + 1 < len(self.owners) else MAX_SCN
+        return tuple(known[bisect_left(known, low, key=_SCN) : bisect_right(known, high, key=_SCN)])
 
     def count_ended(self, place: Place) -> int:
         """Return the number of splits that end at or before a position."""

@@ -24,10 +24,12 @@ stores it.
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
+from olr_pg.capture.continuity import LogStream
 from olr_pg.capture.logs import LogPlaces, LogScan, report_skipped
 from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
@@ -39,9 +41,10 @@ from olr_pg.replicator.decode_once import thread_starts, whole_stream
 from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
+    from olr_pg.capture.continuity import Gap
     from olr_pg.datasource.ownership import Decoding, Owner, RedoSplit
     from olr_pg.datatypes.policies import InvalidDate
     from olr_pg.dictionary.model import Snapshot
@@ -169,13 +172,17 @@ class ThreadOffset(NamedTuple):
         place: all transactions that commit before this position were delivered.
         open_sequence: the sequence of the log in which the oldest transaction begins that is open
             at `place`. To continue from `place`, this log and all later logs are needed.
-        first_sequence: the sequence of the first log that the stream read; 0 if unknown, because an
-            earlier version wrote the offset.
     """
 
     place: Place
     open_sequence: int
-    first_sequence: int = 0
+
+
+class FirstLog(NamedTuple):
+    """The first log that a stream read of a redo thread: its incarnation and its sequence."""
+
+    incarnation: int
+    sequence: int
 
 
 class StreamOffset(NamedTuple):
@@ -185,11 +192,14 @@ class StreamOffset(NamedTuple):
         incarnation: the resetlogs id of the redo; 0 if nothing was read.
         scn: the highest commit SCN before the position; 0 if there was no commit.
         threads: the position in each redo thread; threads of which nothing was read are missing.
+        firsts: the first log of each redo thread, also of threads that only an earlier incarnation
+            has; empty if unknown, because an earlier version wrote the offset.
     """
 
     incarnation: int
     scn: int
     threads: Mapping[int, ThreadOffset]
+    firsts: Mapping[int, FirstLog] = MappingProxyType({})
 
     def as_json(self) -> dict[str, Any]:
         """Return the offset in the form in which Spark stores it."""
@@ -199,10 +209,15 @@ class StreamOffset(NamedTuple):
                 "block": one.place.block,
                 "open": one.open_sequence,
             }
-            | ({"first": one.first_sequence} if one.first_sequence else {})
             for thread, one in sorted(self.threads.items())
         }
-        return {"incarnation": self.incarnation, "scn": self.scn, "threads": threads}
+        firsts = {str(thread): one._asdict() for thread, one in sorted(self.firsts.items())}
+        return {
+            "incarnation": self.incarnation,
+            "scn": self.scn,
+            "threads": threads,
+            "first": firsts,
+        }
 
 
 BEGINNING = StreamOffset(0, 0, {})
@@ -217,13 +232,15 @@ def parse_offset(offset: Any) -> StreamOffset:
     try:
         threads = {
             int(thread): ThreadOffset(
-                Place(int(one["sequence"]), int(one["block"])),
-                int(one["open"]),
-                int(one.get("first", 0)),
+                Place(int(one["sequence"]), int(one["block"])), int(one["open"])
             )
             for thread, one in offset["threads"].items()
         }
-        return StreamOffset(int(offset["incarnation"]), int(offset["scn"]), threads)
+        firsts = {
+            int(thread): FirstLog(int(one["incarnation"]), int(one["sequence"]))
+            for thread, one in offset.get("first", {}).items()
+        }
+        return StreamOffset(int(offset["incarnation"]), int(offset["scn"]), threads, firsts)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise OlrPgError(Code.STREAM_OFFSET, f"there is no {error}") from error
 
@@ -286,6 +303,7 @@ class RedoStream:
         self._snapshot: Snapshot | None = None
         self._scan = LogScan((), (), ())
         self._logs: list[ArchivedLog] = []
+        self._valid: tuple[ArchivedLog, ...] = ()
         self._obstacles: list[OlrPgError] = []
         self._told: set[str] = set()
         self._is_fixed = False
@@ -312,7 +330,7 @@ class RedoStream:
         if not self._is_fixed:
             self._scan = self._look()
         self._arrange(start)
-        obstacles = [one for one in self._obstacles if not self._is_passed(one, start)]
+        obstacles = [one for one in self._obstacles if not self._is_unneeded(one, start)]
         for error in () if self._is_fixed else obstacles:
             if self._is_new(str(error)):
                 _log.warning("the stream is waiting for a log", error=str(error))
@@ -341,8 +359,7 @@ class RedoStream:
         self._check_first(start, end)
         while not self._has_reached(end):
             if not self._read_next():
-                needed = {thread: one.open_sequence for thread, one in end.threads.items()}
-                raise self._missing(end, needed)
+                raise _missing(_opens(end))
         return list(self._splits(start, end))
 
     def decoding(self) -> Decoding:
@@ -377,7 +394,9 @@ class RedoStream:
     def _arrange(self, start: StreamOffset) -> None:
         """Record the logs that can be read, in order, and the errors of the other logs."""
         scan = self._scan
-        stream = whole_stream(_without_passed_gaps(scan.logs, start), self.snapshot.database)
+        whole = whole_stream(scan.logs, self.snapshot.database)
+        self._valid = whole.logs
+        stream = _without_passed_gaps(whole, start, self.bounds.first_scn)
         # Leave out incarnations that begin after a gap, because the gap may contain redo that is
         # then orphaned.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
@@ -390,38 +409,30 @@ class RedoStream:
         )  # fmt: skip
         self._obstacles = [*scan.unusable, *(gap.as_error() for gap in stream.gaps)]
 
-    def _is_passed(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
+    def _is_unneeded(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
         """Return whether a stream that continues from `start` does not need a compressed log."""
         if obstacle.code != Code.LOG_COMPRESSED:
             return False
-        place = obstacle.where
-        end, incarnation = place.get("next_scn"), place.get("resetlogs")
+        end, at = obstacle.where.get("next_scn"), _position(obstacle)
         if isinstance(end, int) and end <= self.bounds.first_scn:
             return True
-        one = _of_thread(obstacle, start)
-        return isinstance(incarnation, int) and (
-            incarnation < start.incarnation
-            or (
-                one is not None
-                and incarnation == start.incarnation
-                and int(str(place["sequence"])) < one.open_sequence
-            )
-        )
+        return at is not None and at[1] < _opens(start).get(at[0], FirstLog(start.incarnation, 0))
 
     def _may_be_first(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
         """Return whether a log that cannot be read may lie before the first log of a redo thread,
         so that a stream that began now would never deliver it. Later, a gap shows that a log is
         missing.
         """
-        thread, sequence = obstacle.where.get("thread"), obstacle.where.get("sequence")
-        if not isinstance(thread, int) or not isinstance(sequence, int):
+        at = _position(obstacle)
+        if at is None:
             return not start.threads or any(
                 log.header.thread not in start.threads for log in self._logs
             )
+        thread, place = at
         if thread in start.threads:
             return False
-        found = [log.header.sequence for log in self._logs if log.header.thread == thread]
-        return not found or max(found) > sequence
+        found = [_first_log(log) for log in self._logs if log.header.thread == thread]
+        return not found or min(found) > place
 
     def _is_new(self, told: str) -> bool:
         is_new = told not in self._told
@@ -484,22 +495,7 @@ class RedoStream:
         """Check that the stream can continue from an offset: no RESETLOGS orphaned delivered
         transactions, no log arrived too late, and the needed logs exist.
         """
-        for log in self._scan.logs:
-            header = log.header
-            one = start.threads.get(header.thread)
-            if (
-                one is not None
-                and header.resetlogs_id == start.incarnation
-                and header.sequence < one.first_sequence
-                and log.next_scn > self.bounds.first_scn
-            ):
-                raise OlrPgError(
-                    Code.STREAM_LOG_TOO_LATE,
-                    f"the stream began with sequence {one.first_sequence}",
-                    file=log.path,
-                    thread=header.thread,
-                    sequence=header.sequence,
-                )
+        self._check_late(start)
         for log in self._logs:
             header = log.header
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
@@ -511,38 +507,55 @@ class RedoStream:
                 )
         if self._surveyor is not None:
             return
-        self._check_present(
-            start, {thread: one.open_sequence for thread, one in start.threads.items()}
+        self._check_present(_opens(start))
+
+    def _check_late(self, start: StreamOffset) -> None:
+        """Check that no log arrived that lies before the first log of the stream."""
+        if not start.firsts:
+            return
+        complete = (
+            (log.path, log.header.thread, _first_log(log), log.next_scn) for log in self._valid
         )
+        compressed = (
+            (str(one.where["file"]), *at, one.where.get("next_scn"))
+            for one in self._scan.unusable
+            if one.code == Code.LOG_COMPRESSED and (at := _position(one)) is not None
+        )
+        for path, thread, log, next_scn in (*complete, *compressed):
+            first = start.firsts.get(thread, FirstLog(start.incarnation, 0))
+            is_wanted = not isinstance(next_scn, int) or next_scn > self.bounds.first_scn
+            if log < first and is_wanted:
+                began = f"sequence {first.sequence}" if first.sequence else "another redo thread"
+                raise OlrPgError(
+                    Code.STREAM_LOG_TOO_LATE,
+                    f"the stream began with {began} of resetlogs {first.incarnation}",
+                    file=path,
+                    thread=thread,
+                    sequence=log.sequence,
+                    resetlogs=log.incarnation,
+                )
 
     def _check_first(self, start: StreamOffset, end: StreamOffset) -> None:
         """Check that the first log still exists of each redo thread that no batch before `end` has
         read. The batch may have been planned before a restart.
         """
-        begun = start.threads if start.incarnation == end.incarnation else {}
-        needed = {
-            thread: one.first_sequence
-            for thread, one in end.threads.items()
-            if thread not in begun and one.first_sequence
-        }
-        self._check_present(end, needed)
+        self._check_present({
+            thread: first for thread, first in end.firsts.items()
+            if thread not in start.firsts
+        })  # fmt: skip
 
-    def _check_present(self, offset: StreamOffset, needed: Mapping[int, int]) -> None:
-        first: dict[tuple[int, int], int] = {}
-        for log in self._logs:
-            first.setdefault(incarnation_thread(log), log.header.sequence)
-        for thread, sequence in needed.items():
-            found = first.get((offset.incarnation, thread))
-            if found is None or found > sequence:
-                raise self._missing(offset, needed)
-
-    def _missing(self, offset: StreamOffset, needed: Mapping[int, int]) -> OlrPgError:
-        logs = ", ".join(f"thread {thread} sequence {one}" for thread, one in needed.items())
-        return OlrPgError(
-            Code.LOG_MISSING,
-            f"the stream's checkpoint needs the logs from {logs} on",
-            resetlogs=offset.incarnation,
-        )
+    def _check_present(self, needed: Mapping[int, FirstLog]) -> None:
+        """Check that a log of each redo thread exists, or an earlier one."""
+        for thread, wanted in needed.items():
+            found = next(
+                (
+                    log.header.sequence for log in self._logs
+                    if incarnation_thread(log) == (wanted.incarnation, thread)
+                ),
+                None,
+            )  # fmt: skip
+            if found is None or found > wanted.sequence:
+                raise _missing(needed)
 
     def _steps(self, start: StreamOffset, limit: Limit) -> tuple[list[_Step], bool]:
         """Return the splits for the next batch, and whether the limit is reached."""
@@ -579,22 +592,39 @@ class RedoStream:
             incarnation = max(incarnation, step.incarnation)
             past.setdefault((step.incarnation, step.thread), []).append(step.number)
         threads = dict(start.threads) if incarnation == start.incarnation else {}
+        firsts, ends = self._firsts(start, incarnation, past), self._ends()
         for key, numbers in past.items():
             of_thread, end = self._surveyor.threads[key], max(numbers) + 1
-            scn = max(scn, of_thread.last_commit_scn(min(numbers), end))
+            # Commits that a RESETLOGS has orphaned are not delivered.
+            scn = max(scn, min(of_thread.last_commit_scn(min(numbers), end), ends[key] - 1))
             if key[0] == incarnation:
                 place = of_thread.owners[end - 1].end
-                before = threads.get(key[1])
-                # The first log can be empty. Then it has no split.
-                first = min(
-                    one.sequence for one in self._read if (one.resetlogs_id, one.thread) == key
-                )
-                threads[key[1]] = ThreadOffset(
-                    place,
-                    of_thread.oldest_open(end),
-                    first if before is None else before.first_sequence,
-                )
-        return StreamOffset(incarnation, scn, threads)
+                opened = FirstLog(incarnation, of_thread.oldest_open(end))
+                opened = max(opened, firsts.get(key[1], opened))
+                threads[key[1]] = ThreadOffset(place, opened.sequence)
+        return StreamOffset(incarnation, scn, threads, firsts)
+
+    def _firsts(
+        self, start: StreamOffset, incarnation: int, past: Collection[tuple[int, int]]
+    ) -> Mapping[int, FirstLog]:
+        """Return the first logs after a batch that reads these redo threads of incarnations. A log
+        can be empty, so the first log may have no split, and no log of a thread may have one.
+        """
+        firsts = dict(start.firsts)
+        if start.threads and not firsts:
+            return firsts
+        for position in sorted(self._read):
+            key = position.resetlogs_id, position.thread
+            if key in past or key[0] < incarnation:
+                firsts.setdefault(position.thread, FirstLog(key[0], position.sequence))
+        return firsts
+
+    def _ends(self) -> dict[tuple[int, int], int]:
+        """Return, for each redo thread of each incarnation that has ended, the SCN up to which its
+        redo is valid; `MAX_SCN` for the last incarnation.
+        """
+        known = {**self._read, **{log.position: log for log in self._logs}}
+        return incarnation_ends(list(known.values()), MAX_SCN)
 
     # --- batches ---
 
@@ -610,26 +640,23 @@ class RedoStream:
         surveyor = self._surveyor
         if surveyor is None:
             return
-        # For incarnations that have ended, find the SCN up to which their redo is valid. For the
-        # last incarnation, the offset limits what is read.
-        ends = incarnation_ends(
-            list({**self._read, **{log.position: log for log in self._logs}}.values()), MAX_SCN
-        )
+        ends = self._ends()
         for (incarnation, thread), of_thread in surveyor.threads.items():
             if not start.incarnation <= incarnation <= end.incarnation:
                 continue
-            begin = end.threads.get(thread) if incarnation == end.incarnation else None
-            since = _place(
-                start,
-                incarnation,
-                thread,
-                _START if begin is None else Place(begin.first_sequence, 0),
-            )
+            # A batch must have the same rows if it is read again, although logs before the first
+            # one may exist by then.
+            before = end.firsts.get(thread, FirstLog(0, 0))
+            if before.incarnation > incarnation:
+                continue
+            begin = before.sequence if before.incarnation == incarnation else 0
+            since = _place(start, incarnation, thread, _START)
             until = _place(end, incarnation, thread, _START)
             if incarnation < end.incarnation:
                 until = _END
             first, last = of_thread.count_ended(since), of_thread.count_begun(until)
-            for split in of_thread.splits(thread, ends[incarnation, thread], first, last):
+            splits = of_thread.splits(thread, ends[incarnation, thread], first, last)
+            for split in splits[of_thread.count_begun(Place(begin, 0)) :]:
                 if split.commits is not None and split.commits.overlap(self.bounds):
                     yield StreamSplit(split, since, until)
 
@@ -642,36 +669,69 @@ def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) 
     return default if found is None else found.place
 
 
-def _without_passed_gaps(logs: Sequence[ArchivedLog], start: StreamOffset) -> list[ArchivedLog]:
-    """Return the logs without those before a gap that a stream from `start` does not need. Users
-    can remove or compress delivered logs in any order, so gaps between them are not an error.
+def _without_passed_gaps(stream: LogStream, start: StreamOffset, first_scn: int) -> LogStream:
+    """Return the logs without gaps that a query from `start` does not need, and without the logs
+    before these gaps. Users can remove or compress delivered logs in any order.
+
+    Args:
+        first_scn: earlier commits are not wanted.
     """
-    numbers: dict[int, set[int]] = {}
-    for log in logs:
-        if log.position.resetlogs_id == start.incarnation:
-            numbers.setdefault(log.header.thread, set()).add(log.header.sequence)
-    firsts: dict[int, int] = {}
-    for thread, one in start.threads.items():
-        present, first = numbers.get(thread, set()), one.open_sequence
-        while first - 1 in present:
-            first -= 1
-        firsts[thread] = first
-    is_cut = any(
-        log.position.resetlogs_id == start.incarnation
-        and log.header.sequence < firsts.get(log.header.thread, 0)
-        for log in logs
+    passed = [gap for gap in stream.gaps if _is_passed(gap, stream.logs, start, first_scn)]
+    if not passed:
+        return stream
+    # The definitions of tables are followed from the first log on, so no log of an incarnation
+    # before such a gap is read.
+    oldest = max(max(gap.resetlogs_id, start.incarnation) for gap in passed)
+    cut = {gap.thread: FirstLog(gap.resetlogs_id, gap.last_sequence) for gap in passed}
+    return LogStream(
+        tuple(
+            log for log in stream.logs
+            if log.position.resetlogs_id >= oldest
+            and _first_log(log) > cut.get(log.header.thread, FirstLog(0, 0))
+        ),
+        tuple(gap for gap in stream.gaps if gap not in passed),
+    )  # fmt: skip
+
+
+def _is_passed(gap: Gap, logs: Sequence[ArchivedLog], start: StreamOffset, first_scn: int) -> bool:
+    one = start.threads.get(gap.thread)
+    if gap.resetlogs_id < start.incarnation:
+        return True
+    if one is not None:
+        return gap.resetlogs_id == start.incarnation and gap.last_sequence < one.open_sequence
+    following = (
+        log.header.first_scn for log in logs
+        if log.header.thread == gap.thread
+        and _first_log(log) > FirstLog(gap.resetlogs_id, gap.last_sequence)
+    )  # fmt: skip
+    return min(following, default=MAX_SCN) <= first_scn
+
+
+def _first_log(log: ArchivedLog) -> FirstLog:
+    return FirstLog(log.position.resetlogs_id, log.header.sequence)
+
+
+def _opens(offset: StreamOffset) -> dict[int, FirstLog]:
+    """Return the first log of each redo thread that is needed to continue from an offset."""
+    return {
+        thread: FirstLog(offset.incarnation, one.open_sequence)
+        for thread, one in offset.threads.items()
+    }
+
+
+def _missing(needed: Mapping[int, FirstLog]) -> OlrPgError:
+    logs = ", ".join(
+        f"thread {thread} sequence {one.sequence} of resetlogs {one.incarnation}"
+        for thread, one in needed.items()
     )
-    return [
-        log for log in logs
-        if not is_cut
-        or log.position.resetlogs_id > start.incarnation
-        or (
-            log.position.resetlogs_id == start.incarnation
-            and log.header.sequence >= firsts.get(log.header.thread, 0)
-        )
-    ]  # fmt: skip
+    return OlrPgError(Code.LOG_MISSING, f"the stream's checkpoint needs the logs from {logs} on")
 
 
-def _of_thread(obstacle: OlrPgError, start: StreamOffset) -> ThreadOffset | None:
-    thread = obstacle.where.get("thread")
-    return start.threads.get(thread) if isinstance(thread, int) else None
+def _position(obstacle: OlrPgError) -> tuple[int, FirstLog] | None:
+    """Return the redo thread of a log that cannot be read, with its place in it; None if its header
+    cannot be read.
+    """
+    thread, sequence, incarnation = map(obstacle.where.get, ("thread", "sequence", "resetlogs"))
+    if isinstance(thread, int) and isinstance(sequence, int) and isinstance(incarnation, int):
+        return thread, FirstLog(incarnation, sequence)
+    return None

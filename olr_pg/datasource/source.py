@@ -7,8 +7,9 @@ to a second process, which returns the tasks (`RedoReader.partitions`). Workers 
 (`RedoReader.read`). The reader contains the data that all tasks share; it is sent to the workers
 once.
 
-The conditions of a query on commits become bounds, so that redo without commits within them is not
-read.
+The source does not accept the conditions of a query. Spark 4 would store the tasks that such a
+condition leaves in the data frame: all other queries of this data frame would then read only these
+tasks, and would lose rows without an error (Spark 5 stores them for each query).
 
 A stream reads committed transactions batch by batch. One long-lived process returns the offsets and
 the tasks of batches (`RedoStreamReader` with its `redo_stream.RedoStream`). Workers return the
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -29,14 +29,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    EqualNullSafe,
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import (
@@ -48,7 +41,6 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from olr_pg.datasource.ownership import REDO_TIME_MAX, Bounds
 from olr_pg.datasource.redo_stream import BEGINNING, Limit, RedoStream, parse_offset, parse_options
 from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.survey import survey
@@ -58,13 +50,11 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.replicator.decode_once import chosen_tables
-from olr_pg.scalars import MAX_SCN, encode_redo_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import Filter
 
     from olr_pg.datasource.ownership import Decoding, RedoSplit
     from olr_pg.datasource.redo_stream import SourceOptions, StreamSplit
@@ -178,15 +168,9 @@ FORMAT: Final = "olr_pg"
 _LOG_ERRORS: Final = 2
 """Errors about logs have the codes 2000 to 2999."""
 
-_PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
-"""The Spark setting without which Spark refuses a data source that accepts a query's conditions."""
-
 
 def register(spark: SparkSession) -> None:
-    """Register the format "olr_pg" in a session, and let Spark pass it the conditions of
-    queries.
-    """
-    spark.conf.set(_PUSHED, "true")
+    """Register the format "olr_pg" in a session."""
     spark.dataSource.register(RedoSource)
 
 
@@ -327,7 +311,7 @@ class RedoReader(DataSourceReader):
         self._splits = surveyed.splits
         self._decoding = surveyed.decoding._replace(invalid_date=options.invalid_date)
         self._schema = schema
-        self.bounds = options.bounds
+        self._bounds = options.bounds
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for the workers, without the list of splits: each task contains its own
@@ -335,19 +319,12 @@ class RedoReader(DataSourceReader):
         """
         return {**self.__dict__, "_splits": ()}
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Restrict the commits that are read to commits that can meet the conditions. Return all
-        conditions, so that Spark also filters the rows.
-        """
-        self.bounds = self.bounds.meet(bounds_of(filters))
-        return filters
-
     def partitions(self) -> Sequence[InputPartition]:
         """Return one task for each split that must be read."""
         return [
             InputPartition(split)
             for split in self._splits
-            if split.commits is not None and split.commits.overlap(self.bounds)
+            if split.commits is not None and split.commits.overlap(self._bounds)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -356,7 +333,7 @@ class RedoReader(DataSourceReader):
         if split is None:  # Spark passes None if there are no tasks
             return
         keep_freed_memory()
-        reader = SplitReader(self._decoding, self._arrow_schema, self.bounds)
+        reader = SplitReader(self._decoding, self._arrow_schema, self._bounds)
         yield from reader.read(split)
 
     @cached_property
@@ -466,57 +443,3 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         if digits <= _DECIMAL_DIGITS_MAX:
             return pa.decimal128(digits, scale)
     return pa.string()
-
-
-_SCN: Final = ("commit_scn",)
-_TIME: Final = ("commit_time",)
-_NEVER: Final = Bounds(1, 0, 1, 0)
-_FIRST_YEAR: Final = 1988
-
-
-def bounds_of(filters: Iterable[Filter]) -> Bounds:
-    """Return bounds that include every commit that meets all filters, and possibly more."""
-    bounds = Bounds()
-    for one in filters:
-        bounds = bounds.meet(_bounds(one))
-    return bounds
-
-
-def _bounds(one: Filter) -> Bounds:
-    match one:
-        case EqualTo(attribute, value) | EqualNullSafe(attribute, value):
-            return _at(attribute, value, value)
-        case GreaterThan(attribute, value) | GreaterThanOrEqual(attribute, value):
-            return _at(attribute, value, None)
-        case LessThan(attribute, value) | LessThanOrEqual(attribute, value):
-            return _at(attribute, None, value)
-        case In(attribute, values) if values and all(value is not None for value in values):
-            return _at(attribute, min(values), max(values))
-    return Bounds()
-
-
-def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
-    """Return the bounds for the condition that a column's value is from `first` to `last`, both
-    inclusive. None means that there is no such bound.
-    """
-    if attribute == _SCN:
-        first, last = 0 if first is None else first, MAX_SCN if last is None else last
-        return Bounds(first_scn=max(0, first), last_scn=last) if last >= 0 else _NEVER
-    if attribute == _TIME and all(
-        value is None or (isinstance(value, datetime) and value.tzinfo is None)
-        for value in (first, last)
-    ):
-        return Bounds(
-            first_time=0 if first is None else _redo_time(first),
-            last_time=REDO_TIME_MAX if last is None else _redo_time(last),
-        )
-    return Bounds()
-
-
-def _redo_time(when: datetime) -> int:
-    """Return the redo time of a time, in whole seconds; if the time is out of range, return the
-    lowest or highest redo time.
-    """
-    if when.year < _FIRST_YEAR:
-        return 0
-    return min(encode_redo_time(when), REDO_TIME_MAX)

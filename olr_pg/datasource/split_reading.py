@@ -103,6 +103,7 @@ class _Owner:
         self._subscription = subscription
         self._split = split
         self._merger = Merger(subscription, 0, {split.thread: 0}, None, storage)
+        self._merger.expect(split.parallel)
         self._begun = np.empty(0, _BEGIN)
         self._waiting: dict[int, OpenTransaction] = {}
         self._all = False
@@ -151,7 +152,7 @@ class _Owner:
             first_group=group,
         ):  # fmt: skip
             needed = extract._replace(batch=self._needed(extract.batch))
-            if needed.batch.events.size == 0 and not needed.parallel:
+            if needed.batch.events.size == 0:
                 continue
             released = self._merger.feed(self._split.thread, self._result(needed, log))
             yield self._owned(released)
@@ -198,9 +199,6 @@ class _Owner:
             account=Account(),
             losses=no_losses(plan),
             table_rows=np.zeros(3 * len(tables), np.int64),
-            # The children of a parallel DML commit at an SCN in the past, before transactions whose
-            # commit records precede theirs.
-            parallel=extract.parallel,
         )
 
 
@@ -259,7 +257,7 @@ class ChangeBatches:
     Args:
         schema: the columns of the batches: columns of `source.change_schema`, in any order. Not all
             are required. An image may contain only some of the table's columns.
-        bounds: the commits that are wanted; only the SCNs are compared, not the times.
+        bounds: the commits that are wanted.
 
     Attributes:
         invalid_dates: replaces invalid dates by NULL; None if they are errors.

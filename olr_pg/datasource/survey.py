@@ -119,6 +119,7 @@ class Surveyor:
             self._follower.subscribe(()), 0, starts, self._follower, storage
         )  # fmt: skip
         self._reading = _Reading()
+        self._parallel: list[ParallelCommit] = []
         self.threads: dict[tuple[int, int], ThreadOwners] = {}
 
     @property
@@ -148,7 +149,9 @@ class Surveyor:
                 raise self._merger.failure
             if source is not None:
                 log = by_path[source.split.path]
-                owners = self.threads.setdefault(incarnation_thread(log), ThreadOwners())
+                owners = self.threads.setdefault(
+                    incarnation_thread(log), ThreadOwners(self._parallel)
+                )
                 owners.add(self._reading.taken(source, log))
 
     def decoding(self) -> Decoding:
@@ -270,6 +273,7 @@ class _Reading:
             scn=result.watermark,
             events=events,
             blocks=result.blocks,
+            parallel=result.parallel,
         )
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from olr_pg.ordering.merger_state import ThreadSplit
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.run_end import Until
+    from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.transactions.assembler import UnreadBegins
     from olr_pg.transactions.finished import Finished
@@ -318,6 +319,12 @@ class Merger:
     def add_thread(self, thread: int, scn: int) -> None:
         """Add a redo thread, which will be read from `scn` on. Transactions wait for it, too."""
         self._watermarks.add(thread, scn)
+
+    def expect(self, commits: tuple[ParallelCommit, ...]) -> None:
+        """Record commits of parallel DML in redo that this merger does not read. Later commits wait
+        for their children.
+        """
+        self._parallel.see(commits)
 
     def feed(
         self, thread: int, result: SplitResult, source: ThreadSplit | None = None

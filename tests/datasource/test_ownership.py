@@ -12,27 +12,27 @@ LOGS = [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
 @pytest.fixture
 def owners() -> ThreadOwners:
     """Four splits of ten blocks in two logs; what begins in the first commits in 0, 1 and 3."""
-    found = ThreadOwners()
+    found = ThreadOwners([])
     for number, (path, sequence) in enumerate(LOGS):
         first = 10 * (number % 2)
         part = LogPart(path, first, first + 10)
         found.owners.append(Owner(part, sequence, size=5_120, scn=100 * (number + 1)))
     for number in (0, 1, 3):
-        found.owners[0].add([100 * number + 50], [7], number)
-    found.owners[2].add([250, 240], [8, 8], 2)
+        found.owners[0].add([100 * number + 50], number)
+    found.owners[2].add([250, 240], 2)
     return found
 
 
 def test_a_query_reads_on_up_to_the_last_commit(owners: ThreadOwners) -> None:
     first, second, third, _ = owners.splits(1, 1_000)
     assert first.rest == (LogPart("a", 10, 20), LogPart("b", 0, 20))
-    assert first.commits == Bounds(50, 350, 7, 7)
-    assert (second.commits, third.commits, third.rest) == (None, Bounds(240, 250, 8, 8), ())
+    assert first.commits == Bounds(50, 350)
+    assert (second.commits, third.commits, third.rest) == (None, Bounds(240, 250), ())
 
 
 def test_a_batch_reads_on_up_to_its_own_end(owners: ThreadOwners) -> None:
     first, *others = owners.splits(1, 1_000, 1, 2)
-    assert (first.rest, first.commits) == ((LogPart("a", 10, 20),), Bounds(150, 150, 7, 7))
+    assert (first.rest, first.commits) == ((LogPart("a", 10, 20),), Bounds(150, 150))
     assert [one.commits for one in others] == [None]
 
 

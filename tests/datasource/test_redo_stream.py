@@ -16,6 +16,7 @@ import pytest
 from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.redo_stream import (
     BEGINNING,
+    FirstLog,
     Limit,
     RedoStream,
     SourceOptions,
@@ -28,7 +29,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.datasource.source_rows import in_spark
-from tests.ordering.test_new_incarnation import Copied, rac, with_new_incarnation
+from tests.ordering.test_new_incarnation import NEW, Copied, rac, with_new_incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,10 @@ class Archive:
         """As if a copy of a log was in progress."""
         whole = self.logs[number].read_bytes()
         (self.folder / "logs" / self.logs[number].name).write_bytes(whole[: len(whole) // 2])
+
+    def remove(self, number: int) -> None:
+        for file in (self.folder / "logs").glob(f"{self.logs[number].name}*"):
+            file.unlink()
 
     def compress(self, number: int) -> None:
         """Compress a log, as a job does with old ones."""
@@ -148,7 +153,7 @@ def test_a_stream_does_not_begin_behind_a_log_that_cannot_be_read_yet(
     assert code(fixed, BEGINNING) in {Code.LOG_TRUNCATED, Code.LOG_COMPRESSED}
     archive.add(0)
     end = stream.latest(BEGINNING, ALL)
-    assert end.threads[1].first_sequence == 18
+    assert end.firsts[1].sequence == 18
     assert end == archive.stream().latest(BEGINNING, ALL)
 
 
@@ -197,9 +202,22 @@ def test_a_log_from_before_the_begin_of_a_stream_ends_it(tmp_path: Path, rac: Ra
     assert end != BEGINNING
     archive.add(0)
     assert code(stream, end) == code(archive.stream(), end) == Code.STREAM_LOG_TOO_LATE
-    unwanted = archive.stream(start_scn=rac.one[0].next_scn)
-    assert unwanted.latest(end, ALL) == end
-    assert commits(archive.stream(), BEGINNING, end) == commits(unwanted, BEGINNING, end)
+
+
+def test_batches_are_the_same_although_a_log_before_the_first_one_exists_now(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(1, 2, 3)
+    scn = rac.one[0].next_scn
+    first = archive.stream(scn).latest(BEGINNING, Limit(files=1))
+    second = archive.stream(scn).latest(first, ALL)
+    offsets = [(BEGINNING, first), (first, second)]
+    without = [commits(archive.stream(scn), *one) for one in offsets]
+    archive.add(0)
+    assert [commits(archive.stream(scn), *one) for one in offsets] == without
+    assert archive.stream(scn).latest(first, ALL) == second
+    assert any(without)
 
 
 def test_a_batch_that_was_planned_before_a_restart_needs_its_first_log(
@@ -263,11 +281,130 @@ def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
     assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
 
 
+def reopened(rac: Rac, folder: Path) -> tuple[Archive, Copied, StreamOffset]:
+    """An archive whose stream has delivered all redo up to the new incarnation."""
+    archive, copied = Archive(folder, rac), Copied(rac, folder)
+    copied.reopen()
+    end = archive.stream().latest(BEGINNING, ALL)
+    assert end.incarnation == NEW
+    return archive, copied, end
+
+
+@pytest.mark.parametrize("lost", [[0], [1], [3], [0, 2], [2, 3], [0, 1, 2, 3]])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_delivered_logs_of_an_earlier_incarnation_can_go_in_any_order(
+    tmp_path: Path, rac: Rac, lost: list[int], *, is_packed: bool
+) -> None:
+    archive, copied, end = reopened(rac, tmp_path)
+    running = archive.stream()
+    assert running.latest(end, ALL) == end
+    for number in lost:
+        archive.compress(number) if is_packed else archive.remove(number)
+    copied.go_on()
+    restarted = archive.stream()
+    restarted.fix()
+    after = restarted.latest(end, ALL)
+    assert after.threads[1].place.sequence == 2
+    assert restarted.latest(after, ALL) == after == running.latest(end, ALL)
+    assert commits(archive.stream(), end, after) == commits(running, end, after) != set()
+
+
+@pytest.mark.parametrize("late", [Archive.add, Archive.compress])
+def test_a_log_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
+    tmp_path: Path, rac: Rac, late: Callable[[Archive, int], None]
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    for number in (0, 1, 2, 3):
+        archive.remove(number)
+    copied.reopen()
+    stream = archive.stream()
+    only_new = stream.latest(BEGINNING, ALL)
+    assert only_new.firsts == {1: FirstLog(NEW, 1)}
+    late(archive, 3)
+    for one in (stream, archive.stream()):
+        assert code(one, only_new) == Code.STREAM_LOG_TOO_LATE
+    archive.remove(3)
+    archive.add(1, 2, 3)
+    begun = archive.stream().latest(BEGINNING, ALL)
+    assert (begun.incarnation, begun.firsts[1].sequence) == (NEW, 19)
+    planned = commits(archive.stream(), BEGINNING, begun)
+    late(archive, 0)
+    assert code(archive.stream(), begun) == Code.STREAM_LOG_TOO_LATE
+    assert commits(archive.stream(), BEGINNING, begun) == planned
+
+
+def test_a_thread_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, _, end = reopened(rac, tmp_path)
+    shutil.copy(rac.two[0].path, archive.folder / "logs")
+    assert code(archive.stream(), end) == Code.STREAM_LOG_TOO_LATE
+    unwanted = archive.stream(start_scn=rac.two[0].next_scn)
+    assert unwanted.latest(end, ALL) == end
+
+
+def test_an_incomplete_log_of_an_earlier_incarnation_is_waited_for(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    for number in (0, 1, 2, 3):
+        archive.remove(number)
+    archive.halve(3)
+    copied.reopen()
+    stream = archive.stream()
+    assert stream.latest(BEGINNING, ALL) == BEGINNING
+    archive.add(3)
+    assert stream.latest(BEGINNING, ALL).firsts[1].incarnation < NEW
+
+
+def test_changes_before_an_incomplete_log_are_delivered(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(0, 1, 3)
+    archive.halve(2)
+    stream = archive.stream()
+    stream.fix()
+    end = stream.latest(BEGINNING, ALL)
+    assert end.threads[1].place.sequence == 19
+    assert code(stream, end) == Code.LOG_TRUNCATED
+
+
+@pytest.mark.parametrize("unreadable", [Archive.remove, Archive.compress])
+def test_a_stream_ignores_gaps_before_its_start_scn(
+    tmp_path: Path, rac: Rac, unreadable: Callable[[Archive, int], None]
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(5))
+    unreadable(archive, 1)
+    scn = rac.one[1].next_scn
+    stream = archive.stream(start_scn=scn)
+    stream.fix()
+    end = stream.latest(BEGINNING, ALL)
+    assert stream.latest(end, ALL) == end
+    assert (end.firsts[1].sequence, end.threads[1].place.sequence) == (20, 22)
+
+
+def test_commits_that_a_resetlogs_orphaned_do_not_count_as_delivered(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    copied.scn = rac.one[3].header.first_scn + 4
+    copied.reopen()
+    stream, offset, found = archive.stream(), BEGINNING, set[tuple[int, str]]()
+    while (end := stream.latest(offset, Limit(files=1))) != offset:
+        found |= commits(archive.stream(), offset, end)
+        offset = end
+    assert offset.incarnation == NEW
+    assert {scn for scn, _ in found} == {one.commit_scn for one in copied.decode()}
+
+
 @pytest.mark.parametrize(
     "offset",
     [
         BEGINNING,
-        StreamOffset(7, 9, {1: ThreadOffset(Place(3, 2), 2), 12: ThreadOffset(Place(4, 5), 4, 3)}),
+        StreamOffset(
+            *(7, 9, {1: ThreadOffset(Place(3, 2), 2), 12: ThreadOffset(Place(4, 5), 4)}),
+            {1: FirstLog(7, 2), 3: FirstLog(5, 1)},
+        ),
     ],
 )
 def test_an_offset_comes_back(offset: StreamOffset) -> None:

@@ -6,31 +6,18 @@ The stream in a real Spark session, with a checkpoint, over restarts.
 from __future__ import annotations
 
 import shutil
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-)
 from pyspark.sql.types import StringType, StructType
 
-from olr_pg.datasource.ownership import Bounds
-from olr_pg.datasource.source import RedoSource, bounds_of
+from olr_pg.datasource.source import RedoSource
 from olr_pg.errors import OlrPgError
 from olr_pg.proving.scenario import parse_scenario
-from olr_pg.scalars import MAX_SCN, encode_redo_time
+from olr_pg.scalars import MAX_SCN
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sql.scripts import simulate_script
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
@@ -89,16 +76,31 @@ def test_a_query_gets_the_commits_that_it_asks_for(spark: SparkSession, source: 
     truth = true_changes(source)
     scns = sorted({change["commit_scn"] for change in truth})
     low, high = scns[len(scns) // 3], scns[len(scns) // 2]
-    changes = frame(spark, source).where(f"commit_scn between {low} and {high}")
-    rows = [as_in_truth(row) for row in changes.collect()]
+    some = frame(spark, source, startScn=low, endScn=high)
     wanted = [change for change in truth if low <= change["commit_scn"] <= high]
-    assert sorted(rows, key=order) == sorted(wanted, key=order)
-    same = frame(spark, source, startScn=low, endScn=high)
-    assert sorted(map(as_in_truth, same.collect()), key=order) == sorted(wanted, key=order)
-    assert changes.rdd.getNumPartitions() < frame(spark, source).rdd.getNumPartitions()
-    late = changes.selectExpr("max(commit_time) + interval 1 day as day").first()
-    assert late is not None
-    assert frame(spark, source).where(f"commit_time > timestamp_ntz'{late.day}'").count() == 0
+    assert sorted(map(as_in_truth, some.collect()), key=order) == sorted(wanted, key=order)
+    assert some.rdd.getNumPartitions() < frame(spark, source).rdd.getNumPartitions()
+
+
+@pytest.mark.parametrize("pushed", ["false", "true"])
+def test_a_condition_of_one_query_restricts_no_other_query_of_the_same_frame(
+    spark: SparkSession, source: Source, pushed: str
+) -> None:
+    """Spark 4 stores what a pushed condition leaves in the frame, for all queries of it."""
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, pushed)
+    try:
+        changes = frame(spark, source)
+        scns = sorted(change["commit_scn"] for change in true_changes(source))
+        middle = scns[len(scns) // 2]
+        early = changes.where(f"commit_scn < {middle}")
+        late = changes.where(f"commit_scn >= {middle}")
+        count = sum(scn < middle for scn in scns)
+        assert early.union(late).count() == len(scns)
+        assert (early.count(), late.count()) == (count, len(scns) - count)
+        assert changes.count() == len(scns)
+    finally:
+        spark.conf.unset(setting)
 
 
 def test_columns_that_are_asked_for_are_those_that_come(
@@ -167,39 +169,6 @@ def test_a_column_of_a_struct_that_differs_in_case_is_refused(
     reader = reader.option("dictionary", str(source.folder / "dictionary.json"))
     with pytest.raises(PySparkException, match=rf"OLR-06040.*did you mean after\.{column}"):
         reader.option("table", table).load(str(source.folder / "logs")).count()
-
-
-SCN = ("commit_scn",)
-NOON = datetime(2026, 3, 1, 12)  # noqa: DTZ001 - redo has no zone
-
-
-@pytest.mark.parametrize(
-    ("filters", "bounds"),
-    [
-        ([], Bounds()),
-        ([EqualTo(SCN, 7)], Bounds(first_scn=7, last_scn=7)),
-        ([GreaterThan(SCN, 7), LessThan(SCN, 9)], Bounds(first_scn=7, last_scn=9)),
-        ([In(SCN, (9, 7, 8))], Bounds(first_scn=7, last_scn=9)),
-        ([IsNotNull(SCN), Not(EqualTo(SCN, 7)), EqualTo(("op",), "delete")], Bounds()),
-        ([GreaterThanOrEqual(SCN, -7)], Bounds()),
-        (
-            [GreaterThanOrEqual(("commit_time",), NOON)],
-            Bounds(first_time=encode_redo_time(NOON)),
-        ),
-        (
-            [LessThanOrEqual(("commit_time",), NOON.replace(microsecond=5))],
-            Bounds(last_time=encode_redo_time(NOON)),
-        ),
-        ([GreaterThan(("commit_time",), NOON.replace(year=1900))], Bounds()),
-        ([GreaterThan(("commit_time",), "2026")], Bounds()),
-    ],
-)
-def test_conditions_on_commits_become_bounds(filters: list[Filter], bounds: Bounds) -> None:
-    assert bounds_of(filters) == bounds
-
-
-def test_what_nothing_fits_is_never_read() -> None:
-    assert not bounds_of([LessThan(SCN, -1)]).overlap(Bounds())
 
 
 def run(spark: SparkSession, source: Source, folder: Path, **options: Any) -> int:

@@ -110,6 +110,15 @@ def test_all_splits_of_databases_with_modes_give_the_truth(
             pytest.fail(f"splits of {split_bytes}: {found}", pytrace=False)
 
 
+def test_children_of_parallel_dml_whose_coordinator_is_in_another_redo_thread_are_in_order(
+    tmp_path: Path,
+) -> None:
+    source = SimulatedSeed(10, 150_000, modes=(SourceMode.PARALLEL_DML,), threads=3)
+    made = source.simulated(tmp_path)
+    for split_bytes in SPLIT_BYTES:
+        assert difference(lines_of(made, split_bytes), made.truth) is None
+
+
 def test_a_transaction_open_over_all_redo_costs_one_more_scan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

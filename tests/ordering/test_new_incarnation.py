@@ -363,6 +363,13 @@ class Copied:
             sequence=1,
         )  # fmt: skip
 
+    def go_on(self) -> None:
+        """Its second log is there."""
+        reincarnated(
+            *(Path(self._rac.one[5].path), self.logs), resetlogs=NEW, scn=self.scn, activation=99,
+            sequence=2,
+        )  # fmt: skip
+
     def lose(self) -> None:
         """The parent's last log is not there."""
         (self.logs / Path(self._rac.one[3].path).name).unlink()
