@@ -20,7 +20,7 @@ OTHERS: Final = ("simulator", "bench")
 
 BOUNDED_BY: Final = {
     "join": 1, "wait": 1, "result": 1, "get": 1, "acquire": 1, "communicate": 2, "wait_for": 2,
-    "recv": None, "recv_into": None, "accept": None, "sendall": None,
+    "recv": None, "recv_into": None, "accept": None, "sendall": None, "exec_": None,
 }  # fmt: skip
 """Calls that wait: how many arguments they have where one is a timeout; None: they never have."""
 
@@ -104,7 +104,7 @@ CONNECTING: Final = {
     "applier/target/statement_watch.py": "the watch's own, with answer_seconds",
     "applier/structure_maker.py": "without: an index takes its time; ended by `give_up`",
     "applier/target_health.py": "with answer_seconds",
-    "fallback/slot_stream.py": "reads what comes, looks up within STATUS_SECONDS, and TCP's own",
+    "fallback/slot_stream.py": "with a watch, which does not see the stream; `check` asks for it",
     "monitor/exporter.py": "with answer_seconds",
     "postgres/embedded.py": "the embedded PostgreSQL, on this machine",
 }
@@ -171,6 +171,7 @@ def test_connections_are_opened_where_their_statements_get_a_bound() -> None:
         ("def f(x): x.wait(timeout=None)", [("wait", "f", 1)]),
         ("def f(x): x.wait_for(g)", [("wait_for", "f", 1)]),
         ("def f(x): x.recv(7)", [("recv", "f", 1)]),
+        ("def f(x): x.pgconn.exec_(y)", [("exec_", "f", 1)]),
         ("def f(x): x.join(3), x.wait(timeout=y), x.wait_for(g, 1), ', '.join(y)", []),
     ],
 )

@@ -29,6 +29,7 @@ import psycopg
 import structlog
 
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.statement_watch import StatementWatch
 from olr_pg.errors import Code, OlrPgError, format_place, located
 from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, Record, TableStop, open_account
@@ -307,12 +308,28 @@ def run(
 def _run(
     way: WayBack, progress: Callable[[LedgerState], None], stopping: Event, *, once: bool
 ) -> int:
+    watch = StatementWatch(way.connect_string, way.settings.answer_seconds)
+    watch.start()
+    try:
+        return _run_sessions(way, progress, stopping, watch, once=once)
+    finally:
+        watch.stop()
+
+
+def _run_sessions(
+    way: WayBack,
+    progress: Callable[[LedgerState], None],
+    stopping: Event,
+    watch: StatementWatch,
+    *,
+    once: bool,
+) -> int:
     changes = 0
     pause, mark, was_connected = FIRST_WAIT_SECONDS, None, False
     while not stopping.is_set():
         try:
             with ExitStack() as stack:
-                session = _Session(way, stack, progress, stopping)
+                session = _Session(way, stack, progress, stopping, watch)
                 was_connected = True
                 if once and mark is None:
                     mark = session.mark()
@@ -366,13 +383,14 @@ class _Session:
         stack: ExitStack,
         progress: Callable[[LedgerState], None],
         stopping: Event,
+        watch: StatementWatch,
     ) -> None:
         self._way = way
         self._stopping = stopping
         self._progress = progress
         with _passing():
-            self._target = _open_target(way, stack)
-            self._stream = _open_stream(way, stack)
+            self._target = _open_target(way, stack, watch)
+            self._stream = _open_stream(way, stack, watch)
             self._oracle = _open_oracle(way, stack)
             self._ledger = OracleLedger(self._oracle, way.subscription)
             self.state = self._checked_state(self._stream)
@@ -429,6 +447,8 @@ class _Session:
                 batch = []
             elif data is None:
                 self._rest()
+                with _passing():
+                    self._stream.check(self._target)
             if not batch and self._is_resumed():
                 _log.info("a table of the way back was resumed")
                 return False
@@ -495,6 +515,7 @@ class _Session:
             OlrPgError: 7301, 7303, 7304 and 7309, ledger, slot and cluster do not belong together.
         """
         way, system = self._way, stream.identify()
+        self._ledger.settle()
         known, slot = self._ledger.read(), read_slot(self._target, way.slot)
         if known is None:
             begun = read_beginning(self._target, way)
@@ -813,12 +834,18 @@ def _passing() -> Iterator[None]:
         raise
 
 
-def _open_target(way: WayBack, stack: ExitStack) -> Connection[Any]:
-    return stack.enter_context(connect(way.connect_string, replica=None))
+def _open_target(
+    way: WayBack, stack: ExitStack, watch: StatementWatch | None = None
+) -> Connection[Any]:
+    seconds = way.settings.answer_seconds
+    return stack.enter_context(
+        connect(way.connect_string, replica=None, watch=watch, answer_seconds=seconds)
+    )
 
 
-def _open_stream(way: WayBack, stack: ExitStack) -> SlotStream:
-    return stack.enter_context(closing(SlotStream(way.connect_string)))
+def _open_stream(way: WayBack, stack: ExitStack, watch: StatementWatch | None = None) -> SlotStream:
+    seconds = way.settings.answer_seconds
+    return stack.enter_context(closing(SlotStream(way.connect_string, watch, seconds)))
 
 
 def _open_oracle(way: WayBack, stack: ExitStack) -> oracledb.Connection:

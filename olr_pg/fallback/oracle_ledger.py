@@ -63,6 +63,9 @@ _READ: Final = """
 SELECT source_table, slot, system_id, timeline, lsn, transactions, stopped, reason, failed_lsn
 FROM OLR_PG_FALLBACK WHERE subscription = :1
 """
+_LOCK: Final = """
+SELECT lsn FROM OLR_PG_FALLBACK WHERE subscription = :1 AND source_table = '-' FOR UPDATE
+"""
 _INSERT: Final = """
 INSERT INTO OLR_PG_FALLBACK (subscription, source_table, slot, system_id, timeline, lsn,
     transactions, stopped, reason, failed_lsn)
@@ -224,6 +227,20 @@ class OracleLedger:
                     raise
         except oracledb.Error as error:
             raise oracle_error(error, f"creating the table {LEDGER}") from error
+
+    def settle(self) -> None:
+        """Wait until no other session has moved the position without having committed or rolled
+        back.
+
+        Oracle can still work on the COMMIT of a session that the network has lost. If the ledger
+        were read before this COMMIT has ended, its transactions would be applied again, and their
+        tables would stop with conflicts.
+
+        Raises:
+            OlrPgError: any error of Oracle.
+        """
+        self._rows(_LOCK, LEDGER)
+        self._connection.rollback()
 
     def read(self) -> LedgerState | None:
         """Read the ledger's rows of this subscription; None if it has no fallback.

@@ -3,6 +3,10 @@
 libpq implements the replication protocol (psycopg's `pgconn`). This module starts the stream,
 parses its frames `w` (a message) and `k` (keepalive), and sends frames `r` (the confirmed
 position). Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
+
+A silent network is detected as in `applier.target.statement_watch`. The watch observes the commands
+before the stream. The stream itself can be silent for a long time because nothing is committed. So
+it periodically requests a keepalive, and `check` asks about the session if none arrives.
 """
 
 from __future__ import annotations
@@ -13,23 +17,37 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import generators, sql
 from psycopg.pq import ExecStatus
 
+from olr_pg.applier.settings import ANSWER_SECONDS
+from olr_pg.applier.target.statement_watch import ConnectionWatch, StatementWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.pgoutput import VERSION, lsn_number, lsn_text
-from olr_pg.postgres.bounded_connection import with_timeouts
+from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
 from olr_pg.postgres.sqlstates import is_in_use, is_missing, is_unusable
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
     from psycopg.pq.abc import PGresult
 
 STATUS_SECONDS: Final = 10.0
-"""Interval at which the confirmed position is sent, even if the server does not ask for it."""
+"""Interval at which the confirmed position is sent, even if the server does not ask for it. The
+server is asked for a keepalive each time.
+"""
 
 _SERVER_TIMEOUT: Final = "10min"
 """The server ends the stream if it gets no reply for this time. It is long, because one array of
 changes can wait for a lock in Oracle.
+"""
+
+# A walsender that does not work waits for WAL or for the client ("Activity" and "Client"). It then
+# answers a request for a keepalive at once.
+_AT_WORK: Final = """
+SELECT coalesce(wait_event_type, '') NOT IN ('Activity', 'Client')
+FROM pg_stat_activity WHERE pid = %s
 """
 
 _WAL_DATA: Final = ord("w")
@@ -60,15 +78,23 @@ class SlotStream:
 
     Args:
         connect_string: the connection string of the target.
+        watch: a watch for several connections; None to make one for this connection only.
+        answer_seconds: time limit for an answer that is lost.
 
     Attributes:
         sent_lsn: every transaction that committed before this LSN has been received.
     """
 
-    def __init__(self, connect_string: str) -> None:
+    def __init__(
+        self,
+        connect_string: str,
+        watch: StatementWatch | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._answer_seconds = answer_seconds
         # PostgreSQL sends texts and names in client_encoding. Its default is the encoding of the
         # database, or the value of ALTER ROLE … SET or ALTER DATABASE … SET.
-        self._connection = psycopg.connect(
+        self._connection = BoundedConnection.connect(
             with_timeouts(connect_string, client_encoding="UTF8"),
             autocommit=True,
             replication="database",
@@ -78,6 +104,12 @@ class SlotStream:
         self.sent_lsn = 0
         self._confirmed = 0
         self._told_at = 0.0
+        self._asked_at: float | None = None
+        try:
+            (watch or ConnectionWatch(connect_string, answer_seconds)).opened(self._connection)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the connection, which frees the slot."""
@@ -155,6 +187,7 @@ class SlotStream:
         while True:
             size, data = self._pgconn.get_copy_data(1)
             if size > 0:
+                self._asked_at = None
                 frame = bytes(data)
                 if frame[0] == _WAL_DATA:
                     return frame[_WAL_HEADER:]
@@ -165,12 +198,34 @@ class SlotStream:
                 self._raise_end()
             now = time.monotonic()
             if now - self._told_at >= STATUS_SECONDS:
-                self.tell()
+                self.tell(ask=True)
             left = max(0.0, until - now)
             if select.select([self._pgconn.socket], [], [], min(left, STATUS_SECONDS))[0]:
                 self._pgconn.consume_input()
             elif not left:
                 return None
+
+    def check(self, connection: Connection[Any]) -> None:
+        """Check that the network has not lost the stream, if the server has not answered for
+        `answer_seconds`.
+
+        Args:
+            connection: another connection to the same server.
+
+        Raises:
+            psycopg.OperationalError: the stream is lost.
+            psycopg.Error: the server cannot be queried.
+        """
+        now = time.monotonic()
+        if self._asked_at is None or now - self._asked_at < self._answer_seconds:
+            return
+        row = connection.execute(_AT_WORK, (self._connection.info.backend_pid,)).fetchone()
+        if row == (True,):
+            self._asked_at = now
+            return
+        # The next connection of the watch ends the session, so that the slot becomes free.
+        self._pgconn.finish()
+        raise psycopg.OperationalError("the network has lost the replication stream")
 
     def confirm(self, lsn: int) -> None:
         """Confirm all transactions that committed before `lsn`, so that the server can remove their
@@ -187,6 +242,8 @@ class SlotStream:
             ask: whether to ask the server for its position.
         """
         self._told_at = time.monotonic()
+        if ask and self._asked_at is None:
+            self._asked_at = self._told_at
         microseconds = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
         lsn = self._confirmed
         self._pgconn.put_copy_data(_STATUS.pack(b"r", lsn, lsn, lsn, microseconds, int(ask)))
@@ -199,10 +256,11 @@ class SlotStream:
             self.tell()
 
     def _command(self, command: str, expected: ExecStatus | None = None) -> PGresult:
-        result = self._pgconn.exec_(command.encode())
+        self._pgconn.send_query(command.encode())
+        result: PGresult = self._connection.wait(generators.execute(self._pgconn))[-1]
         wanted = (expected,) if expected else (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
         if result.status not in wanted:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+            raise _failure(result)
         return result
 
     def _raise_end(self) -> None:
@@ -213,8 +271,16 @@ class SlotStream:
         """
         result = self._pgconn.get_result()
         if result is not None and result.status == ExecStatus.FATAL_ERROR:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+            raise _failure(result)
         raise psycopg.OperationalError("the server has ended the replication stream")
+
+
+def _failure(result: PGresult) -> psycopg.Error:
+    """Return the error of a result. Without an SQLSTATE, libpq itself has made the result, because
+    the connection was lost.
+    """
+    error = psycopg.errors.error_from_result(result, encoding="utf-8")
+    return error if error.sqlstate is not None else psycopg.OperationalError(str(error))
 
 
 def _start_error(error: psycopg.Error, slot: str) -> OlrPgError | psycopg.Error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
+from olr_pg.fallback.pgoutput import lsn_number
 from olr_pg.fallback.preparation import wait_until_free
 from olr_pg.fallback.relation_plans import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
@@ -501,6 +503,29 @@ def test_a_second_process_applies_nothing(made: MadeWay, monkeypatch: pytest.Mon
         with pytest.raises(OlrPgError) as moved:
             OracleLedger(connection, made.name).advance(state.lsn, state.lsn + 1, 1)
         assert moved.value.code == Code.FALLBACK_LEDGER_MOVED
+
+
+def test_a_commit_of_a_lost_session_that_comes_late_is_waited_for(made: MadeWay) -> None:
+    """Oracle can still work on a COMMIT although the network has lost the session that sent it."""
+    state = status(made.way).ledger
+    assert state is not None
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    with psycopg.connect(made.database) as connection:
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    database = made.served.server.database
+    waits = vars(database)["_waits"]
+    with open_connection(made.way.source) as lost, ThreadPoolExecutor(1) as threads:
+        lost.cursor().execute(f"INSERT INTO {made.name} VALUES (1, 'a', 1, NULL)")
+        OracleLedger(lost, made.name).advance(state.lsn, lsn_number(str(row[0])), 1)
+        later = threads.submit(run, made.way, once=True)
+        wait_until(lambda: vars(database)["_waits"] > waits or later.done())
+        lost.commit()
+        later.result()
+    assert made.same()
+    state = status(made.way).ledger
+    assert state is not None
+    assert not state.stops
 
 
 def test_a_table_without_a_key_and_a_server_without_slots_are_refused(

@@ -39,6 +39,7 @@ class Trip:
         moment: where that message is then.
         act: what happens.
         cuts: the connection is closed afterwards; else it goes on.
+        loses: the connection stays open afterwards, and nothing more is passed on.
     """
 
     direction: Direction
@@ -47,6 +48,7 @@ class Trip:
     moment: Moment
     act: Callable[[], None]
     cuts: bool
+    loses: bool = False
     tripped: threading.Event = field(default_factory=threading.Event)
     _seen: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -129,6 +131,7 @@ class Proxy:
         self._records = records
         self._trip: Trip | None = None
         self._silent: frozenset[str] = frozenset()
+        self._lost: set[socket.socket] = set()
         self._delay_seconds = 0.0
         self._delays_each = False
         self._closing = threading.Event()
@@ -242,6 +245,7 @@ class Proxy:
     def _forget(self, *sockets: socket.socket) -> None:
         with self._lock:
             self._open -= set(sockets)
+            self._lost -= set(sockets)
         for one in sockets:
             one.close()
 
@@ -261,7 +265,9 @@ class Proxy:
                 data = source.recv(RECEIVE_BYTES)
                 if not data:
                     break
-                lost = lost or direction in self._silent
+                lost = (
+                    lost or direction in self._silent or not self._lost.isdisjoint((source, sink))
+                )
                 if lost:
                     continue
                 if is_first or self._delays_each:
@@ -296,6 +302,10 @@ class Proxy:
             if self._records and (now == len(message) or not trip.cuts):
                 record.append(message)
             trip.act()
+            if trip.loses:
+                self._lost.add(sink)
+                trip.tripped.set()
+                return True
             trip.tripped.set()
             if trip.cuts:
                 return False
