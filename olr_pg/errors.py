@@ -219,9 +219,8 @@ class Code(IntEnum):
         1150,
         "olr_pg has created the target tables empty, but the source tables have rows, and redo"
         " contains only later changes",
-        "stop the run, drop the new tables and run `olr-pg initial-load`; then start `olr-pg run`"
-        " again. Or stop the run, keep the tables and load them: `olr-pg initial-load --anew"
-        " --table OWNER.NAME`",
+        "stop the run, and load the tables: `olr-pg initial-load --anew --table OWNER.NAME`. Then"
+        " start `olr-pg run` again",
     )
     DATA_DISK_FULL = _Entry(
         1160,
@@ -574,7 +573,7 @@ class Code(IntEnum):
         "a LOB was changed without a change of its row in the redo",
         "the target keeps the old value, and the redo does not show which row has changed. Find"
         " the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg repair"
-        " --differences FILE`, or load the table again",
+        " --differences FILE --yes`, or load the table again",
     )
     LOB_LOCATOR_MALFORMED = _Entry(
         2122,
@@ -754,7 +753,9 @@ class Code(IntEnum):
         "a table is not in the dictionary",
         "check the spelling: a name without quotes means upper case, a name in quotes is used as"
         " it is. Check that `apply.tables` contains the table, and that the snapshot contains its"
-        " schema and was taken after the table was created",
+        " schema and was taken after the table was created. With a live source, `olr-pg run` reads"
+        " the dictionary as of the SCN at which it starts: if the table was created later, run"
+        " `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -1172,8 +1173,8 @@ class Code(IntEnum):
         " then run `olr-pg errors retry`; or set `apply.on-conflict` to skip or overwrite. If the"
         " change lacks its key, add supplemental logging of the key in the source (`olr-pg doctor`"
         " has the statement), run `olr-pg errors skip`, and correct the skipped rows with `olr-pg"
-        " verify --differences FILE` and `olr-pg repair --differences FILE`, or load the table"
-        " again",
+        " verify --differences FILE` and `olr-pg repair --differences FILE --yes`, or load the"
+        " table again",
     )
     TABLES_STOPPED = _Entry(
         5010,
@@ -1468,8 +1469,8 @@ class Code(IntEnum):
         5104,
         "the target table is not empty",
         "empty the table, or load only other tables (`olr-pg initial-load --table OWNER.NAME`). If"
-        " its rows are correct, run `olr-pg tables add --no-load`, which replicates only later"
-        " changes",
+        " its rows are correct, remove the table from `apply.tables` and load the other tables."
+        " Then run `olr-pg tables add OWNER.NAME --no-load`, which replicates only later changes",
     )
     TABLE_REPLICATED_ALREADY = _Entry(
         5105,
@@ -1548,7 +1549,8 @@ class Code(IntEnum):
     DEFINITION_CHANGED = _Entry(
         5118,
         "the definition of a table in Oracle changed while its rows were read",
-        "run the command again (a load with --resume): the command then reads the new definition",
+        "run the command again: it then reads the new definition. Continue a load with --resume,"
+        " unless the message advises --restart",
     )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
@@ -1578,7 +1580,7 @@ class Code(IntEnum):
         5124,
         "source and target differ",
         "list the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg"
-        " repair --differences FILE`, then start the same command again",
+        " repair --differences FILE --yes`, then start the same command again",
     )
     NOTHING_TO_COMPARE_WITH = _Entry(
         5125,
@@ -1793,9 +1795,9 @@ class Code(IntEnum):
         "after a cut-over, or during a way back, olr_pg does not replace rows of the target by rows"
         " of the source, because applications write to the target",
         "stop `olr-pg verify --continuous`, set `verify.continuous` to report or off, and do not"
-        " run `initial-load --anew` or `fetch-lobs`. If the applications use Oracle again, end the"
-        " way back with `olr-pg fallback end` and delete the record of the cut-over with `olr-pg"
-        " cutover --restart --status`, then repeat the command",
+        " run `repair`, `initial-load --anew` or `fetch-lobs`. If the applications use Oracle"
+        " again, end the way back, if there is one, with `olr-pg fallback end`, delete the record"
+        " of the cut-over with `olr-pg cutover --restart --status`, and repeat the command",
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,

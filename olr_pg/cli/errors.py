@@ -19,7 +19,7 @@ from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from psycopg import Connection
 
@@ -102,7 +102,7 @@ def list_errors(
 ) -> None:
     """List stopped tables, their errors, and rows that lack LOB values.
 
-    Exit code 1 if there are stopped tables.
+    Exit code 1 if an error has stopped a table, also if the table is paused.
     """
     from olr_pg.applier.stopped.error_table import (
         count_incomplete,
@@ -141,7 +141,7 @@ def list_errors(
             )
         _print_lists(stopped, paused, lines)
         _print_incomplete(counts, incomplete)
-    if stopped:
+    if stopped or _with_error(paused, lines):
         raise typer.Exit(EXIT_STOPPED)
 
 
@@ -196,7 +196,7 @@ def retry(
             if name in paused:
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
-                    "the table is paused, not stopped by an error",
+                    "a retry applies none of them",
                     action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`",
                     table=name,
                 )
@@ -208,6 +208,8 @@ def retry(
                     subscription=settings.subscription,
                 )
         go_on(connection, settings, names or stopped, as_json=as_json)
+        if not names and not as_json:
+            _print_paused(paused)
 
 
 @app.command("skip")
@@ -265,7 +267,7 @@ def go_on(
         for one in done:
             _print_replayed(one)
         if not done:
-            print_line("no table has stopped")
+            print_line("no table was retried")
     if any(one.error is not None for one in done):
         raise typer.Exit(EXIT_STOPPED)
 
@@ -333,10 +335,8 @@ def _print_lists(
             f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
             f" {one.first_scn} to {one.received_scn}"
         )
-    for table in paused:
-        resume = f"`olr-pg tables resume {shlex.quote(table)}`"
-        print_line(advised(one_line(f"PAUSED {table}: its changes are held until {resume}")))
-    if not stopped:
+    _print_paused(paused, _with_error(paused, lines))
+    if not stopped and not _with_error(paused, lines):
         print_line("no table has stopped by an error" if paused else "no table has stopped")
     for line in lines:
         table, message = one_line(line.source_table), one_line(_without_values(line))
@@ -345,6 +345,18 @@ def _print_lists(
             f" {line.row_id or ''} XID {line.xid} commit SCN {line.commit_scn}"
             f"  OLR-{line.code:05d} {message} ({counted(line.attempts, 'time')})"
         )
+
+
+def _with_error(paused: Sequence[str], lines: Sequence[ErrorLine]) -> set[str]:
+    """Return the paused tables that an error has stopped, too."""
+    return {one.source_table for one in lines if one.resolution == "stopped"} & set(paused)
+
+
+def _print_paused(paused: Sequence[str], with_error: Collection[str] = ()) -> None:
+    for table in paused:
+        resume = f"`olr-pg tables resume {shlex.quote(table)}`"
+        too = "; an error has stopped it, too" if table in with_error else ""
+        print_line(advised(one_line(f"PAUSED {table}: its changes are held until {resume}{too}")))
 
 
 def _without_values(line: ErrorLine) -> str:

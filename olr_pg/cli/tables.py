@@ -267,19 +267,27 @@ def add(
 
 def _check_targets(config: Config, names: Sequence[str]) -> None:
     """Raise an error if a target table is unfit, as a load does. Changes that committed before this
-    command are not wanted, so none of them counts as missing.
+    command are not wanted, so none of them counts as missing, and with a live source none is
+    applied. (How far an offline source has written is unknown.)
 
     Raises:
-        OlrPgError: 5040–5043, 5046.
+        OlrPgError: 5040–5043, 5046; 70xx, errors of a live source.
     """
+    from olr_pg.applier.session.handover import begin_added
     from olr_pg.applier.stopped.left_out import forget_left_out, unfit_reason
+    from olr_pg.load.sources import current_scn
 
     with open_target_of(config, ledger="required") as (connection, settings):
-        for name in names:
-            forget_left_out(connection, settings.subscription, name)
-            reason = unfit_reason(connection, settings, name)
-            if reason is not None:
-                raise reason
+        scn = current_scn(config)
+        with connection.transaction():
+            for name in names:
+                if scn is not None:
+                    target = _target(settings, name)
+                    begin_added(connection, settings.subscription, name, target, scn)
+                forget_left_out(connection, settings.subscription, name)
+                reason = unfit_reason(connection, settings, name)
+                if reason is not None:
+                    raise reason
 
 
 @app.command("remove")

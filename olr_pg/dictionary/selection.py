@@ -100,7 +100,8 @@ def find_tables(
         if pair not in known:
             raise OlrPgError(
                 Code.TABLE_UNKNOWN,
-                f"there is no {'.'.join(pair)}{like_it(snapshot.tables, pair)}",
+                f"there is no {'.'.join(pair)} as of SCN {snapshot.scn}"
+                f"{like_it(snapshot.tables, pair)}",
                 table=".".join(pair),
             )
         found.update((table.full_name, table) for table in known[pair])

@@ -7,7 +7,7 @@ replicated one.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -302,6 +302,22 @@ class _OfflineTables:
     def undo_retention(self) -> str:
         """See `TableSource.undo_retention`; files need no undo."""
         return ""
+
+
+def current_scn(config: Config) -> int | None:
+    """Return the current SCN of a live source; None for an offline source, because its logs do not
+    show how far the database has written.
+
+    Raises:
+        OlrPgError: 70xx, errors of the database.
+    """
+    if isinstance(config.source, OfflineSource):
+        return None
+    from olr_pg.oracle.facts import read_scn
+    from olr_pg.oracle.source_containers import ContainerDatabases
+
+    with closing(ContainerDatabases(config.source)) as containers:
+        return containers.first.read("reading the current SCN", read_scn)
 
 
 def offline_source(config: Config) -> OfflineSource:

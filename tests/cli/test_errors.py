@@ -143,3 +143,19 @@ def test_a_paused_table_is_called_paused(config: Path, postgres_database: str) -
     assert refused.exit_code == 6
     assert "OLR-05130" in refused.output
     assert "olr-pg tables resume S.T" in refused.output
+
+
+def test_a_table_that_an_error_has_stopped_before_it_was_paused_counts_as_stopped(
+    config: Path, postgres_database: str
+) -> None:
+    _stop(postgres_database)
+    with connect(postgres_database) as connection:
+        pause_table(connection, "olr_pg", "S.T", "s.t")
+    listed = run(config, "list")
+    assert listed.exit_code == 1
+    assert "an error has stopped it, too" in listed.stdout
+    assert "no table has stopped" not in listed.stdout
+    retried = run(config, "retry")
+    assert retried.exit_code == 0
+    assert "no table was retried" in retried.stdout
+    assert "PAUSED S.T" in retried.stdout

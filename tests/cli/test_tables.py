@@ -15,6 +15,9 @@ from typer.testing import CliRunner
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.simulator.oracle_net.serve import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
 
 
 @pytest.fixture
@@ -129,6 +132,28 @@ def test_a_table_whose_target_does_not_fit_is_not_added(
     with psycopg.connect(postgres_database) as connection:
         connection.execute("ALTER TABLE s.more SET LOGGED")
     run(config, "add", "S.MORE", "--no-load")
+
+
+def test_only_later_changes_of_a_live_table_that_is_added_without_a_load_are_wanted(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """A start may read redo from before the command: its changes are in the target's rows."""
+    with_ledger(postgres_database)
+    state = OracleState(Snapshot(5_000, Database("SIMDB", 3, "SIMPDB", 77), ()), dbid=1)
+    with StandIn(state) as server:
+        config = write(tmp_path, postgres_database)
+        document = json.loads(config.read_text())
+        document["source"] = {"user": "olr", "password": "olr", "server": server.connect_string}
+        config.write_text(json.dumps(document))
+        with psycopg.connect(postgres_database) as connection:
+            connection.execute("CREATE SCHEMA s; CREATE UNLOGGED TABLE s.odd (id int PRIMARY KEY)")
+        assert "OLR-05040" in run(config, "add", "S.MORE", "S.ODD", "--no-load", code=6)
+        ledger = "SELECT source_table, target_table, commit_scn FROM olr_pg.ledger"
+        with psycopg.connect(postgres_database) as connection:
+            assert connection.execute(ledger).fetchall() == []
+        run(config, "add", "S.MORE", "--no-load")
+    with psycopg.connect(postgres_database) as connection:
+        assert connection.execute(ledger).fetchall() == [("S.MORE", "s.more", 5_000)]
 
 
 def test_the_whole_subscription(config: Path) -> None:

@@ -63,7 +63,9 @@ def test_an_unknown_table_gets_a_hint(shop: Snapshot) -> None:
         select_tables(shop, ["app.größe"])
 
     assert caught.value.code == 3012
-    assert caught.value.detail == 'there is no APP.GRÖSSE; did you mean "App"."Größe"'
+    assert caught.value.detail == (
+        f'there is no APP.GRÖSSE as of SCN {shop.scn}; did you mean "App"."Größe"'
+    )
 
 
 def test_an_unknown_table_is_named(shop: Snapshot) -> None:

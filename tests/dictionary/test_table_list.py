@@ -135,7 +135,9 @@ def test_an_unknown_table(shop: Snapshot) -> None:
     error = error_of(shop, "SELECT 'APP', 'orders' FROM DUAL")
 
     assert error.code == 3012
-    assert error.detail == 'there is no APP.orders; did you mean "APP"."ORDERS"'
+    assert error.detail == (
+        f'there is no APP.orders as of SCN {shop.scn}; did you mean "APP"."ORDERS"'
+    )
 
 
 def test_a_refused_table(shop: Snapshot) -> None:

@@ -138,6 +138,7 @@ class Applier:
         self._loads = LoadsUnderWay(settings.subscription)
         self._pauses = Pauses(settings.subscription)
         self._session: Conversation | None = None
+        self._resumed: dict[str, OlrPgError] = {}
         self._before: dict[str, int] = {}
         self._complete_before = 0
         self._is_complete = False
@@ -154,6 +155,7 @@ class Applier:
         for name in {*self._shared.tables, *self._shared.stopped.copy()} - known.keys():
             error = self._shared.stopped.get(name)
             known[name] = TableProgress(name, 0, 0, None, ChangeCounts(), error)
+        known = {name: one._replace(error=self._current(one)) for name, one in known.items()}
         locked = {one.table for one in self._workers.blocked() if one.is_held}
         waiting = self._pauses.tables | locked
         return [
@@ -175,8 +177,12 @@ class Applier:
         """
         progress = self._workers.progress()
         begun = {table.name for table in progress}
-        stopped = {table.name for table in progress if table.error is not None}
-        stopped |= self._shared.stopped.copy().keys() - begun
+        stopped = {table.name for table in progress if self._current(table) is not None}
+        stopped |= {
+            name
+            for name, error in self._shared.stopped.copy().items()
+            if name not in begun and error is not self._resumed.get(name)
+        }
         known = begun | stopped | self._shared.tables.keys()
         return Overview(
             sum(table.counters.changes for table in progress),
@@ -184,6 +190,16 @@ class Applier:
             sorted(self._pauses.tables & known),
             [one.table for one in self.blocked if one.table in known],
         )
+
+    def _current(self, table: TableProgress) -> OlrPgError | None:
+        """Return the error that stops a table; None if a command has resumed the table since."""
+        return None if table.error is self._resumed.get(table.name) else table.error
+
+    def _errors(self) -> dict[str, OlrPgError]:
+        """Return the error of each table that was stopped when it was last written."""
+        found = self._shared.stopped.copy()
+        found |= {one.name: one.error for one in self._workers.progress() if one.error is not None}
+        return found
 
     def _loaded_tables(self) -> list[Table]:
         """Return the source's tables that are not being loaded. A load creates indexes last, so
@@ -238,10 +254,14 @@ class Applier:
             OlrPgError: 5140, a command of a later release has upgraded the ledger, and may have
                 given it another meaning.
         """
-        before = self._pauses.whole
+        before, stopped, errors = self._pauses.whole, self._held.stopped, self._errors()
         looks = (ledger_version, self._held.look, self._loads.look, self._pauses.look)
         for look in looks:
             self._target.use(look)
+        # A worker notices that a command has resumed its table only with the table's next batch,
+        # which may be hours later. An error that the ledger has not recorded yet is not forgotten.
+        for name in (stopped - self._held.stopped) & errors.keys():
+            self._resumed[name] = errors[name]
         after = self._pauses.whole
         if (before is None) != (after is None):
             _log.info("paused" if after else "resumed", by=after.by if after else None)

@@ -50,6 +50,17 @@ ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, resetlogs_id = excluded.resetlogs_id
 """
 
+_ADDED: Final = """
+INSERT INTO olr_pg.ledger AS l (subscription, source_table, target_table, commit_scn, resetlogs_id)
+SELECT named.*, i.resetlogs_id
+FROM (VALUES (%s::text, %s::text, %s::text, %s::bigint))
+    AS named (subscription, source_table, target_table, commit_scn)
+    LEFT JOIN olr_pg.incarnation AS i USING (subscription)
+ON CONFLICT (subscription, source_table) DO UPDATE
+SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.resetlogs_id
+WHERE l.left_scn IS NOT NULL AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
+"""
+
 
 class Created(NamedTuple):
     """A table that was created empty, or renamed, while its redo was read.
@@ -169,3 +180,16 @@ def begin_created(
         "start_scn": created.start_scn,
     }
     return connection.execute(_CREATED, values).rowcount == 1
+
+
+def begin_added(
+    connection: Connection[Any], subscription: str, table: str, target: str, scn: int
+) -> None:
+    """Record that an operator wants only the changes of a table that commit after `scn`: its rows
+    are in the target already, so earlier changes would be applied a second time. If the table is
+    being replicated, nothing changes.
+
+    Args:
+        target: the name of the target table for the ledger.
+    """
+    connection.execute(_ADDED, (subscription, table, target, scn))

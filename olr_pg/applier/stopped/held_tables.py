@@ -1,5 +1,5 @@
-"""Reads the oldest held change of each stopped table, which shows since when the table is
-behind.
+"""Reads which tables are stopped, and the oldest held change of each, which shows since when the
+table is behind.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FROM olr_pg.ledger AS l CROSS JOIN LATERAL (
 ) AS e ON true
 WHERE l.subscription = %s AND l.stopped
 """
+_STOPPED: Final = "SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND stopped"
 _INCOMPLETE: Final = """
 SELECT source_table, incomplete FROM olr_pg.ledger WHERE subscription = %s AND incomplete > 0
 """
@@ -50,17 +51,23 @@ class FirstHeld(NamedTuple):
 
 
 class HeldTables:
-    """The first held changes and the numbers of missing LOB values of a subscription's tables, as
-    of the last `look`; thread-safe.
+    """The stopped tables of a subscription, their first held changes, and the numbers of missing
+    LOB values, as of the last `look`; thread-safe.
+
+    Attributes:
+        stopped: the tables that are stopped or paused.
     """
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription
+        self.stopped: frozenset[str] = frozenset()
         self._first: Mapping[str, FirstHeld] = {}
         self._incomplete: Mapping[str, int] = {}
 
     def look(self, connection: Connection[Any]) -> None:
         """Read these values from the target."""
+        stopped = connection.execute(_STOPPED, (self._subscription,)).fetchall()
+        self.stopped = frozenset(name for (name,) in stopped)
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
         now = steady_time()
         self._first = {

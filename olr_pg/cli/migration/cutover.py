@@ -144,7 +144,16 @@ def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json:
         else "No step is done yet, so there is nothing to undo."
     )
     if len(over) == len(steps):
-        print_line("Applications can use the target now. Do not start olr-pg run again.")
+        print_line(
+            f"The cut-over ended at {over[-1].finished_at:%Y-%m-%d %H:%M:%S %Z}. From then on,"
+            " applications can use the target. Do not start olr-pg run again."
+        )
+        print_line(
+            advised(
+                "If applications have used the source since then, cut over again with"
+                " `olr-pg cutover --restart`."
+            )
+        )
         if any(step.name == "fallback" for step in steps):
             print_line(advised("Start `olr-pg fallback run` and leave it running."))
         grants = grant_lines(states)

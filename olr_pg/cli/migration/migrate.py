@@ -301,8 +301,6 @@ def _plan(config: Config, *, as_json: bool) -> None:
 
 
 def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json: bool) -> None:
-    from olr_pg.appliance.data_lock import hold_data_lock
-    from olr_pg.appliance.target import data_directory
     from olr_pg.cli.migration.cutover import announce, show_cutover
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
@@ -314,8 +312,6 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
     if not is_ready(states):
         done = ", ".join(state.step for state in states if state.is_over) or "nothing"
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
-    with hold_data_lock(data_directory(config)):
-        pass  # if an appliance is running, fail now and not in step 3
     if config.source.kind != "oracle":
         raise OlrPgError(
             Code.LIVE_SOURCE_NEEDED,

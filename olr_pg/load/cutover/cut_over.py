@@ -21,7 +21,9 @@ import structlog
 from psycopg import Connection, sql
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.opened_target import OpenedTarget, opened_target
+from olr_pg.appliance.target import data_directory
 from olr_pg.applier.settings import ApplierSettings, TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import TargetTable, read_table
@@ -350,13 +352,17 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
 
     Raises:
         OlrPgError: 5004, 5121–5129 and errors of the steps; the step is then recorded as failed.
-            1090 or 5135, the options do not fit the source or the recorded steps.
+            4044, an appliance is running. 1090 or 5135, the options do not fit the source or the
+            recorded steps. 5123, the cut-over has ended before, and replication has continued since
+            then.
     """
     if options.fallback and config.fallback is None:
         raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
     cutover = _Cutover(config, session, options)
     cutover.check_end()
     cutover.check_rows()
+    cutover.check_lock()
+    cutover.check_not_continued()
     for step in steps_of(fallback=options.fallback):
         known = cutover.known(step)
         if known is None or not known.is_over:
@@ -454,13 +460,8 @@ class _Cutover:
             OlrPgError: 5125, the rows are missing; 5111, they are older than the target; errors of
                 reading.
         """
-        names = [step.name for step in STEPS]
-        verified = self.known(STEPS[names.index("verified")])
-        is_over = verified is not None and verified.is_over
-        until = self._options.until
-        ends_before = until in names and names.index(until) < names.index("verified")
         is_offline = isinstance(self._config.source, OfflineSource)
-        if not is_offline or self._options.unverified or is_over or ends_before:
+        if not is_offline or self._options.unverified or not self._is_due("verified"):
             return
         with (
             opened_target(self._config, ledger="required") as target,
@@ -479,6 +480,39 @@ class _Cutover:
                         " directory with `olr-pg cutover --tables DIR`",
                         table=one.table.full_name,
                     )
+
+    def check_lock(self) -> None:
+        """Check that no appliance is running, if the step `applied` will be executed: it would fail
+        after the first step has recorded the end SCN, although the source may still change.
+
+        Raises:
+            OlrPgError: 4044, an appliance uses `context.data`.
+        """
+        if self._is_due("applied"):
+            with hold_data_lock(data_directory(self._config)):
+                pass
+
+    def _is_due(self, name: str) -> bool:
+        """Return whether this command will execute a step."""
+        names = [step.name for step in STEPS]
+        until = self._options.until
+        if until in names and names.index(until) < names.index(name):
+            return False
+        known = self.known(STEPS[names.index(name)])
+        return known is None or not known.is_over
+
+    def check_not_continued(self) -> None:
+        """Check that the target has no later commits if the cut-over has ended before, for example
+        a rehearsal after which applications have used the source again. Otherwise the command would
+        say that applications can use the target, although the last changes may be missing.
+
+        Raises:
+            OlrPgError: 5123, the target has later commits; 5128, 5130, a table has stopped or is
+                paused.
+        """
+        report = self.known(STEPS[-1])
+        if report is not None and report.is_over:
+            self._ledger()
 
     def known(self, step: CutOverStep) -> StepState | None:
         """Return the recorded state of a step; None if it has not begun."""

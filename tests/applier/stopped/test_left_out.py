@@ -14,8 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
-from olr_pg.applier.session.handover import Created
+from olr_pg.applier.session.handover import Created, begin_added
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
+from olr_pg.applier.stopped.left_out import forget_left_out
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target_checks import check_target
@@ -90,6 +91,27 @@ def test_a_skipped_gap_is_one_that_an_operator_accepted(narrowed: Replication) -
     narrowed.serve()
     narrowed.apply([_T, _R])
     assert _ids(narrowed, "r") == [1, 3, 4]
+
+
+def test_a_table_that_is_added_without_a_load_gets_only_later_changes(
+    narrowed: Replication,
+) -> None:
+    r = narrowed
+    scn = r.transaction(r.insert({"ID": 4}), r.insert({"ID": 4}, "R"))
+    r.transaction(r.insert({"ID": 5}), r.insert({"ID": 5}, "R"))
+    with connect(r.target) as connection:
+        begin_added(connection, "olr_pg", "S.R", "s.r", scn)
+        forget_left_out(connection, "olr_pg", "S.R")
+    r.execute("INSERT INTO s.r VALUES (2), (3), (4)")
+    r.apply([_T, _R])
+    assert _ids(r, "t") == [1, 2, 3, 4, 5]
+    assert _ids(r, "r") == [1, 2, 3, 4, 5]
+    with connect(r.target) as connection:  # a replicated table keeps its position
+        begin_added(connection, "olr_pg", "S.R", "s.r", 1 << 40)
+    r.transaction(r.insert({"ID": 6}, "R"))
+    r.serve()
+    r.apply([_T, _R])
+    assert _ids(r, "r") == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_paused_table_has_its_error_too(narrowed: Replication) -> None:

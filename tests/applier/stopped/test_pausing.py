@@ -152,6 +152,37 @@ def test_a_change_that_does_not_go_in_stops_the_table_once_it_is_resumed(
     assert rows(r) == [(1, 1, None)]
 
 
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_table_that_a_command_has_resumed_is_not_shown_as_stopped_until_its_next_change(
+    replication: Replication, *, is_paused: bool
+) -> None:
+    """The table's worker notices it only with the next batch, which may be hours later."""
+    r = replication
+    r.execute("ALTER TABLE s.t ADD CONSTRAINT small CHECK (n < 100)")
+    r.transaction(r.insert({"ID": 2, "N": 200}))
+    with running(r) as applier, target(r) as connection:
+        await_that(lambda: [one for one in applier.tables if one.held])
+        assert applier.overview.stopped == ["S.T"]
+        if is_paused:
+            assert pause_table(connection, "olr_pg", "S.T", "s.t")
+            await_that(lambda: applier.overview.paused)
+            assert unpause_table(connection, "olr_pg", "S.T")
+        assert replay(connection, r.settings(), "S.T").error is not None
+        r.execute("ALTER TABLE s.t DROP CONSTRAINT small")
+        assert replay(connection, r.settings(), "S.T").error is None
+        await_that(lambda: not applier.overview.stopped)
+        table = {one.name: one for one in applier.tables}["S.T"]
+        assert (table.error, table.held, table.paused) == (None, None, False)
+        r.execute("ALTER TABLE s.t ADD CONSTRAINT small CHECK (n < 300)")
+        r.transaction(r.insert({"ID": 3, "N": 300}))
+        r.script.put_rest()
+        await_that(lambda: applier.overview.stopped == ["S.T"])
+        await_that(lambda: {one.name: one for one in applier.tables}["S.T"].held)
+        r.execute("ALTER TABLE s.t DROP CONSTRAINT small")
+        assert replay(connection, r.settings(), "S.T").error is None
+    assert rows(r) == [(2, 200, None), (3, 300, None)]
+
+
 def test_nothing_but_a_resume_applies_the_changes_of_a_paused_table(
     replication: Replication,
 ) -> None:

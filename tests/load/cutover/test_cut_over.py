@@ -13,6 +13,8 @@ import pytest
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.target import data_directory
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import open_log
@@ -146,7 +148,23 @@ def test_every_step_and_going_on_where_it_stopped(
     text = capsys.readouterr().out
     assert "done     report       applications can use the target" in text
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE " in text
+    assert "The cut-over ended at " in text
     assert "Do not start olr-pg run again" in text
+
+    assert cut() == done  # once more: nothing has changed
+    # The cut-over was a rehearsal: applications have used the source again, with replication.
+    execute(ready, "UPDATE olr_pg.ledger SET commit_scn = commit_scn + 1000000000")
+    again, code = cut()
+    assert (again, code) == (done, Code.SOURCE_CHANGED_AFTER_CUTOVER)
+
+
+def test_an_appliance_that_runs_is_found_before_the_end_scn_is_recorded(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    with hold_data_lock(data_directory(ready.config())):
+        refused, code = cut()
+        assert (refused["steps"], code) == ([], Code.ANOTHER_APPLIANCE)
+        assert states(cut(until="archived")) == {"quiet": "done", "archived": "done"}
 
 
 def test_a_difference_stops_it_and_is_mended(ready: Project, cut: Callable[..., Any]) -> None:
