@@ -145,6 +145,9 @@ def read_error(connection: Connection[Any], subscription: str, number: int) -> E
 def skip_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
     """Mark the change of an error table's row as skipped. This does not resume the table.
 
+    If it is already skipped, change nothing: an earlier command may have lost its connection before
+    it resumed the table, and the operator repeats it.
+
     Raises:
         OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, or the
             server delivers no changes of the table after this one.
@@ -158,7 +161,8 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             action=line.action,
             table=line.source_table,
         )
-    if connection.execute(_SKIP, (subscription, number)).rowcount == 0:
+    is_marked = connection.execute(_SKIP, (subscription, number)).rowcount == 1
+    if not (is_marked or line.resolution == "skipped"):
         raise OlrPgError(
             Code.ERROR_NOT_SKIPPABLE,
             f"error {number} is {line.resolution}",
@@ -266,6 +270,13 @@ def stopped_reason(connection: Connection[Any], subscription: str, table: str) -
     if not reasons or reasons[0][1] == Code.STATEMENT_BLOCKED:
         return None
     return stopped_error(reasons)
+
+
+def resumed_tables(connection: Connection[Any], subscription: str) -> list[str]:
+    """Return the tables that an operator has resumed, but whose changes are still held: no error
+    has stopped them. The next replay applies the changes.
+    """
+    return [table for table, code, _ in _reasons(connection, subscription) if code is None]
 
 
 def _reasons(
