@@ -26,13 +26,11 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
 from olr_pg.bench.made_up_changes import (
-    CREATE_TABLE,
-    NAMES,
     ChangeSet,
     Pool,
     fill_table,
     publish,
-    source_table,
+    wide_table,
 )
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.bench.stored_messages import FIRST_SCN, Messages
@@ -116,9 +114,9 @@ def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None =
     """
     target = cluster.new_database()
     with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute(CREATE_TABLE)
+        connection.execute(pool.table.create)
         pool.load(connection)
-        fill_table(connection, changes.rows if rows is None else rows)
+        fill_table(connection, pool.table, changes.rows if rows is None else rows)
         connection.execute("VACUUM ANALYZE bench.t")
         connection.execute("CHECKPOINT")
     return target
@@ -139,7 +137,7 @@ def apply_once(
     with Listener(source, Checkpoint(checkpoint, "bench"), PortSettings(port=0)) as listener:
         host, port = listener.address
         settings = ApplierSettings(target, host, port, "SELECT owner, table_name FROM all_tables")
-        applier = Applier(settings, [source_table()], ServerSide(listener.connect))
+        applier = Applier(settings, [pool.table.source_table()], ServerSide(listener.connect))
 
         def work() -> float:
             report = applier.run(once=True, drained=source.drained.is_set)
@@ -210,6 +208,11 @@ def _drop_slot(publisher: Connection[Any]) -> None:
 
 KINDS: Final = ("insert", "update", "delete", "mix")
 TRANSACTION_ROWS: Final = (1, 10, 1_000)
+WIDE_UPDATES: Final = (
+    (50, 1), (50, 49), (200, 1), (200, 10), (200, 199),
+    (1_000, 1), (1_000, 10), (1_000, 100), (1_000, 999),
+)  # fmt: skip
+"""(number of columns, how many of them each update sets)."""
 _EXECUTEMANY_ROWS: Final = 20_000
 
 
@@ -245,6 +248,26 @@ def apply(options: Options) -> Iterator[Result]:
             )  # fmt: skip
 
 
+def wide_updates(options: Options) -> Iterator[Result]:
+    """Measure updates per second of tables with many columns, of which each update sets others."""
+    warm_kernels(ByteOrder.LITTLE)
+    folders = [options.folder / name for name in ("subscriber", "publisher")]
+    with running(folders) as (subscriber, publisher):
+        worker = LogicalReplication(publisher, subscriber)
+        for width, sets in WIDE_UPDATES:
+            table = wide_table(width, sets)
+            count = max(4 * options.rows // width, 1_000)
+            pool, changes = Pool(table), ChangeSet("update", count, TRANSACTION_ROWS[-1], table)
+            messages = Messages(changes, pool, options.folder / "messages")
+            which = "all" if sets == width - 1 else str(sets)
+            yield compared(
+                f"apply update of {which} of {width:,} columns", "changes/s",
+                partial(apply_once, subscriber, changes, pool, messages, options.folder),
+                anchor="logical replication worker",
+                anchor_run=partial(worker.apply_once, changes, pool), runs=options.runs,
+            )  # fmt: skip
+
+
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:
     """Write the same rows with one binary COPY, whose bytes were prepared before the
     measurement.
@@ -267,7 +290,7 @@ def _executemany(cluster: Cluster, changes: ChangeSet, pool: Pool, _folder: Path
         for key, number in islice(chain.from_iterable(pairs), _EXECUTEMANY_ROWS)
     ]
     query = sql.SQL("INSERT INTO bench.t VALUES ({})").format(
-        sql.SQL(", ").join([sql.Placeholder()] * len(NAMES))
+        sql.SQL(", ").join([sql.Placeholder()] * len(pool.table.names))
     )
     with psycopg.connect(target) as connection:
 

@@ -22,7 +22,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.bench.applying import prepare
 from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.decoding import MB
-from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
+from olr_pg.bench.made_up_changes import NARROW, ChangeSet, Pool
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
@@ -75,14 +75,14 @@ def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
     pool.
     """
     folder.mkdir()
-    names = [name.upper() for name in NAMES]
-    columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NAMES))]
+    names = [name.upper() for name in NARROW.names]
+    columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NARROW.names))]
     types = [pa.int64(), *(column.type for column in columns)]
     schema = pa.schema(list(zip(names, types, strict=True)))
     with pq.ParquetWriter(folder / "BENCH.T.parquet", schema) as writer:
         for first in range(0, rows, ROW_GROUP):
             numbers = np.arange(first, min(first + ROW_GROUP, rows))
-            taken = [column.take(pa.array(numbers % POOL_ROWS)) for column in columns]
+            taken = [column.take(pa.array(numbers % NARROW.pool_rows)) for column in columns]
             writer.write_table(pa.table([pa.array(numbers + 1), *taken], schema=schema))
     return find_table_data(folder, "BENCH.T")
 
@@ -101,7 +101,7 @@ def _load_once(cluster: Cluster, data: TableData, pool: Pool) -> Sample:
     progress = TableLoadProgress("bench", "BENCH.T", "bench.t")
     with connect(target) as connection:
         progress.begin(connection, LoadState(1, 0, data.identity, len(data.partitions)))
-    job = LoadJob(settings, (LoadTable(source_table(), "bench", "t", progress),))
+    job = LoadJob(settings, (LoadTable(NARROW.source_table(), "bench", "t", progress),))
 
     def work() -> float:
         tasks = (PartTask(0, part, one, 1) for part, one in enumerate(data.partitions))

@@ -1,4 +1,4 @@
-"""Generated row changes of a table with 12 columns, and the same changes as SQL.
+"""Generated row changes of a table with 12 columns or many, and the same changes as SQL.
 
 The applier gets them as protocol elements (`bench.stored_messages`), and a publishing PostgreSQL
 gets them as statements. So the applier and the logical replication worker have the same work.
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 I64 = npt.NDArray[np.int64]
-
-POOL_ROWS: Final = 4_096
-"""Number of distinct rows in the pool, from which the changes take all values except the key."""
 
 _SEED: Final = 20_240_607
 _WORDS: Final = ("north", "harbour", "copper", "lantern", "meadow", "granite", "willow", "ember")
@@ -87,44 +84,90 @@ _SPECS: Final = (
     _Spec("NOTE", "varchar(120)", OracleType.VARCHAR2, 120, None, None, _text(9)),
     _Spec("REFERENCE", "varchar(30)", OracleType.VARCHAR2, 30, None, None, _text(2)),
 )
-CHANGED: Final = (2, 6, 8)
-"""Indexes of the columns that an update sets: AMOUNT, STATUS, CHANGED."""
-
-WIDTH: Final = len(_SPECS)
-NAMES: Final = tuple(spec.name.lower() for spec in _SPECS)
-
-CREATE_TABLE: Final = (
-    "CREATE SCHEMA IF NOT EXISTS bench; CREATE TABLE bench.t ("
-    + ", ".join(f"{s.name.lower()} {s.target}" for s in _SPECS)
-    + ", PRIMARY KEY (id))"
-)
 
 
-def source_table() -> Table:
-    """Return the table as Oracle's dictionary would describe it."""
-    return Table(
-        owner="BENCH",
-        name="T",
-        obj=70_001,
-        dataobj=70_001,
-        columns=tuple(
-            Column(
-                name=spec.name,
-                segcol=number,
-                intcol=number,
-                col=number,
-                type_code=spec.type_code,
-                length=spec.length,
-                precision=spec.precision,
-                scale=spec.scale,
-                charset_id=873 if spec.type_code is OracleType.VARCHAR2 else None,
-                charset_form=1 if spec.type_code is OracleType.VARCHAR2 else None,
-            )
-            for number, spec in enumerate(_SPECS, 1)
-        ),
-        key_kind=KeyKind.PRIMARY,
-        key=(1,),
-    )
+class MadeUpTable:
+    """The table ``bench.t``, whose first column is its key.
+
+    Args:
+        specs: the columns.
+        sets: shape (m, k); the indexes of the columns that an update sets. Update n sets those of
+            row n modulo m.
+        pool_rows: number of distinct rows, from which the changes take all values except the key.
+
+    Attributes:
+        names: the column names in the target.
+    """
+
+    def __init__(self, specs: Sequence[_Spec], sets: I64, pool_rows: int) -> None:
+        self.specs = tuple(specs)
+        self.sets = sets
+        self.pool_rows = pool_rows
+        self.names = tuple(spec.name.lower() for spec in self.specs)
+
+    @property
+    def create(self) -> str:
+        """The SQL that creates the table in the target."""
+        columns = (f"{s.name.lower()} {s.target}" for s in self.specs)
+        return (
+            "CREATE SCHEMA IF NOT EXISTS bench;"
+            f" CREATE TABLE bench.t ({', '.join(columns)}, PRIMARY KEY (id))"
+        )
+
+    def set_by(self, numbers: I64) -> I64:
+        """Return the indexes of the columns that these updates set: one row for each number."""
+        return self.sets[numbers % len(self.sets)]
+
+    def source_table(self) -> Table:
+        """Return the table as Oracle's dictionary would describe it."""
+        return Table(
+            owner="BENCH",
+            name="T",
+            obj=70_001,
+            dataobj=70_001,
+            columns=tuple(
+                Column(
+                    name=spec.name,
+                    segcol=number,
+                    intcol=number,
+                    col=number,
+                    type_code=spec.type_code,
+                    length=spec.length,
+                    precision=spec.precision,
+                    scale=spec.scale,
+                    charset_id=873 if spec.type_code is OracleType.VARCHAR2 else None,
+                    charset_form=1 if spec.type_code is OracleType.VARCHAR2 else None,
+                )
+                for number, spec in enumerate(self.specs, 1)
+            ),
+            key_kind=KeyKind.PRIMARY,
+            key=(1,),
+        )
+
+
+NARROW: Final = MadeUpTable(_SPECS, np.array([[2, 6, 8]]), pool_rows=4_096)
+"""A table of 12 columns. An update sets AMOUNT, STATUS and CHANGED."""
+
+_DRAWN_SETS: Final = 1_009
+_SMALL: Final = (1, 2, 3, 6, 7)
+"""Indexes of the columns that are repeated in a wide table. Of these, 1,000 fit into a page."""
+
+
+def wide_table(width: int, set_columns: int) -> MadeUpTable:
+    """Return a table with many small columns.
+
+    Args:
+        width: number of columns.
+        set_columns: how many columns each update sets. They are drawn anew for each of 1,009
+            updates; all except the key if it is not less than their number.
+    """
+    places = range(1, width)
+    repeated = (_SPECS[_SMALL[place % len(_SMALL)]] for place in places)
+    specs = [spec._replace(name=f"{spec.name}_{n}") for n, spec in enumerate(repeated, 1)]
+    rng = Random(_SEED + width)  # noqa: S311 - reproducible, not secret
+    drawn = [sorted(rng.sample(places, set_columns)) for _ in range(_DRAWN_SETS)]
+    sets = [list(places)] if set_columns >= width - 1 else drawn
+    return MadeUpTable((_SPECS[0], *specs), np.array(sets), pool_rows=256)
 
 
 class Changes(NamedTuple):
@@ -158,13 +201,17 @@ class ChangeSet:
         case: ``insert``, ``update``, ``delete``, or ``mix`` (60 %, 30 % and 10 % of these).
         count: number of changes.
         transaction_rows: number of changes in each transaction; the last one can have fewer.
+        table: the table that is changed.
 
     Attributes:
         rows: number of rows that the table has before the changes; their keys begin with 1.
     """
 
-    def __init__(self, case: str, count: int, transaction_rows: int) -> None:
+    def __init__(
+        self, case: str, count: int, transaction_rows: int, table: MadeUpTable = NARROW
+    ) -> None:  # fmt: skip
         self.count = count
+        self.table = table
         self.transaction_rows = transaction_rows
         self._shares = _SHARES[case]
         self._step = max(1, _PIECE_ROWS // transaction_rows) * transaction_rows
@@ -184,8 +231,10 @@ class ChangeSet:
             key[~is_insert] = place * stride % max(self.rows, 1) + 1
             inserts += new_keys
             others += len(kind) - new_keys
-            old = (key - 1) % POOL_ROWS
-            drawn = np.random.default_rng((_SEED, first, 1)).integers(0, POOL_ROWS, len(kind))
+            old = (key - 1) % self.table.pool_rows
+            drawn = np.random.default_rng((_SEED, first, 1)).integers(
+                0, self.table.pool_rows, len(kind)
+            )
             new = np.where(kind == DmlKind.UPDATE, drawn, old)
             yield Changes(first, kind, key, old, new)
 
@@ -208,25 +257,27 @@ def _stride(rows: int) -> int:
 
 
 class Pool:
-    """The rows from which values are taken, as Python values and in Oracle's form."""
+    """The rows from which a table's values are taken, as Python values and in Oracle's form."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: MadeUpTable = NARROW) -> None:
+        self.table = table
+        specs, width = table.specs, len(table.specs)
         rng = Random(_SEED)  # noqa: S311 - reproducible, not secret
-        self.rows = [[spec.make(rng) for spec in _SPECS] for _ in range(POOL_ROWS)]
+        self.rows = [[spec.make(rng) for spec in specs] for _ in range(table.pool_rows)]
         raw = [
             _oracle_value(spec, value)
             for row in self.rows
-            for spec, value in zip(_SPECS, row, strict=True)
+            for spec, value in zip(specs, row, strict=True)
         ]
         self.data = np.frombuffer(b"".join(raw), np.uint8)
-        self.length = np.array([len(value) for value in raw], np.int64).reshape(-1, WIDTH)
-        ends = np.cumsum(self.length.reshape(-1)).reshape(-1, WIDTH)
+        self.length = np.array([len(value) for value in raw], np.int64).reshape(-1, width)
+        ends = np.cumsum(self.length.reshape(-1)).reshape(-1, width)
         self.offset = ends - self.length
 
     def load(self, connection: Connection[Any]) -> None:
         """Create the table ``pool`` with the number of each row (`i`) and its columns."""
         connection.execute("CREATE TABLE pool AS SELECT 0 AS i, t.* FROM bench.t t LIMIT 0")
-        names = sql.SQL(", ").join(map(sql.Identifier, ("i", *NAMES)))
+        names = sql.SQL(", ").join(map(sql.Identifier, ("i", *self.table.names)))
         with connection.cursor().copy(sql.SQL("COPY pool ({}) FROM STDIN").format(names)) as copy:
             for number, row in enumerate(self.rows):
                 copy.write_row((number, *row))
@@ -243,14 +294,14 @@ def _oracle_value(spec: _Spec, value: Any) -> bytes:
     return encode_timestamp(DateTime(*fields, value.microsecond * 1000))
 
 
-def fill_table(connection: Connection[Any], rows: int) -> None:
+def fill_table(connection: Connection[Any], table: MadeUpTable, rows: int) -> None:
     """Fill ``bench.t`` with rows that have the keys 1 to `rows`; the table ``pool`` must exist."""
-    names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
+    names = sql.SQL(", ").join(map(sql.Identifier, table.names[1:]))
     connection.execute(
         sql.SQL(
             "INSERT INTO bench.t SELECT g, {} FROM generate_series(1, {}) g"
             " JOIN pool ON i = (g - 1) % {} ORDER BY g"
-        ).format(names, rows, POOL_ROWS)
+        ).format(names, rows, table.pool_rows)
     )
 
 
@@ -262,7 +313,7 @@ BEGIN
     IF c.kind = {insert} THEN
       INSERT INTO bench.t SELECT c.key, {values} FROM pool WHERE i = c.new;
     ELSIF c.kind = {update} THEN
-      UPDATE bench.t SET {sets} FROM pool WHERE i = c.new AND t.id = c.key;
+      EXECUTE (SELECT statement FROM setting WHERE number = n % {sets}) USING c.new, c.key;
     ELSE
       DELETE FROM bench.t WHERE id = c.key;
     END IF;
@@ -277,7 +328,8 @@ def publish(connection: Connection[Any], changes: ChangeSet) -> None:
     """Execute the changes in PostgreSQL, in the same transactions; the connection is in autocommit
     mode.
     """
-    connection.execute("DROP PROCEDURE IF EXISTS play; DROP TABLE IF EXISTS change")
+    table = changes.table
+    connection.execute("DROP PROCEDURE IF EXISTS play; DROP TABLE IF EXISTS change, setting")
     connection.execute("CREATE INDEX IF NOT EXISTS pool_i ON pool (i)")
     connection.execute("CREATE TABLE change (number int, kind int, key bigint, new int)")
     with connection.cursor().copy("COPY change FROM STDIN") as copy:
@@ -285,16 +337,27 @@ def publish(connection: Connection[Any], changes: ChangeSet) -> None:
             rows = zip(piece.kind.tolist(), piece.key.tolist(), piece.new.tolist(), strict=True)
             for number, row in enumerate(rows, piece.first):
                 copy.write_row((number, *row))
-    names: Sequence[str] = NAMES[1:]
+    connection.execute("CREATE TABLE setting (number int PRIMARY KEY, statement text)")
+    with connection.cursor().copy("COPY setting FROM STDIN") as copy:
+        for number, columns in enumerate(table.sets.tolist()):
+            copy.write_row((number, _update(table, columns).as_string()))
     connection.execute(
         sql.SQL(_PUBLISH).format(
             insert=sql.Literal(int(DmlKind.INSERT)),
             update=sql.Literal(int(DmlKind.UPDATE)),
-            values=sql.SQL(", ").join(map(sql.Identifier, names)),
-            sets=sql.SQL(", ").join(
-                sql.SQL("{0} = pool.{0}").format(sql.Identifier(NAMES[i])) for i in CHANGED
-            ),
+            values=sql.SQL(", ").join(map(sql.Identifier, table.names[1:])),
+            sets=sql.Literal(len(table.sets)),
         )
     )
     connection.execute("SET synchronous_commit = off; ANALYZE pool; ANALYZE bench.t")
     connection.execute("CALL play(%s)", (changes.transaction_rows,))
+
+
+def _update(table: MadeUpTable, columns: Sequence[int]) -> sql.Composed:
+    """Return the UPDATE that sets these columns of the row with the key $2 to the values of the
+    pool's row $1.
+    """
+    names = [sql.Identifier(table.names[i]) for i in columns]
+    return sql.SQL("UPDATE bench.t SET {} FROM pool WHERE i = $1 AND t.id = $2").format(
+        sql.SQL(", ").join(sql.SQL("{0} = pool.{0}").format(name) for name in names)
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from olr_pg.bench.made_up_changes import CHANGED, WIDTH, Changes, ChangeSet, Pool, source_table
+from olr_pg.bench.made_up_changes import Changes, ChangeSet, Pool
 from olr_pg.datatypes.number import encode_number
 from olr_pg.ordering.ready_transactions import ReadyRun, ready_run
 from olr_pg.redo.batch import columns_of, empty_entries
@@ -74,7 +74,7 @@ class Messages:
         self._path = path
         self._pieces: list[_Piece] = []
         rows = changes.transaction_rows
-        plan = build_element_plan([source_table()])
+        plan = build_element_plan([pool.table.source_table()])
         with path.open("wb") as file:
             for piece in changes.pieces():
                 bounds = np.append(np.arange(0, len(piece), rows), len(piece))
@@ -137,17 +137,19 @@ def _dml(changes: Changes, pool: Pool, transaction_rows: int) -> DmlColumns:
     """Return the columns of the changes. BeforeData is the whole row, as with supplemental logging
     of ALL columns.
     """
-    count = len(changes)
+    count, width = len(changes), len(pool.table.specs)
+    number = changes.first + np.arange(count)
+    set_by = pool.table.set_by(number)
     is_update = changes.kind == DmlKind.UPDATE
-    entries = WIDTH + np.where(is_update, len(CHANGED), 0)
+    entries = width + np.where(is_update, set_by.shape[1], 0)
     first = np.concatenate([[0], np.cumsum(entries)])
     total = int(first[-1])
     values = columns_of(VALUE, total)
     column, image = values.column, values.image
     row = np.repeat(np.arange(count), entries)
     place = np.arange(total) - first[row]
-    tail = place >= WIDTH
-    column[:] = np.where(tail, np.array(CHANGED)[np.maximum(place - WIDTH, 0)], place)
+    tail = place >= width
+    column[:] = np.where(tail, set_by[row, np.maximum(place - width, 0)], place)
     image[:] = np.where(tail | (changes.kind[row] == DmlKind.INSERT), Image.AFTER, Image.BEFORE)
     source = np.where(image == Image.AFTER, changes.new[row], changes.old[row])
     offset, length = values.offset, values.length
@@ -158,7 +160,7 @@ def _dml(changes: Changes, pool: Pool, transaction_rows: int) -> DmlColumns:
     at = first[:-1]
     length[at] = key_length
     offset[at] = pool.data.size + np.cumsum(key_length) - key_length
-    scn = FIRST_SCN + 2 * ((changes.first + np.arange(count)) // transaction_rows)
+    scn = FIRST_SCN + 2 * (number // transaction_rows)
     return DmlColumns(
         kind=changes.kind,
         table=np.zeros(count, np.int32),

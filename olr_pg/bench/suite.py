@@ -64,6 +64,7 @@ BENCHMARKS: Final = {
     "end-to-end": "end_to_end:end_to_end",
     "latency": "online_latency:latency",
     "memory": "end_to_end:memory",
+    "wide-updates": "applying:wide_updates",
     "wide": "sites:wide",
     "small-logs": "sites:small_logs",
     "targets": "sites:targets",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from olr_pg.applier.received.change_reading import MessageReader
-from olr_pg.bench.made_up_changes import ChangeSet, Pool
+from olr_pg.bench.made_up_changes import ChangeSet, Pool, wide_table
 from olr_pg.bench.stored_messages import Messages
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.wire.elements import ElementCode
@@ -36,6 +36,26 @@ def test_messages_come_in_pieces(rows: int, tmp_path: Path) -> None:
         assert commit_scn[kind == ElementCode.COMMIT].tolist() == piece.commit_scn.tolist()
         found += kind[kind > ElementCode.COMMIT].tolist()
     assert found == expected
+
+
+@pytest.mark.parametrize("sets", [3, 29])
+def test_updates_set_the_columns_of_their_table(sets: int, tmp_path: Path) -> None:
+    """Update n sets the columns that the table says for n, and its before image is the row."""
+    table = wide_table(30, sets)
+    changes = ChangeSet("update", 2_500, 1_000, table)
+    messages = Messages(changes, Pool(table), tmp_path / "messages")
+    found: list[list[int]] = []
+    for piece in messages.pieces():
+        (received,) = MessageReader(ByteOrder.LITTLE).feed(np.frombuffer(piece.blob, np.uint8))
+        names = [one.column.name.lower() for one in received.directory.columns]
+        part = received.changes
+        for row in np.flatnonzero(part.kind == ElementCode.UPDATE).tolist():
+            first, end = part.entry_first[row : row + 2].tolist()
+            numbers, after = part.value_column[first:end].tolist(), int(part.entry_after[row])
+            of_row = [names[number] for number in numbers]
+            assert tuple(of_row[: after - first]) == table.names
+            found.append([table.names.index(name) for name in of_row[after - first :]])
+    assert found == table.set_by(np.arange(2_500)).tolist()
 
 
 def test_pieces_are_given_back(tmp_path: Path) -> None:

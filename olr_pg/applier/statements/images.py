@@ -6,7 +6,7 @@ Facts: type-mapping §3.2 (COPY); arrays and composites in the format that Postg
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,18 +40,24 @@ def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
 
 
 @kernel
-def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -> None:
+def masks_kernel(
+    length: I64, rows: I64, columns: I64, masks: U8, counts: I64, nulls: I64
+) -> None:  # fmt: skip
     """Set a bit for each column that a row contains, in the order of PostgreSQL's `get_bit`.
 
     Args:
         masks: shape (rows, bytes); zero before the call.
         counts: for each column, receives the number of rows that contain it; zero before the call.
+        nulls: for each column, receives the number of these rows in which it is NULL; zero before
+            the call.
     """
     for i in range(rows.size):
         for column in columns:
-            if length[rows[i], column] != -2:
+            size = length[rows[i], column]
+            if size != -2:
                 masks[i, column >> 3] |= np.uint8(1 << (column & 7))
                 counts[column] += 1
+                nulls[column] += size == -1
 
 
 @kernel
@@ -107,12 +113,23 @@ def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memor
     )
 
 
-def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
+class ColumnMasks(NamedTuple):
+    """Which columns some rows contain.
+
+    Attributes:
+        masks: shape (rows, bytes); a bit for each column, in the order of PostgreSQL's `get_bit`.
+        counts: shape (columns); the number of rows that contain the column.
+        nulls: shape (columns); the number of these rows in which it is NULL.
+    """
+
+    masks: U8
+    counts: I64
+    nulls: I64
+
+
+def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> ColumnMasks:
     """Return which columns these rows set in an UPDATE. The key, generated columns and identity
     columns GENERATED ALWAYS are left out.
-
-    Returns:
-        (a bit mask of columns for each row, the number of rows that contain each column).
     """
     columns = [
         i
@@ -122,14 +139,13 @@ def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
     return row_masks(cells, rows, np.array(columns, np.int64))
 
 
-def row_masks(cells: Cells, rows: I64, columns: I64) -> tuple[U8, I64]:
-    """Return (a bit mask of the columns that each row contains, the number of rows that contain
-    each column).
-    """
+def row_masks(cells: Cells, rows: I64, columns: I64) -> ColumnMasks:
+    """Return which of these columns each row contains."""
     width = cells.length.shape[1]
-    masks, counts = np.zeros((len(rows), -(-width // 8)), np.uint8), np.zeros(width, np.int64)
-    masks_kernel(cells.length, rows, columns, masks, counts)
-    return masks, counts
+    counts, nulls = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    found = ColumnMasks(np.zeros((len(rows), -(-width // 8)), np.uint8), counts, nulls)
+    masks_kernel(cells.length, rows, columns, *found)
+    return found
 
 
 def bytea_array(values: U8) -> memoryview:

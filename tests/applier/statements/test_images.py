@@ -121,8 +121,9 @@ def test_the_columns_that_a_row_has(postgres_database: str) -> None:
     length[1, [5, 9]] = -1, 0
     length[2, :] = 7
     cells = Cells(np.zeros(1, np.uint8), np.zeros_like(length), length)
-    masks, counts = row_masks(cells, np.array([2, 1, 0]), np.array([9, 6, 5]))
+    masks, counts, nulls = row_masks(cells, np.array([2, 1, 0]), np.array([9, 6, 5]))
     assert np.flatnonzero(counts).tolist() == [5, 6, 9]
+    assert np.flatnonzero(nulls).tolist() == [5]
     assert counts[[5, 6, 9]].tolist() == [2, 1, 2]
     query = (
         "SELECT array_agg(n ORDER BY n) FILTER (WHERE get_bit(m, n) = 1)"
@@ -132,6 +133,6 @@ def test_the_columns_that_a_row_has(postgres_database: str) -> None:
     with connect(postgres_database) as connection:
         found = connection.execute(query, (Binary(bytea_array(masks)),)).fetchall()
         assert found == [([5, 6, 9],), ([5, 9],), (None,)]
-        masks, _ = row_masks(cells, np.array([2]), np.arange(70))
+        masks, *_ = row_masks(cells, np.array([2]), np.arange(70))
         found = connection.execute(query, (Binary(bytea_array(masks)),)).fetchall()
     assert found == [(list(range(70)),)]

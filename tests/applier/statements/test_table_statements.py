@@ -86,11 +86,14 @@ def _updates(r: Replication, width: int, sets: dict[int, list[int]]) -> list[Any
             for row, columns in sets.items()]  # fmt: skip
 
 
+@pytest.mark.parametrize("nulls", [0, 3])
 @pytest.mark.parametrize("width", [3, 8, 9, 70, 300])
 def test_updates_that_set_other_columns_are_one_statement(
-    replication: Replication, monkeypatch: pytest.MonkeyPatch, width: int
+    replication: Replication, monkeypatch: pytest.MonkeyPatch, width: int, nulls: int
 ) -> None:
-    """Those that a row does not set stay, NULL is set, and some rows set nothing at all."""
+    """Those that a row does not set stay, NULL is set, and some rows set nothing at all. Only where
+    a row sets a column to NULL the statement needs masks.
+    """
     r, rng = replication, Random(width)
     r.execute(_wide(width))
     sets = {row: rng.sample(range(width), rng.randint(0, min(width, 9))) for row in range(40)}
@@ -98,7 +101,8 @@ def test_updates_that_set_other_columns_are_one_statement(
     r.execute("INSERT INTO s.w (id, c0, c1, c2)"
               " SELECT i, 'old', 'old', NULL FROM generate_series(0, 39) AS i")  # fmt: skip
     changes = _updates(r, width, sets)
-    changes += [r.update({"ID": row}, {"C1": None}, "W") for row in range(0, 40, 3)]
+    to_null = range(0, 40, nulls) if nulls else ()
+    changes += [r.update({"ID": row}, {"C1": None}, "W") for row in to_null]
     r.transaction(*changes)
     found: list[BoundStatement] = []
 
@@ -109,12 +113,14 @@ def test_updates_that_set_other_columns_are_one_statement(
     monkeypatch.setattr(table_writer, "steps", noting)
     r.apply()
     assert [one.kind for one in found] == [DmlKind.UPDATE]
+    assert found[0].query.count(b"get_bit") == (nulls > 0)
+    assert len(found[0].parameters) == 1 + (nulls > 0)
     expected = []
     for row, columns in sets.items():
         values: list[Any] = ["old", "old", *[None] * (width - 2)]
         for i in columns:
             values[i] = f"{i}.{row}"
-        if row % 3 == 0:
+        if row in to_null:
             values[1] = None
         expected.append((row, *values))
     assert _table(r, "s.w") == expected
