@@ -450,9 +450,9 @@ class Code(IntEnum):
     )
     VALUE_OUT_OF_RANGE = _Entry(
         2053,
-        "a value does not fit the PostgreSQL type",
+        "a value does not fit the type of its target",
         "give the PostgreSQL column a wider type (numeric, text); `apply.columns` chooses the type"
-        " of a column in new tables",
+        " of a column in new tables. If the schema of a Spark query names the type, use string",
     )
     TYPE_NOT_CONVERTIBLE = _Entry(
         2054,
@@ -473,9 +473,10 @@ class Code(IntEnum):
     )
     VALUE_WOULD_LOSE = _Entry(
         2057,
-        "a value would lose information in the PostgreSQL type",
+        "a value would lose information in the type of its target",
         "give the PostgreSQL column a type that keeps the information (`apply.columns` chooses the"
-        " type in new tables), or allow the loss in `apply.policies`",
+        " type in new tables), or allow the loss in `apply.policies`. If the schema of a Spark query"
+        " names the type, use string",
     )
     VALUE_NOT_EXPRESSIBLE_IN_ORACLE = _Entry(
         2058,

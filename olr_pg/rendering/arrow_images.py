@@ -239,12 +239,12 @@ class ArrowImages:
                 convert = converter_into(described, field.type, self._database)
                 self._converters[column] = convert
             found = convert(values)
-        except (OlrPgError, pa.ArrowInvalid) as error:
+        except (OlrPgError, pa.ArrowException) as error:
             raise self._placed(error, part, row, column) from error
         return _spread(found, row, len(part.elements))
 
     def _placed(
-        self, error: OlrPgError | pa.ArrowInvalid, part: _Part, row: I64, number: int
+        self, error: OlrPgError | pa.ArrowException, part: _Part, row: I64, number: int
     ) -> OlrPgError:
         """Return the error with the place of the change to which the value belongs."""
         table, column = self._directory.columns[number]

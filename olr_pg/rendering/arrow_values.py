@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from olr_pg.datatypes.json_values import json_converter
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
 from olr_pg.datatypes.number_columns import number_to_text
 from olr_pg.datatypes.outcomes import check
+from olr_pg.datatypes.policies import Policies
 from olr_pg.datatypes.temporal import (
     DAYS_1970_TO_2000,
     MICROS_PER_SECOND,
@@ -45,6 +47,7 @@ _arrow: Any = pa
 
 _SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
 _BYTES_MAX: Final = (1 << 31) - 1
+_NO_LOSS: Final = Policies(fraction="error")
 _NO_TABLE: Final = character_table("\ufffe" * 256)
 
 
@@ -101,7 +104,8 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
         column: the column, as the messages with its values describe it.
 
     Returns:
-        A function as from `arrow_converter`; it may also raise pa.ArrowInvalid.
+        A function as from `arrow_converter`; it may also raise OlrPgError 2057, if a time has more
+        digits than microseconds, and pa.ArrowException.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -120,6 +124,8 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
     # type.
     between = _WHOLE if is_number and pa.types.is_integer(kind) else pa.string()
     convert = arrow_converter(column, between, database)
+    if pa.types.is_decimal(kind):
+        return lambda values: _decimals_of_text(kind, convert(values))
     return lambda values: convert(values).cast(kind)
 
 
@@ -133,6 +139,8 @@ def image_form(column: Column, kind: pa.DataType, database: Database) -> ImageFo
     if pa.types.is_decimal128(kind):
         return ImageForm.DECIMAL if code == OracleType.NUMBER else ImageForm.LEFT
     if pa.types.is_timestamp(kind) and _is_time(code, with_zone=kind.tz is not None):
+        if pa.types.is_string(arrow_type(column)):
+            return ImageForm.LEFT  # values can have nanoseconds
         if kind.unit == "s":
             return ImageForm.SECONDS
         if kind.unit == "us":
@@ -200,8 +208,13 @@ def _decimals(kind: Any, values: ValueColumn) -> Array:
     return fixed_array(kind, out, nulls(values))
 
 
+def _decimals_of_text(kind: pa.DataType, texts: Array) -> Array:
+    texts.cast(kind)  # checks the form of the numbers; but a number that is too large can wrap
+    return pa.array([text and Decimal(text) for text in texts.to_pylist()], kind)
+
+
 def _times(kind: Any, form: TemporalForm, values: ValueColumn) -> Array:
-    micros, null, _ = temporal_to_micros(values, form)
+    micros, null, _ = temporal_to_micros(values, form, _NO_LOSS)
     if kind.unit == "s":
         return fixed_array(kind, micros // MICROS_PER_SECOND + _SECONDS_1970_TO_2000, null)
     return fixed_array(kind, micros + _SECONDS_1970_TO_2000 * MICROS_PER_SECOND, null)

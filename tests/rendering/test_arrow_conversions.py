@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, Database
-from olr_pg.errors import OlrPgError
-from olr_pg.rendering.arrow_values import converter_into
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.rendering.arrow_kernels import ImageForm
+from olr_pg.rendering.arrow_values import converter_into, image_form
 
 NUMBER = Column("N", 1, 1, 1, OracleType.NUMBER, 22, precision=10, scale=2)
 DATE = Column("D", 1, 1, 1, OracleType.DATE, 7)
@@ -54,3 +56,28 @@ def test_values_come_as_they_are_asked_for(
 def test_a_fraction_is_no_integer() -> None:
     with pytest.raises(OlrPgError):
         converted(NUMBER, pa.int64(), ONE_AND_A_HALF)
+
+
+TEXT = Column("S", 1, 1, 1, OracleType.VARCHAR2, 60, charset_form=1, charset_id=873)
+NANOS = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
+
+
+@pytest.mark.parametrize("text", [b"9" * 41, b"-3.4e38", b"1e28", b"0.00000000001", b"7e"])
+def test_text_that_is_no_such_decimal_is_refused(text: bytes) -> None:
+    """Arrow's cast alone gives other numbers instead of some that are too large."""
+    with pytest.raises((OlrPgError, pa.ArrowException)):
+        converted(TEXT, pa.decimal128(38, 10), text)
+    assert converted(TEXT, pa.decimal128(38, 10), b"-3.4e2", None) == [Decimal(-340), None]
+
+
+@pytest.mark.parametrize("nanos", [1, 999])
+def test_nanoseconds_do_not_fit_into_microseconds(nanos: int) -> None:
+    kind = pa.timestamp("us")
+    assert image_form(NANOS, kind, Database("D")) == ImageForm.LEFT
+    assert converted(NANOS, kind, NOON + (5_000).to_bytes(4, "big"), None) == [
+        datetime(2026, 3, 1, 12, 0, 0, 5),  # noqa: DTZ001 - Oracle's has no zone
+        None,
+    ]
+    with pytest.raises(OlrPgError) as caught:
+        converted(NANOS, kind, NOON + (5_000 + nanos).to_bytes(4, "big"))
+    assert caught.value.code == Code.VALUE_WOULD_LOSE
