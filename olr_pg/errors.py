@@ -475,8 +475,8 @@ class Code(IntEnum):
         2057,
         "a value would lose information in the type of its target",
         "give the PostgreSQL column a type that keeps the information (`apply.columns` chooses the"
-        " type in new tables), or allow the loss in `apply.policies`. If the schema of a Spark query"
-        " names the type, use string",
+        " type in new tables), or allow the loss in `apply.policies`. If the schema of a Spark"
+        " query names the type, use string",
     )
     VALUE_NOT_EXPRESSIBLE_IN_ORACLE = _Entry(
         2058,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.datasource.ownership import Bounds, LogPart, Owner, Place, ThreadOwners
+from olr_pg.capture.archived_log import FoundLog, LogPosition
+from olr_pg.datasource.ownership import Bounds, LogPart, Owner, Place, Surveyed, ThreadOwners
+from olr_pg.redo.batch import empty_events
+from olr_pg.redo.commit_position import ParallelCommit
 
+FOUND = FoundLog(LogPosition(1, 1, 1, 1), 100, (3, 200))
 LOGS = [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
 
 
@@ -46,3 +50,19 @@ def test_what_is_open_keeps_its_log(owners: ThreadOwners) -> None:
     assert [owners.oldest_open(end) for end in range(1, 5)] == [1, 1, 1, 2]
     assert owners.last_commit_scn(1, 3) == 250
     assert owners.last_commit_scn(3, 3) == 0
+
+
+def test_a_split_has_the_parallel_commits_of_all_threads_while_it_was_written(
+    owners: ThreadOwners,
+) -> None:
+    commits = [ParallelCommit((0, 1), 2, scn, begins=True) for scn in (50, 199, 200, 400, 401)]
+    shared: list[ParallelCommit] = []
+    one, other = ThreadOwners(shared), ThreadOwners(shared)
+    for thread, found in ((one, commits[::2]), (other, commits[1::2])):
+        thread.add(Surveyed("a", FOUND, 512, 100, empty_events(0), (2, 3), tuple(found)))
+    assert shared == commits
+    one.owners = owners.owners
+    first, second, third, _ = one.splits(1, 1_000)
+    assert first.parallel == tuple(commits)
+    assert [commit.scn for commit in second.parallel] == [199, 200]
+    assert [commit.scn for commit in third.parallel] == [200, 400]

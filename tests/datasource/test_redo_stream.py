@@ -244,6 +244,90 @@ def test_a_batch_has_as_many_logs_as_it_may(tmp_path: Path, rac: Rac) -> None:
     assert set.union(*found) == commits(archive.stream(), BEGINNING, offset)
 
 
+def test_a_batch_has_as_many_bytes_as_it_may(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    stream, offset, found = archive.stream(), BEGINNING, list[set[tuple[int, str]]]()
+    places = [BEGINNING]
+    while (end := stream.latest(offset, Limit(size=1))) != offset:
+        found.append(commits(stream, offset, end))
+        places.append(offset := end)
+    assert len(found) == 4
+    assert sum(map(len, found)) == len(set.union(*found))
+    assert set.union(*found) == commits(archive.stream(), BEGINNING, offset)
+    assert archive.stream().latest(BEGINNING, Limit(size=1 << 40)) == offset
+    # Two splits of 20,000 bytes each fit.
+    assert archive.stream().latest(BEGINNING, Limit(size=50_000)) == places[2]
+
+
+def test_a_redo_thread_that_is_ahead_waits_for_the_other_one(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(6))
+    for log in rac.two[:2]:
+        shutil.copy(log.path, archive.folder / "logs")
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    assert set(first.threads) == {1, 2}
+    assert first.scn <= rac.two[1].next_scn < rac.one[5].next_scn
+    for log in rac.two[2:]:
+        shutil.copy(log.path, archive.folder / "logs")
+    second = stream.latest(first, ALL)
+    before, behind = commits(stream, BEGINNING, first), commits(stream, first, second)
+    assert before
+    assert not before & behind
+    assert before | behind == commits(archive.stream(), BEGINNING, second)
+    assert commits(archive.stream(), first, second) == behind
+
+
+def test_a_redo_thread_that_appears_later_is_read_from_its_first_log(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(3))
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    before = commits(stream, BEGINNING, first)
+    archive.add(*range(3, 8))
+    for log in rac.two:
+        shutil.copy(log.path, archive.folder / "logs")
+    second = stream.latest(first, ALL)
+    assert second.firsts[2].sequence == rac.two[0].header.sequence
+    behind = commits(stream, first, second)
+    assert not before & behind
+    assert behind == commits(archive.stream(), first, second) != set()
+    assert before == commits(archive.stream(), BEGINNING, first)
+
+
+def test_a_stream_does_not_begin_while_a_log_of_an_unknown_place_is_damaged(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    damaged = archive.folder / "logs" / archive.logs[0].name
+    damaged.write_bytes(b"\x5a" * damaged.stat().st_size)
+    stream = archive.stream()
+    assert stream.latest(BEGINNING, ALL) == BEGINNING
+    archive.add(0)
+    end = stream.latest(BEGINNING, ALL)
+    assert end.firsts[1].sequence == 18
+    damaged.write_bytes(b"\x5a" * damaged.stat().st_size)
+    archive.add(4)
+    assert stream.latest(end, ALL) == archive.stream().latest(end, ALL) != end
+
+
+def test_an_offset_of_an_earlier_version_goes_on_without_first_logs(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, _, end = reopened(rac, tmp_path)
+    written = archive.stream().latest(BEGINNING, Limit(files=1)).as_json()
+    del written["first"]
+    old = parse_offset(written)
+    assert not old.firsts
+    after = archive.stream().latest(old, ALL)
+    assert (after.threads, after.firsts) == (end.threads, {})
+    assert archive.stream().latest(after, ALL) == after
+
+
 def test_a_restart_needs_the_logs_of_what_is_open(tmp_path: Path, rac: Rac) -> None:
     archive = Archive(tmp_path, rac)
     archive.add(*range(4))
@@ -279,6 +363,23 @@ def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
     copied.reopen()
     assert code(stream, first) == Code.STREAM_PAST_RESETLOGS
     assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
+    with pytest.raises(OlrPgError) as caught:
+        archive.stream().splits(first, first)
+    assert caught.value.code == Code.STREAM_PAST_RESETLOGS
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_resetlogs_gives_up_the_commits_from_its_scn_on(
+    tmp_path: Path, rac: Rac, behind: int
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    first = archive.stream().latest(BEGINNING, ALL)
+    copied.scn = first.scn + behind
+    copied.reopen()
+    if behind:
+        assert archive.stream().latest(first, ALL).incarnation == NEW
+    else:
+        assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
 
 
 def reopened(rac: Rac, folder: Path) -> tuple[Archive, Copied, StreamOffset]:
@@ -320,9 +421,11 @@ def test_a_log_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
     stream = archive.stream()
     only_new = stream.latest(BEGINNING, ALL)
     assert only_new.firsts == {1: FirstLog(NEW, 1)}
+    planned = commits(stream, BEGINNING, only_new)
     late(archive, 3)
     for one in (stream, archive.stream()):
         assert code(one, only_new) == Code.STREAM_LOG_TOO_LATE
+    assert commits(archive.stream(), BEGINNING, only_new) == planned
     archive.remove(3)
     archive.add(1, 2, 3)
     begun = archive.stream().latest(BEGINNING, ALL)
@@ -395,6 +498,7 @@ def test_commits_that_a_resetlogs_orphaned_do_not_count_as_delivered(
         offset = end
     assert offset.incarnation == NEW
     assert {scn for scn, _ in found} == {one.commit_scn for one in copied.decode()}
+    assert commits(archive.stream(), BEGINNING, stream.latest(BEGINNING, ALL)) == found
 
 
 @pytest.mark.parametrize(
