@@ -824,7 +824,8 @@ class Code(IntEnum):
     DICTIONARY_ROW_UNREADABLE = _Entry(
         3070,
         "a row of the dictionary's own tables cannot be read from redo",
-        "take a dictionary snapshot of a later SCN, and report the error with the position above",
+        "take a new dictionary snapshot, start again with it, and report the error with the"
+        " position above",
     )
     TABLE_GONE = _Entry(
         3071,
@@ -1293,8 +1294,8 @@ class Code(IntEnum):
         5028,
         "a trigger, rule or foreign key was added to a target table whose triggers, rules and"
         " foreign keys olr_pg has disabled",
-        "run `olr-pg errors retry OWNER.NAME`, or restart the appliance: both also disable the"
-        " added object. The cut-over enables it again with the others",
+        "let olr_pg disable the added object, too: run `olr-pg errors retry OWNER.NAME`, or restart"
+        " the appliance. The cut-over enables all of them again",
     )
     POOLER_SHARES_SESSIONS = _Entry(
         5029,

@@ -112,6 +112,9 @@ _ERRORS: Final = """\
 
 A code never changes its meaning and is never used again. The printed message also says what failed
 in this case, and where. With `olr-pg --json-errors COMMAND` it is one JSON object on stderr.
+
+"Report the error" means: open an issue in the repository of olr_pg with the message and the output
+of `olr-pg version`, but without your data.
 """
 
 

@@ -364,7 +364,7 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
 
 
 def _check_no_block(data: bytes, at: int, error: OlrPgError) -> None:
-    """Check that bytes of a file without a valid block 0 are not blocks of a redo log.
+    """Raise an error if a file whose block 0 is not valid contains blocks of a redo log.
 
     Args:
         data: the bytes from offset `at` on.

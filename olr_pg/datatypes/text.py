@@ -121,7 +121,7 @@ def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
 
 @cache
 def _overridden(charset: Charset) -> re.Pattern[bytes]:
-    """Return a pattern that matches every byte sequence with an override."""
+    """Return a pattern that matches what Oracle decodes in another way than the codec."""
     return re.compile(b"|".join(re.escape(key) for key, _ in charset.overrides), re.DOTALL)
 
 

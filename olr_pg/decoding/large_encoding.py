@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def encode_large(
     subscription: Subscription, large: LargeTransaction, storage: Storage
 ) -> tuple[list[Encoded], list[RowFault]]:
-    """Encode a large transaction once for each view. Return (encoded transactions, faults of single
-    views).
+    """Encode a large transaction once for each view. Return (encoded transactions, errors that each
+    affect only one view).
 
     Views without row changes are not in the result. Afterwards, the account of the transaction
     contains the counts of what was encoded.

@@ -886,8 +886,8 @@ class _Document(NamedTuple):
 
 
 def _bytes_reader(kind: PgKind) -> Callable[[bytes, _Judge], bytes] | None:
-    """Return a function that converts a value back to the bytes that Oracle had; a text contains
-    them in hexadecimal.
+    """Return a function that converts a value of the target back to the bytes that Oracle had. If
+    the target stores a text, this text contains the bytes in hexadecimal.
     """
     if kind in (PgKind.BYTEA, PgKind.UUID):
         return lambda raw, _: raw

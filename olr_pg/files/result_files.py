@@ -46,7 +46,7 @@ Result = bytes | memoryview
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece. The class determines where it is written."""
+    """A result that a task writes piece by piece. Each subclass writes it to another place."""
 
     def write(self, data: Result) -> None:
         """Append bytes.

@@ -122,7 +122,7 @@ _current: RowKey | None = None
 
 
 def current_key() -> RowKey | None:
-    """Return the key of this process, if there is one."""
+    """Return the key with which this process seals files; None if it does not seal them."""
     return _current
 
 

@@ -100,7 +100,7 @@ class _UnknownError(Exception):
 
 
 class StructureBuilder:
-    """Creates the structure of the tables of a subscription.
+    """Creates keys, indexes and sequences of the tables of a subscription in the target.
 
     Args:
         structure: the structure from the dictionary's snapshot.

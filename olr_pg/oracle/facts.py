@@ -274,8 +274,8 @@ def read_container_dbid(connection: Connection) -> int:
     return int(connection.execute(select(DATABASE.c.CON_DBID)).scalar_one())
 
 
-def is_in_pdb(connection: Connection) -> bool:
-    """Return whether the connection is in a container of a CDB."""
+def is_in_cdb(connection: Connection) -> bool:
+    """Return whether the connection is in the root or in a PDB of a CDB."""
     if (connection.dialect.server_version_info or ()) < FIRST_CDB:
         return False
     return str(connection.execute(select(DATABASE.c.CDB)).scalar_one()) == "YES"

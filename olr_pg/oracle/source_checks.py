@@ -26,7 +26,7 @@ from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import ListedLog, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import CurrentDatabase, is_in_pdb, read_facts, receives_redo
+from olr_pg.oracle.facts import CurrentDatabase, is_in_cdb, read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import (
     FORCE_LOGGING,
@@ -276,7 +276,7 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
             " not noticed"
         )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
-    if is_in_pdb(connection):
+    if is_in_cdb(connection):
         for view in unreadable(connection, (tables.PDB_INCARNATION,)):
             what = (
                 f"{user} is not allowed to read {view.name}, so a PDB that is set back to an"

@@ -97,7 +97,8 @@ def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
 
 
 def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
-    """Return the definition and the properties that a document of `source_document` contains.
+    """Return the table's definition (None if there is none) and the properties of its database from
+    a document that `source_document` made.
 
     Raises:
         OlrPgError: 3003 or 3004: the document is not in this release's format.

@@ -198,7 +198,7 @@ DEFAULT_SDU: Final = 8192
 
 
 class PacketType(IntEnum):
-    """The types of packets that the stand-in uses."""
+    """The types of packets that the simulated Oracle server uses."""
 
     CONNECT = 1
     ACCEPT = 2
