@@ -311,7 +311,7 @@ def remove(
     """Stop replicating tables. Their rows stay in the target. Other tables continue.
 
     Their positions are deleted from the target. To replicate a table again, empty it and load it
-    again (`olr-pg tables add`).
+    again (`olr-pg tables add`). If the command fails, you can repeat it.
     """
     from olr_pg.load.load_progress import TableLoadProgress
 
@@ -319,19 +319,12 @@ def remove(
     loaded = read_config(config, target_name)
     apply = _apply(loaded)
     names = [parse_name(name) for name in table]
-    known = apply.table_names
-    if known is not None:
-        for name in names:
-            if name not in known:
-                raise OlrPgError(
-                    Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name)
-                )
-        if not set(known) - set(names):
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
     removed = [str(name) for name in names]
     with open_target_of(loaded, ledger="required") as (connection, settings):
-        if known is None:
+        if apply.table_names is None:
             _check_there(loaded, connection, settings, removed)
+        else:
+            _check_listed(apply, connection, settings, names)
         _take(loaded, apply.changes.minus(names), removed=removed)
         for left in removed:
             TableLoadProgress(settings.subscription, left, _target(settings, left)).leave(
@@ -363,6 +356,28 @@ def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
             raise OlrPgError(
                 Code.TABLES_NOT_CHANGEABLE, "the list already contains it", table=str(name)
             )
+
+
+def _check_listed(
+    apply: Apply,
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    names: Sequence[TableName],
+) -> None:
+    """Check that the list contains each table, or that an earlier command has removed it from the
+    list, but lost its connection before it had deleted all their positions.
+
+    Raises:
+        OlrPgError: 8015, a table is not replicated, or no other table stays in the list.
+    """
+    listed = set(apply.table_names or ())
+    states = {one.source_table for one in read_table_states(connection, settings.subscription)}
+    done = [name for name in names if name not in listed and str(name) not in states]
+    for name in done:
+        if name not in apply.changes.removed or len(done) == len(names):
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name))
+    if listed <= set(names):
+        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
 
 
 def _check_there(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import psycopg
 import pytest
-import structlog
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
 from olr_pg.applier.batches.table_applier import TableApplier
@@ -25,11 +22,10 @@ from olr_pg.cli.main import app
 from olr_pg.wire.elements import ColumnValue, Insert, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
-from tests.simulation.proxy import LOOPBACK, Proxy, Trip
+from tests.cli.lost_answers import lost_answers, place_of, through
+from tests.simulation.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from typer.testing import Result
 
 ORDER = ByteOrder.LITTLE
@@ -131,7 +127,7 @@ def test_a_whole_transaction_is_left_out(config: Path, postgres_database: str) -
 def test_a_skip_that_lost_its_connection_is_repeated(config: Path, postgres_database: str) -> None:
     with Proxy("postgres", lambda: place_of(postgres_database)) as proxy:
         through(proxy, config, postgres_database)
-        for number, trip in lost_answers(proxy):
+        for number, trip in lost_answers(proxy, least=WRITES):
             _stop(postgres_database)
             (error,) = json.loads(run(config, "list", "--json").stdout)["errors"]
             skip = "skip", str(error["id"]), *(["--whole-transaction"] if number % 2 else [])
@@ -149,7 +145,7 @@ def test_a_resume_that_lost_its_connection_is_repeated(
 ) -> None:
     with Proxy("postgres", lambda: place_of(postgres_database)) as proxy:
         through(proxy, config, postgres_database)
-        for number, trip in lost_answers(proxy):
+        for number, trip in lost_answers(proxy, least=WRITES):
             with connect(postgres_database) as connection:
                 ensure_ledger(connection)
                 pause_table(connection, "olr_pg", "S.T", "s.t")
@@ -165,35 +161,6 @@ def test_a_resume_that_lost_its_connection_is_repeated(
             assert forget(postgres_database) == [(1,), (3,), (4,)]
 
 
-def place_of(database: str) -> tuple[str, int]:
-    given = conninfo_to_dict(database)
-    return str(given["host"]), int(str(given["port"]))
-
-
-def through(proxy: Proxy, config: Path, database: str) -> None:
-    """Let the configuration's target be behind a proxy."""
-    document = json.loads(config.read_text())
-    document["apply"]["connect-string"] = make_conninfo(
-        database, host=LOOPBACK, port=proxy.port, sslmode="disable", gssencmode="disable"
-    )
-    config.write_text(json.dumps(document))
-
-
-def lost_answers(proxy: Proxy) -> Iterator[tuple[int, Trip]]:
-    """Faults that each lose the answer to another statement that writes, until there is none.
-
-    The connection is cut then.
-    """
-    for number in count(1):
-        structlog.reset_defaults()  # the last command's output is closed
-        proxy.arm(None)
-        trip = Trip("answers", _has_written, number, "before", lambda: None, cuts=True)
-        yield number, trip
-        if not trip.tripped.is_set():
-            assert number > WRITES
-            return
-
-
 def forget(database: str) -> list[tuple[int]]:
     """The rows, which are dropped then with all that is known of their table; none is held."""
     with psycopg.connect(database) as connection:
@@ -201,13 +168,6 @@ def forget(database: str) -> list[tuple[int]]:
         assert connection.execute("SELECT FROM olr_pg.held").fetchall() == []
         connection.execute("DROP SCHEMA s CASCADE; TRUNCATE olr_pg.ledger, olr_pg.error")
     return rows
-
-
-def _has_written(answer: bytes) -> bool:
-    """Whether it is the answer to a statement that writes, or to a COMMIT."""
-    return answer[:1] == b"C" and answer[5:].startswith(
-        (b"INSERT", b"UPDATE", b"DELETE", b"COMMIT")
-    )
 
 
 def test_what_is_not_there_is_refused(config: Path, postgres_database: str) -> None:

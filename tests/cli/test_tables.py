@@ -18,6 +18,8 @@ from olr_pg.cli.main import app
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
+from tests.cli.lost_answers import lost_answers, place_of, through
+from tests.simulation.proxy import Proxy
 
 
 @pytest.fixture
@@ -175,6 +177,29 @@ def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str)
     assert "OLR-08013" in run(config, "pause", "S.T", code=9)
     assert "continues" in run(config, "resume", "S.T")  # it was paused before this setting
     run(config, "pause", "--all")
+
+
+def test_a_removal_that_lost_its_connection_is_repeated(
+    config: Path, postgres_database: str
+) -> None:
+    """Whichever answer to a statement that writes is lost: no position stays for good."""
+    known = config.read_text("utf-8")
+    with Proxy("postgres", lambda: place_of(postgres_database)) as proxy:
+        for _, trip in lost_answers(proxy, least=4):
+            config.write_text(known, "utf-8")
+            (config.parent / "data" / "tables.json").unlink(missing_ok=True)
+            run(config, "pause", "S.T", "S.U")
+            through(proxy, config, postgres_database)
+            proxy.arm(trip)
+            line = ["tables", "remove", "S.T", "S.U", "--config", str(config)]
+            done = CliRunner().invoke(app, line)
+            if trip.tripped.is_set():
+                assert (done.exit_code, "OLR-05003" in done.stderr) == (6, True)
+                done = CliRunner().invoke(app, line)
+            # After the last commit, nothing is left to do.
+            assert done.exit_code == 0 or "OLR-08015" in done.stderr
+            with psycopg.connect(postgres_database) as connection:
+                assert connection.execute("SELECT FROM olr_pg.ledger").fetchall() == []
 
 
 def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
