@@ -333,7 +333,7 @@ def _print_lists(
         print_line(
             f"STOPPED {one_line(one.source_table)}: {counted(one.transactions, 'transaction')} with"
             f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
-            f" {one.first_scn} to {one.received_scn}"
+            f" {one.first_scn or one.received_scn} to {one.received_scn}"
         )
     _print_paused(paused, _with_error(paused, lines))
     if not stopped and not _with_error(paused, lines):

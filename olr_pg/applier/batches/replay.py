@@ -136,6 +136,7 @@ class Replay:
         if not self._is_begun:
             unfit = unfit_reason(self._connection, self._settings, self._table)
             if unfit is not None:
+                self._ledger.note_reason(self._connection, unfit)
                 return Step(error=unfit)
             set_aside(self._connection, self._settings, [named_target(self._settings, self._table)])
             self._is_begun = True

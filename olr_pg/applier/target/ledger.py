@@ -157,6 +157,10 @@ ON CONFLICT (subscription, source_table, commit_scn, xid, position) DO UPDATE SE
     sqlstate = excluded.sqlstate, message = excluded.message, statement = excluded.statement,
     resolution = excluded.resolution
 """
+_NOTED_REASON = """
+SELECT FROM olr_pg.error
+WHERE subscription = %s AND source_table = %s AND code = %s AND resolution = 'stopped' LIMIT 1
+"""
 _RETELL = """
 UPDATE olr_pg.error SET message = %s, last_seen = now()
 WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s AND position = %s
@@ -652,6 +656,16 @@ class TableLedger:
             self.stop(connection, held_source(state.position.commit_scn))
             self.record(connection, _stop_row(reason, state.position))
         return True
+
+    def note_reason(self, connection: Connection[Any], reason: OlrPgError) -> None:
+        """Record why a stopped table stays stopped, in a transaction of its own. It has no row for
+        this if somebody has skipped the row, or if another error stopped the table first.
+        """
+        with connection.transaction():
+            state = self.lock(connection)
+            noted = connection.execute(_NOTED_REASON, (*self._key, int(reason.code))).fetchone()
+            if state.stopped and noted is None:
+                self.record(connection, _stop_row(reason, state.position))
 
     def stop_before(
         self, connection: Connection[Any], held_source: str, reason: OlrPgError, scn: int

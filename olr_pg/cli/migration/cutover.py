@@ -148,14 +148,15 @@ def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json:
             f"The cut-over ended at {over[-1].finished_at:%Y-%m-%d %H:%M:%S %Z}. From then on,"
             " applications can use the target. Do not start olr-pg run again."
         )
+        has_way_back = any(step.name == "fallback" for step in steps)
         print_line(
             advised(
-                "If applications have used the source since then, cut over again with"
+                "Start `olr-pg fallback run` and leave it running."
+                if has_way_back
+                else "If applications have used the source since then, cut over again with"
                 " `olr-pg cutover --restart`."
             )
         )
-        if any(step.name == "fallback" for step in steps):
-            print_line(advised("Start `olr-pg fallback run` and leave it running."))
         grants = grant_lines(states)
         if grants:
             print_line(

@@ -196,8 +196,13 @@ def test_it_stops_and_goes_on(
     assert _codes(r) == [code]
     with connect(r.target) as connection:
         error = replay(connection, r.settings(), "S.R").error
-    assert error is not None
-    assert error.code == code
+        assert error is not None
+        assert error.code == code
+        # A skip does not change the target: the reason is still listed.
+        (line,) = read_errors(connection, "olr_pg", resolved=False)
+        skip_error(connection, "olr_pg", line.id)
+        assert replay(connection, r.settings(), "S.R").error is not None
+    assert _codes(r) == [code]
     r.execute(mend)
     r.apply(_TABLES, copy_rows=3)
     assert r.rows("SELECT count(*) FROM s.r") == [(rows,)]
