@@ -29,6 +29,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.datasource.source_rows import in_spark
+from tests.oracle.live_source import reincarnated
 from tests.ordering.test_new_incarnation import NEW, Copied, rac, with_new_incarnation
 
 if TYPE_CHECKING:
@@ -444,6 +445,30 @@ def test_a_thread_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
     assert code(archive.stream(), end) == Code.STREAM_LOG_TOO_LATE
     unwanted = archive.stream(start_scn=rac.two[0].next_scn)
     assert unwanted.latest(end, ALL) == end
+
+
+def test_logs_without_redo_do_not_come_too_late(tmp_path: Path, rac: Rac) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    empty = rac.two[1]
+    assert empty.header.nab == 2
+    shutil.copy(empty.path, archive.folder / "logs")
+    archive.add(4)
+    shutil.copy(rac.two[2].path, archive.folder / "logs")
+    both = archive.stream().latest(BEGINNING, ALL)
+    assert both.firsts[2].sequence == empty.header.sequence
+    assert archive.stream().latest(both, ALL) == both
+    archive.remove(4)
+    (archive.folder / "logs" / Path(rac.two[2].path).name).unlink()
+    copied.scn = empty.next_scn + 1
+    copied.reopen()
+    second = reincarnated(
+        *(Path(rac.two[3].path), tmp_path), resetlogs=NEW, scn=copied.scn, activation=99, sequence=1
+    )
+    shutil.copy(second, archive.folder / "logs" / f"2_1_{NEW}.arc")
+    end = archive.stream().latest(BEGINNING, ALL)
+    assert end.incarnation == NEW
+    assert end.firsts[2] == FirstLog(empty.header.resetlogs_id, empty.header.sequence)
+    assert archive.stream().latest(end, ALL) == end
 
 
 def test_an_incomplete_log_of_an_earlier_incarnation_is_waited_for(

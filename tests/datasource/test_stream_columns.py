@@ -12,7 +12,10 @@ from olr_pg.datasource.source import RedoSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.model.column_types import date_type
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.simulator.sql.scripts import simulate_script
+from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,3 +98,24 @@ def test_a_stream_that_names_its_columns_goes_on(tmp_path: Path) -> None:
     rows, _ = batch(reader, end)
     assert len(rows) == 2
     assert all("C" not in row for row in rows)
+
+
+def test_a_stream_makes_invalid_dates_null_if_it_is_asked_to(tmp_path: Path) -> None:
+    made = DdlSource(tmp_path)
+    made.create("DATES", {"ID": NUMBER, "DAY": date_type()})
+    made.take_snapshot()
+    month_13 = [sys_cell(1), sys_cell(bytes.fromhex("78680d18010101"))]
+    assert made.session.insert(made.tables["DATES"], month_13) is not None
+    made.session.commit()
+    made.finish()
+    options = {
+        "dictionary": str(tmp_path / "dictionary.json"), "table": "SHOP.DATES",
+        "path": str(tmp_path / "logs"),
+    }  # fmt: skip
+    strict = RedoSource(options)
+    with pytest.raises(OlrPgError) as caught:
+        batch(reader := strict.streamReader(strict.schema()), reader.initialOffset())
+    assert caught.value.code == Code.VALUE_MALFORMED
+    lenient = RedoSource({**options, "invalidDate": "null"})
+    rows, _ = batch(reader := lenient.streamReader(lenient.schema()), reader.initialOffset())
+    assert rows == [{"ID": "1", "DAY": None}]
