@@ -345,7 +345,9 @@ def spark_of_tests() -> SparkSettings:
     from olr_pg.spark.session import SparkSettings
 
     conf = {"spark.sql.shuffle.partitions": "2"}
-    return SparkSettings("local[2,2]", conf, (*OF_DECODING, *OF_LOADS))
+    # Each worker would import the driver of Oracle: two thirds of a second.
+    preload = (*OF_DECODING, *OF_LOADS, "olr_pg.load.live_rows")
+    return SparkSettings("local[2,2]", conf, preload)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ import gc
 import importlib
 import os
 import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Final
 
 from olr_pg.files.private import PRIVATE_UMASK
@@ -36,6 +38,26 @@ def preload(entries: str) -> None:
             getattr(module, function_name)()
 
 
+def prefer_installed_files() -> None:
+    """Remove Spark's archives of PySpark from the import path if the same files are installed.
+
+    Spark puts the archives in its home directory before everything else. An archive contains no
+    compiled modules, so each executor would compile PySpark (half a second), and each worker would
+    read the archives' directories again (0.1 s).
+    """
+    archives = [entry for entry in sys.path if entry.endswith(".zip")]
+    others = [entry for entry in sys.path if entry not in archives]
+    pyspark, py4j = (PathFinder.find_spec(name, others) for name in ("pyspark", "py4j"))
+    if pyspark is None or pyspark.origin is None or py4j is None:
+        return
+    # The archives of another Spark can be of another version, and its JVM requires that one.
+    own = (Path(pyspark.origin).parent / "python" / "lib").resolve()
+    for entry in archives:
+        if Path(entry).resolve().parent == own:
+            sys.path.remove(entry)
+            sys.path_importer_cache.pop(entry, None)
+
+
 def main() -> None:
     """Warm up this process, then fork workers until Spark closes the standard input."""
     # Results contain rows, so files must be private on every machine.
@@ -44,6 +66,7 @@ def main() -> None:
     # collection, also in the workers: they are never garbage. A worker collects garbage after every
     # task; with these objects, that would take twice as long as decoding a 10 MB log.
     gc.disable()
+    prefer_installed_files()
     # Spark reads a port number from the standard output, so nothing else may be written there.
     with contextlib.redirect_stdout(sys.stderr):
         preload(os.environ.get(PRELOAD_VARIABLE, ""))
