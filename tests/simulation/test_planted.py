@@ -14,7 +14,7 @@ CAUGHT: Final = {
     "half-lwn": 6,
     "kept-column": 2,
     "ledger": 1,
-    "own-start": 10,
+    "own-start": 8,
     "partition-name": 5,
     "place": 0,
     "skipped-log": 24,
