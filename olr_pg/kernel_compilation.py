@@ -25,9 +25,14 @@ from olr_pg.rendering.arrow_values import arrow_converter
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
-from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, uncollected, warm_online
+from olr_pg.replicator.kernel_warmup import (
+    RARE_LOGS,
+    generated_logs,
+    uncollected,
+    warm_online,
+    warm_port,
+)
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
-from olr_pg.server.kernel_warmup import warm_port
 from olr_pg.transactions.delimit import delimit
 from olr_pg.transactions.unseen_ends import left_changes
 from olr_pg.wire.frames import ByteOrder

@@ -64,9 +64,9 @@ from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Finished
+from olr_pg.transactions.left_out import spelled_out
 from olr_pg.transactions.lobs.page_claims import is_unowned
 from olr_pg.transactions.select import count_changes
-from olr_pg.transactions.stored_values import spelled_out
 from tests.redo.log_builder import open_log, seal
 from tests.replicator.decoded_seeds import simulated
 

@@ -23,7 +23,7 @@ from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
-from olr_pg.wire import offsets
+from olr_pg.wire import messages
 
 def compiled():
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("olr_pg.")
@@ -39,7 +39,7 @@ compile_kernels()
 assert not [name for name in sys.modules if name.startswith("olr_pg.simulator")]
 for kernel in (
     *(change_reading.row_end_kernel, change_reading.read_changes_kernel),
-    *(offsets.message_run, offsets.fill_offsets, blocks.scan_records),
+    *(messages.message_run, messages.fill_offsets, blocks.scan_records),
 ):
     assert kernel.signatures, kernel
 ahead = compiled()

@@ -26,9 +26,8 @@ from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.applier.kernel_warmup import warming
 from olr_pg.kernels.late_dispatcher import interpret_first
 from olr_pg.replicator.kernel_warmup import is_compiled as is_decoder_compiled
-from olr_pg.replicator.kernel_warmup import uncollected
+from olr_pg.replicator.kernel_warmup import uncollected, warm_port
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
-from olr_pg.server.kernel_warmup import warm_port
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:

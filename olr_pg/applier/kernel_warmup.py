@@ -12,7 +12,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import structlog
 
 from olr_pg.applier.received.change_reading import MessageReader
@@ -29,7 +28,6 @@ from olr_pg.datatypes.interval import day_second_kernel
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.dictionary.model import Column
 from olr_pg.kernels.cache import is_on_disk
-from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -44,10 +42,12 @@ from olr_pg.wire.elements import (
     encode_element,
 )
 from olr_pg.wire.messages import Data, LastCommitedScn, encode_answer
+from olr_pg.wire.protocol import ClientProtocol, Elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import numpy as np
     import numpy.typing as npt
 
     from olr_pg.applier.received.change_reading import ReceivedChanges

@@ -27,9 +27,9 @@ from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import TRANSACTIONS_MAX
-from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import LastCommitedScn, StartScn, TableList, encode_request
+from olr_pg.wire.protocol import ClientProtocol, Elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """In a task, reads the changes of the transactions that begin in a split, as record batches.
 
-Packed transactions are read into columns (`wire.packed_reading`). Kernels convert the columns to
+Packed transactions are read into columns (`wire.packed_changes`). Kernels convert the columns to
 Arrow arrays (`rendering.arrow_changes`, `rendering.arrow_images`). If images are requested as JSON
 text, the lines of ``olr-pg decode`` are formatted, and the images are cut from them
 (`rendering.change_lines`).
@@ -44,7 +44,7 @@ from olr_pg.transactions.lobs.page_claims import is_unowned
 from olr_pg.transactions.select import select_events
 from olr_pg.transactions.shared_undo import with_known_undo
 from olr_pg.transactions.waiting_storage import IN_MEMORY
-from olr_pg.wire.packed_reading import PackedReader
+from olr_pg.wire.packed_changes import PackedReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,9 +57,8 @@ if TYPE_CHECKING:
     from olr_pg.redo.log_extraction import Extract
     from olr_pg.redo.window import Log
     from olr_pg.transactions.change_columns import ChangeColumns
-    from olr_pg.transactions.open_transaction import OpenTransaction
-    from olr_pg.transactions.waiting_storage import Storage
-    from olr_pg.wire.packed_reading import ReadChanges
+    from olr_pg.transactions.waiting_storage import OpenTransaction, Storage
+    from olr_pg.wire.packed_changes import ReadChanges
 
     Array = Any
     """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""

@@ -44,7 +44,7 @@ from olr_pg.scalars import parse_xid
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import KINDS
 from olr_pg.transactions.row_conditions import Conditions
-from olr_pg.wire.chunks import CHUNK_BYTES
+from olr_pg.wire.encoder import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -51,9 +51,8 @@ from olr_pg.transactions.finished_columns import DmlKind, TransactionColumns
 from olr_pg.transactions.left_out import kept_changes, leave_columns_out, leave_out
 from olr_pg.transactions.lobs.assembly import LobLosses
 from olr_pg.transactions.row_conditions import Conditions, fulfil
-from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.element_plan import ElementPlan, build_element_plan
-from olr_pg.wire.encoder import write_messages
+from olr_pg.wire.encoder import CHUNK_BYTES, write_messages
 from olr_pg.wire.output import Collected, MessageOutput
 from olr_pg.wire.packed_changes import write_packed
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.lob_delivery import LobDelivery, lob_delivery
-from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects, lob_objects
-from olr_pg.redo.walk import RowScn
+from olr_pg.redo.walk import NO_LOB_OBJECTS, LobObjects, RowScn, lob_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

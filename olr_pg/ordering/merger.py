@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from olr_pg.transactions.assembler import UnreadBegins
     from olr_pg.transactions.finished import Finished
     from olr_pg.transactions.lobs.source_reads import LobSource
-    from olr_pg.transactions.open_transaction import OpenTransaction
     from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.transactions.waiting_storage import OpenTransaction
 
 _log = structlog.get_logger(__name__)
 

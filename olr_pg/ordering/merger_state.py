@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.walk import Tally
     from olr_pg.transactions.assembler import Assembler
     from olr_pg.transactions.finished import Account
-    from olr_pg.transactions.open_transaction import OpenTransaction
-    from olr_pg.transactions.waiting_storage import Kept, Waiting
+    from olr_pg.transactions.waiting_storage import Kept, OpenTransaction, Waiting
 
 _log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.redo.events import names_no_transaction
 from olr_pg.redo.sessions import SessionDirectory, SessionKey
-from olr_pg.redo.undecoded import names_no_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

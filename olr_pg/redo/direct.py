@@ -1,7 +1,8 @@
-"""Decodes direct-path inserts: whole formatted table blocks (19.1) into row pieces.
+"""Decodes direct-path inserts: whole formatted table blocks (19.1) into events and row pieces.
 
-Each row of the block becomes one piece, as in a multi-row insert. Facts: redo-format §6.2; the
-block layout was checked on a real vector of 23ai.
+Each row of the block becomes one piece, as in a multi-row insert. If the block cannot be read, and
+the block or the vector's header names a subscribed table, the vector becomes an UNDECODED event
+(`events`). Facts: redo-format §6.2; the block layout was checked on a real vector of 23ai.
 """
 
 from __future__ import annotations
@@ -9,12 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from olr_pg.kernels.compile import inlined, part
-from olr_pg.redo.batch import EntryColumns, PieceColumns, Role
+from olr_pg.redo.batch import EntryColumns, EventKind, PieceColumns, Role
+from olr_pg.redo.events import (
+    direct_load_container,
+    direct_load_xid,
+    field_of,
+    find,
+    push_contradiction,
+    push_event,
+    push_unknown,
+)
 from olr_pg.redo.format.lob_fields import (
     BLOCK_ASSM,
     BLOCK_ASSM_BYTES,
     BLOCK_FLG,
     BLOCK_IMAGE_SIZE,
+    BLOCK_INDEX,
     BLOCK_ITC,
     BLOCK_ITL,
     BLOCK_ITL_ENTRY,
@@ -38,10 +49,24 @@ from olr_pg.redo.format.row_fields import (
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push_row
-from olr_pg.redo.walk import RowScn
+from olr_pg.redo.vectors import container_of, dba_of, is_encrypted, object_of
+from olr_pg.redo.walk import (
+    RECORD_AT_HAND,
+    TALLY_CHANGES,
+    TALLY_NAMED,
+    TALLY_ROW_VECTORS,
+    TALLY_TOLD,
+    RowScn,
+    Walk,
+)
 
 _AFTER = int(Role.AFTER)
+_CHANGE = int(EventKind.CHANGE)
 _OK = int(ChangeStatus.OK)
+_ENCRYPTED = int(ChangeStatus.ENCRYPTED)
+_LEAF_BLOCK = int(ChangeStatus.LEAF_BLOCK)
+_NO_TRANSACTION = int(ChangeStatus.NO_TRANSACTION)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 _ROWS = int(ChangeStatus.ROWS)
 _OPERATION = int(ChangeStatus.OPERATION)
 _UNKNOWN = int(RowScn.UNKNOWN)
@@ -211,3 +236,79 @@ def block_rows(
         pieces.entry_count[piece] = state[ENTRIES] - first
         state[PIECES] = piece + 1
     return _OK
+
+
+@inlined
+def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
+    """Find the subscribed table of a 19.1.
+
+    The vector's header and the block both contain a data object number. If both numbers are of
+    subscribed tables and differ, nobody can know which is right.
+
+    Returns:
+        (table or −1, named, data object number, status). `named` is the subscribed table that the
+        vector's header names, or −1. The status is a `ChangeStatus`: OK, or the reason why the
+        block cannot be read.
+    """
+    payload, big = walk.payload, walk.big
+    con_id, dataobj = container_of(payload, at, walk.header, big), object_of(payload, at, big)
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    # Not by `find_named`: the vector has a block, whatever its TYP contains.
+    named = find(walk.objects.data, con_id, dataobj, scn)
+    if is_encrypted(payload, at):
+        return named, named, dataobj, _ENCRYPTED
+    f1, size = field_of(walk, at, 1)
+    in_block = block_object(payload, f1, size, big)
+    if in_block >= 0:
+        table = find(walk.objects.data, con_id, in_block, scn)
+        if table >= 0:
+            agree = dataobj in (0, in_block)
+            return table, named, in_block, _OK if agree else _CONTRADICTION
+        marked = direct_load_container(walk)
+        if named < 0 and marked not in (-1, con_id):
+            return find(walk.objects.data, marked, in_block, scn), -1, in_block, _CONTRADICTION
+    # Either the block is not a table block (an index block contains rows of an index-organised
+    # table), or its data object number contradicts the vector's header.
+    is_index = size > 0 and payload[f1] == BLOCK_INDEX
+    return named, named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION
+
+
+@inlined
+def direct_load(walk: Walk, vector: int, at: int) -> int:
+    """Push the event of a 19.1 with a block of a table, if the table is subscribed."""
+    payload, big = walk.payload, walk.big
+    table, named, dataobj, status = _loaded_table(walk, at)
+    if table < 0:
+        return 0
+    walk.tally[TALLY_NAMED] += named >= 0
+    walk.tally[TALLY_TOLD] += named >= 0
+    walk.tally[TALLY_ROW_VECTORS] += 1
+    con_id = container_of(payload, at, walk.header, big)
+    if status == _CONTRADICTION and named >= 0 and named != table:
+        push_contradiction(walk, vector, con_id, table, named, dataobj)
+        return 0
+    walk.tally[TALLY_CHANGES] += 1
+    xid = direct_load_xid(walk)
+    if xid == 0 and status == _OK:
+        status = _NO_TRANSACTION
+    if status == _CONTRADICTION and direct_load_container(walk) != con_id:
+        xid = 0  # the two containers differ: the transaction's is unknown
+    first_piece = walk.state[PIECES]
+    first_entry = walk.state[ENTRIES]
+    if status == _OK:
+        f1, size = field_of(walk, at, 1)
+        status = block_rows(
+            payload, f1, size, dba_of(payload, at, big), big, walk.row_scn,
+            walk.objects.row_scns[table] if walk.objects.row_scns.size > 0 else _UNKNOWN,
+            walk.pieces, walk.entries, walk.state,
+        )  # fmt: skip
+    if status != _OK:
+        walk.state[PIECES] = first_piece
+        walk.state[ENTRIES] = first_entry
+        push_unknown(walk, vector, status, con_id, xid, table, dataobj)
+        return 0
+    event = push_event(walk, _CHANGE, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.dataobj[event] = dataobj
+    walk.events.piece_count[event] = walk.state[PIECES] - first_piece
+    return 0

@@ -13,10 +13,7 @@ vectors, the layout of 11.17 on real records of both byte orders. The rest is fr
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
@@ -88,6 +85,10 @@ from olr_pg.redo.format.opcodes import (
 )
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class LobOp(IntEnum):

@@ -1,7 +1,9 @@
-"""Decodes vectors of LOB storage: finds the table that each one belongs to, and pushes its pieces
-(`redo.lob_pieces`).
+"""Decodes vectors of LOB storage into events: finds the table that each one belongs to, and pushes
+its pieces (`redo.lob_pieces`).
 
-Facts: values-and-lobs §18, §19, §23, redo-format §6.
+If a vector cannot be decoded, and its header names the LOB segment or LOB index of a subscribed
+table, the vector becomes an UNDECODED event (`events`), as for rows (`vector_changes`). Facts:
+values-and-lobs §18, §19, §23, redo-format §6.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.events import direct_load_xid, link_undo, push_event, push_undecoded, push_unknown
 from olr_pg.redo.format.lob_fields import (
     KDLI_FPLOAD,
     KDLI_FPLOAD_OBJD,
@@ -32,11 +36,16 @@ from olr_pg.redo.format.lob_fields import (
 )
 from olr_pg.redo.format.opcodes import (
     OP_BLOCK_IMAGE,
+    OP_LEAF_DATA,
+    OP_LEAF_INITIALIZE,
+    OP_LEAF_INSERT,
     OP_LOB_OPERATION,
     OP_LOB_REDO,
+    OP_LOB_WRITE,
+    OP_UNDO,
 )
-from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_OBJN, KTUB_SIZE
-from olr_pg.redo.integers import read_xid, u32
+from olr_pg.redo.format.undo_fields import KTUB_FLG, KTUB_OBJD, KTUB_OBJN, KTUB_PART, KTUB_SIZE
+from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.lob_pieces import (
     MALFORMED,
     LobSink,
@@ -46,10 +55,19 @@ from olr_pg.redo.lob_pieces import (
     push_long_field,
     push_operation,
 )
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.vectors import container_of, dba_of, is_encrypted, object_of, read_fields
+from olr_pg.redo.walk import CONTAINER, PENDING, XID, Walk
 
 if TYPE_CHECKING:
     from olr_pg.redo.column_tables import ColumnTable
     from olr_pg.redo.walk import ObjectTables
+_LOB = int(EventKind.LOB)
+
+_SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
+_ENCRYPTED = int(ChangeStatus.ENCRYPTED)
+_SPLIT_UNDO = int(ChangeStatus.SPLIT_UNDO)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 
 class LobFields(NamedTuple):
@@ -199,3 +217,134 @@ def lob_pair(
     return push_kdli(
         vector.payload, vector.big, vector.offset, vector.length, vector.fields, 2, sink
     ), table
+
+
+@inlined
+def is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
+    """Return whether a ktub names the LOB segment or LOB index of a subscribed column."""
+    objects = walk.objects
+    if objects.lob_tables.size == 0:
+        return False
+    obj = u32(walk.payload, ktub + KTUB_OBJN, walk.big)
+    dataobj = u32(walk.payload, ktub + KTUB_OBJD, walk.big)
+    return is_lob_object(objects.lob_objects, con_id, obj) or is_lob_object(
+        objects.lob_data, con_id, dataobj
+    )
+
+
+@inlined
+def _lob_fields(walk: Walk, at: int, side: int) -> LobFields:
+    payload, big = walk.payload, walk.big
+    offset, length = walk.scratch[side], walk.scratch[side + 1]
+    count = read_fields(payload, at, walk.header, big, offset, length)
+    con_id = container_of(payload, at, walk.header, big)
+    return LobFields(payload, big, dba_of(payload, at, big), con_id, offset, length, count)
+
+
+@inlined
+def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) -> int:
+    event = push_event(walk, _LOB, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.piece_count[event] = pieces
+    return event
+
+
+@inlined
+def _lob_named(walk: Walk, at: int) -> int:
+    """Return the table whose LOB segment or LOB index is named in the header of a vector, −1 if
+    there is none.
+    """
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    dataobj = object_of(walk.payload, at, walk.big)
+    if is_lob_object(walk.objects.lob_data, con_id, dataobj):
+        return table_of_lob(walk.objects.lob_data, con_id, dataobj)
+    return -1
+
+
+@inlined
+def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid: int) -> int:
+    """Push the UNDECODED event of a vector of LOB storage. Return −1 if the vector concerns no
+    subscribed table.
+    """
+    if table < 0:
+        table = _lob_named(walk, at)
+    if table < 0:
+        return -1
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    event = push_unknown(
+        walk, vector, status, con_id, xid, table, object_of(walk.payload, at, walk.big)
+    )
+    if xid != 0 and walk.current[PENDING] >= 0:
+        walk.events.undo_con_id[event] = walk.current[CONTAINER]
+    walk.current[PENDING] = -1
+    return 0
+
+
+@inlined
+def _vector_alone(walk: Walk, vector: int, at: int, op: int) -> int:
+    """Push the LOB event of an 11.17, 19.1 or 26.6 if its LOB is subscribed. Return −1 for a 19.1
+    that may contain a block of a table.
+    """
+    is_block = op != OP_LOB_OPERATION
+    if is_block and is_encrypted(walk.payload, at):
+        status = _lob_unknown(walk, vector, at, _ENCRYPTED, -1, direct_load_xid(walk))
+        return status if op == OP_BLOCK_IMAGE else 0
+    fields = _lob_fields(walk, at, 2)
+    sink = LobSink(walk.pieces, walk.entries, walk.state)
+    pushed, xid, table = lob_alone(op, fields, walk.objects, sink)
+    if pushed > 0:
+        _push_lob_event(walk, fields.con_id, xid, table, pushed)
+        return 0
+    if pushed == MALFORMED:
+        return _lob_unknown(walk, vector, at, _SHORT_FIELD, table, xid)
+    if is_block and table < 0:
+        status = _lob_unknown(walk, vector, at, _CONTRADICTION, -1, 0)
+        return status if op == OP_BLOCK_IMAGE else 0
+    return 0
+
+
+@inlined
+def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
+    """Push the LOB event of a vector of LOB storage if its LOB is subscribed. Return −1 for other
+    vectors.
+    """
+    if op in (OP_LOB_WRITE, OP_BLOCK_IMAGE, OP_LOB_OPERATION):
+        return _vector_alone(walk, vector, at, op)
+    is_pair = op in (OP_LOB_REDO, OP_LEAF_INSERT, OP_LEAF_INITIALIZE, OP_LEAF_DATA)
+    pending = walk.current[PENDING]
+    if not is_pair or pending < 0 or walk.vectors.opcode[pending] != OP_UNDO:
+        return -1
+    undo_at = walk.vectors.position[pending]
+    if is_encrypted(walk.payload, at) or is_encrypted(walk.payload, undo_at):
+        return _lob_unknown(walk, vector, at, _ENCRYPTED, -1, walk.current[XID])
+    undo = _lob_fields(walk, undo_at, 0)
+    fields = _lob_fields(walk, at, 2)
+    sink = LobSink(walk.pieces, walk.entries, walk.state)
+    pushed, table = lob_pair(op, fields, undo, walk.objects, sink)
+    ktub = undo.offset[2]
+    if (
+        pushed == 0
+        and op == OP_LEAF_DATA
+        and table >= 0
+        and u16(undo.payload, ktub + KTUB_FLG, undo.big) & KTUB_PART
+    ):
+        # The undo record is divided among several vectors, and another one contains the key of the
+        # LOB index row.
+        event = push_undecoded(walk, _SPLIT_UNDO, fields.con_id, walk.current[XID], table)
+        link_undo(walk, undo_at, ktub, event)
+        walk.current[PENDING] = -1
+        return 0
+    if pushed == MALFORMED:
+        return _lob_unknown(walk, vector, at, _SHORT_FIELD, table, walk.current[XID])
+    if pushed <= 0:
+        if table >= 0:
+            return -1
+        return _lob_unknown(walk, vector, at, _CONTRADICTION, -1, 0)
+    # A leaf may be initialised by a recursive transaction, so its XID is not used: the LOB id of
+    # the row identifies its transaction.
+    xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
+    event = _push_lob_event(walk, fields.con_id, xid, table, pushed)
+    if xid != 0:
+        link_undo(walk, undo_at, ktub, event)
+    walk.current[PENDING] = -1
+    return 0

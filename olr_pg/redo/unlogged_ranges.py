@@ -15,13 +15,12 @@ import numpy as np
 
 from olr_pg.kernels.compile import part
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.events import direct_load_xid, find
+from olr_pg.redo.events import direct_load_xid, find, push_unknown
 from olr_pg.redo.format.file_fields import VECTOR_AFN, VECTOR_CLS, VECTOR_CODE, VECTOR_TYP
 from olr_pg.redo.integers import u16
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
 from olr_pg.redo.pieces import ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import ENTRIES, PIECES, push
-from olr_pg.redo.undecoded import push_unknown
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields
 from olr_pg.redo.walk import RECORD_AT_HAND, TALLY_CHANGES, TALLY_ROW_VECTORS, Walk
 

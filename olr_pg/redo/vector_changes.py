@@ -1,31 +1,41 @@
 """Decodes change vectors into transaction events and row pieces, for the subscribed objects.
 
 The kernels read the vectors in order and pair them (redo-format §4.8). An undo record (5.1)
-followed by a row vector is a change. A row vector followed by a 5.6 or 5.11 undoes a change.
+followed by a row vector is a change; the undo record names the transaction and the table. A row
+vector followed by a 5.6 or 5.11 undoes a change.
 
 A change of a subscribed table must not be lost, even if its vectors are damaged. So two independent
 properties identify the table of a row vector: the object in its undo record, and the segment in its
 own header. If only one of the two is subscribed, or if the undo record contradicts the row vector,
-the change becomes an UNDECODED event (`undecoded`), and its table stops.
+the change becomes an UNDECODED event (`events`), and its table stops.
 
 Facts: redo-format §3.1, §4, §5, §6; checked on real logs of 19c and 23ai and real records.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.boundaries import boundary, ddl, session, state_changes
+from olr_pg.redo.direct import direct_load
 from olr_pg.redo.events import (
     field_of,
+    find,
     find_named,
     find_table,
+    has_room,
     link_undo,
+    push_contradiction,
     push_event,
+    push_undecoded,
+    push_unknown,
     signed_xid,
     xid_of,
 )
 from olr_pg.redo.format.file_fields import (
+    RECORD_CON_UID,
     ROOT,
     VECTOR_KIND,
     VECTOR_NO_BLOCK,
@@ -64,30 +74,17 @@ from olr_pg.redo.format.undo_fields import (
     KTUB_PART,
     KTUB_SIZE,
     KTUB_SLT,
+    KTUB_WRP,
     KTUDB_SIZE,
     KTUDB_XID,
 )
 from olr_pg.redo.in_memory_undo import move_end_behind_changes, order_private_redo
 from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.iot import Pair
+from olr_pg.redo.lobs import is_lob_undo, lob_vector
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, row_slot
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
-from olr_pg.redo.storage_vectors import direct_load, is_lob_undo, lob_vector
-from olr_pg.redo.undecoded import (
-    has_room,
-    push_contradiction,
-    push_undecoded,
-    push_unknown,
-)
-from olr_pg.redo.undo_records import (
-    agrees,
-    begin_by_undo,
-    find_anywhere,
-    ktub_of,
-    stray_table,
-    undo_alone,
-)
 from olr_pg.redo.uninterpreted import pass_by
 from olr_pg.redo.unlogged_ranges import unlogged_range
 from olr_pg.redo.vectors import (
@@ -136,6 +133,133 @@ _NO_UNDO = int(ChangeStatus.NO_UNDO)
 
 
 @inlined
+def _begin_by_undo(walk: Walk) -> None:
+    """Push the BEGIN event of a transaction whose first undo record is the current vector, unless a
+    5.2 in this record already did.
+
+    In all real records the 5.2 precedes the first undo record. This function is for a 5.2 that was
+    misread: without a BEGIN event, the transaction would look like one that began before the first
+    log that was read.
+    """
+    begun = walk.current[BEGUN]
+    if (
+        begun < 0
+        or walk.events.xid[begun] != np.uint64(walk.current[XID])
+        or walk.events.undo_con_id[begun] != walk.current[CONTAINER]
+    ):
+        walk.current[BEGUN] = push_event(walk, _BEGIN, walk.current[CONTAINER], walk.current[XID])
+
+
+@inlined
+def _find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
+    """Return the subscribed table of an OBJ# if only the container of the undo is known, −1 if
+    there is none.
+
+    With shared undo, the container of the undo is always the root, so the OBJ# is searched in all
+    containers (redo-format §3.1).
+    """
+    table = find_table(walk, con_id, obj)
+    if table >= 0 or con_id != ROOT:
+        return table
+    return _find_in_containers(walk, obj)[0]
+
+
+@inlined
+def _find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
+    """Return (table, container) for an OBJ# from the first container with a subscribed table of
+    this number, or (−1, −1).
+    """
+    key = walk.objects.tables.key
+    at = 0
+    while at < key.size:
+        container = int(key[at] >> np.uint64(32))
+        table = find_table(walk, container, obj)
+        if table >= 0:
+            return table, container
+        at = int(np.searchsorted(key, np.uint64(container + 1) << np.uint64(32)))
+    return -1, -1
+
+
+@inlined
+def _stray_table(walk: Walk, at: int, obj: int) -> int:
+    """Return a subscribed table that has the same OBJ# and data object number as a vector, but is
+    in another container. Return −1 if there is none.
+
+    Args:
+        at: position of the vector. Its container has no subscribed table with this OBJ#.
+        obj: OBJ# in the undo record of the vector. The undo record is in the root.
+    """
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    if con_id == ROOT and not _is_of_pdb(walk):
+        return -1
+    table, container = _find_in_containers(walk, obj)
+    if table < 0 or container == con_id:
+        return -1
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    dataobj = object_of(walk.payload, at, walk.big)
+    return table if find(walk.objects.data, container, dataobj, scn) == table else -1
+
+
+@inlined
+def _is_of_pdb(walk: Walk) -> bool:
+    """Return whether the CON_UID of the current record is that of a PDB, and not of the root."""
+    position = walk.records.position[walk.current[RECORD_AT_HAND]]
+    return bool(u32(walk.payload, position + RECORD_CON_UID, walk.big) > ROOT)
+
+
+@inlined
+def agrees(walk: Walk, at: int) -> bool:
+    """Return whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
+    class.
+
+    In all real records they do (redo-format §4.2).
+    """
+    payload, big = walk.payload, walk.big
+    f1, size1 = field_of(walk, at, 1)
+    ktub, size2 = field_of(walk, at, 2)
+    if size1 != KTUDB_SIZE or size2 < KTUB_SIZE:
+        return False
+    xid = read_xid(payload, f1 + KTUDB_XID, big)
+    sequence = u16(payload, ktub + KTUB_WRP, big)
+    return bool(
+        xid >> 48 == undo_segment_of(payload, at, big)
+        and xid >> 32 & 0xFF == payload[ktub + KTUB_SLT]
+        and (size2 != KTUB_SIZE or xid & 0xFFFF == sequence)
+    )
+
+
+@inlined
+def _ktub_of(walk: Walk, at: int) -> tuple[int, int]:
+    """Return the position and the size of ktub in a 5.1, even if the size of ktudb was misread.
+
+    ktub follows ktudb. If the size of ktudb was misread as too large, all following fields seem to
+    be in later places, and the 5.1 seems to include its row vector. Then only ktub can identify the
+    table.
+    """
+    ktudb, before = field_of(walk, at, 1)
+    ktub, size = field_of(walk, at, 2)
+    return (ktudb + KTUDB_SIZE if before > KTUDB_SIZE else ktub), size
+
+
+@inlined
+def _undo_alone(walk: Walk, vector: int, at: int) -> None:
+    """Push the UNDECODED event of a 5.1 whose row vector is missing, if its table is subscribed."""
+    payload, big = walk.payload, walk.big
+    ktub, size = _ktub_of(walk, at)
+    if is_encrypted(payload, at) or size < KTUB_SIZE:
+        return
+    undoes = u16(payload, ktub + KTUB_OPC, True)
+    is_part = u16(payload, ktub + KTUB_FLG, big) & KTUB_APART
+    if is_part or (undoes != UNDO_OF_ROW and undoes != UNDO_OF_LEAF):
+        return
+    con_id = container_of(payload, at, walk.header, big)
+    table = _find_anywhere(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
+    if table >= 0:
+        dataobj = u32(payload, ktub + KTUB_OBJD, big)
+        push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)
+
+
+@inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
     """Keep a 5.1 until its row vector follows, and set the current transaction to that of the 5.1.
 
@@ -157,11 +281,11 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
         return 0
     flags = u16(payload, ktub + KTUB_FLG, big)
     if size >= KTUB_LONG_SIZE and flags & KTUB_BEGINS:
-        begin_by_undo(walk)
+        _begin_by_undo(walk)
     if not flags & KTUB_APART:
         return 0
     undoes = u16(payload, ktub + KTUB_OPC, True)
-    table = find_anywhere(walk, walk.current[CONTAINER], u32(payload, ktub + KTUB_OBJN, big))
+    table = _find_anywhere(walk, walk.current[CONTAINER], u32(payload, ktub + KTUB_OBJN, big))
     if table < 0 or (undoes != UNDO_OF_ROW and undoes != UNDO_OF_LEAF):
         return 0
     _split_event(walk, _UNDO_PART, at, table, at)
@@ -253,7 +377,7 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, undo_at):
         return named, _ENCRYPTED
-    ktub, size = ktub_of(walk, undo_at)
+    ktub, size = _ktub_of(walk, undo_at)
     if size < KTUB_SIZE:
         return named, _SHORT_FIELD
     undoes = u16(payload, ktub + KTUB_OPC, True)
@@ -284,7 +408,7 @@ def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
     The container in the vector may have been misread. Because the undo is in the root, only the
     transaction shows which container the vector belongs to (`transactions.shared_undo`).
     """
-    table = stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
+    table = _stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
     if table < 0:
         return
     con_id = container_of(walk.payload, at, walk.header, walk.big)
@@ -397,7 +521,7 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
             return 0
         return 0 if encrypted or before >= 0 else _SHORT_FIELD
     obj = u32(payload, ktub + KTUB_OBJN, big)
-    table = find_table(walk, con_id, obj) if before >= 0 else find_anywhere(walk, con_id, obj)
+    table = find_table(walk, con_id, obj) if before >= 0 else _find_anywhere(walk, con_id, obj)
     xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
     if table < 0 and not is_lob_undo(walk, con_id, ktub):
         if named >= 0:
@@ -454,7 +578,7 @@ def _pass_alone(walk: Walk) -> None:
         return
     at = walk.vectors.position[pending]
     if walk.vectors.opcode[pending] == OP_UNDO:
-        undo_alone(walk, pending, at)
+        _undo_alone(walk, pending, at)
         return
     table = walk.current[NAMED]
     if table < 0:

@@ -1,18 +1,53 @@
-"""The arguments of the kernels that walk over change vectors: the tables that they fill, and their
-counters.
+"""The arguments of the kernels that walk over change vectors: the subscribed objects, the tables
+that they fill, and their counters.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
 from olr_pg.redo.column_tables import ColumnTable
-from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class LobObjects(NamedTuple):
+    """Segments and indexes of subscribed LOB columns.
+
+    Attributes:
+        key: ``con_id << 32 | number``, in ascending order.
+        is_index: 1 for a LOB index, 0 for a LOB segment.
+        table: index, in the row plan, of the table with the LOB column.
+    """
+
+    key: npt.NDArray[np.uint64]
+    is_index: npt.NDArray[np.uint8]
+    table: npt.NDArray[np.int32]
+
+
+def lob_objects(rows: Iterable[tuple[int, bool, int]]) -> LobObjects:
+    """Build the table from rows of (key, is_index, table). If several rows have the same key, the
+    first is used.
+    """
+    found: dict[int, tuple[bool, int]] = {}
+    for key, is_index, table in rows:
+        found.setdefault(key, (is_index, table))
+    keys = sorted(found)
+    return LobObjects(
+        np.array(keys, np.uint64),
+        np.array([found[key][0] for key in keys], np.uint8),
+        np.array([found[key][1] for key in keys], np.int32),
+    )
+
+
+NO_LOB_OBJECTS: Final = lob_objects([])
+
 
 _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
 

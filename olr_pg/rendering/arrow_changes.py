@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.rendering.invalid_dates import InvalidDates
     from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
-    from olr_pg.wire.packed_reading import ReadChanges
+    from olr_pg.wire.packed_changes import ReadChanges
 
     Array = Any
     """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""

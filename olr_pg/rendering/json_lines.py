@@ -17,7 +17,7 @@ from olr_pg.kernels.compile import kernel
 from olr_pg.rendering.change_lines import ChangeLines
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.packed_reading import PackedReader
+from olr_pg.wire.packed_changes import PackedReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

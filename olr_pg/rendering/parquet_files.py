@@ -43,7 +43,7 @@ from olr_pg.rendering.arrow_changes import (
 )
 from olr_pg.rendering.change_lines import thread_session
 from olr_pg.rendering.row_groups import GROUP_BYTES, GroupedFile, largest_past, unwritable
-from olr_pg.wire.packed_reading import PackedReader
+from olr_pg.wire.packed_changes import PackedReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Compiles the decoding kernels before they are needed.
+"""Compiles the kernels of decoding and of the port before they are needed.
 
 Numba compiles a kernel at its first call, and stores it on disk. Spark forks its workers from one
 daemon, so the workers already have the kernels that the daemon has loaded. Numba uses only one
@@ -22,6 +22,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import structlog
 
 from olr_pg.capture.logs import discover_logs
@@ -37,6 +38,7 @@ from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.line_kernel import write_lines_kernel
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
 from olr_pg.wire.encoder import fill_room
+from olr_pg.wire.messages import message_offsets, message_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +48,9 @@ RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
 """Logs with rare contents: large values, and undo that is divided into parts."""
 
 _log = structlog.get_logger(__name__)
+
+_MESSAGE: Final = bytes((2, 0, 0, 0, 0, 0))
+"""The smallest frame: MessageSize and an operation code."""
 
 
 def is_compiled(*, lines: bool = False) -> bool:
@@ -187,3 +192,12 @@ def _decode(folder: Path, *, lines: bool = False) -> None:
     for run in decoding.runs(DecodingOptions(plan=plan_splits)):
         for _ in rendered.pieces(run.blob, decoding.tables):
             pass
+
+
+def warm_port() -> None:
+    """Search for messages in read-only bytes, as the ready queue does, to compile the kernels for
+    this.
+    """
+    blob = np.frombuffer(_MESSAGE * 2, np.uint8)
+    message_run(blob, 0, False, 2, blob.size)
+    message_offsets(blob.copy(), big_endian=False)

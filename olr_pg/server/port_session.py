@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.queue import ReadyQueue
-    from olr_pg.wire.client import ClientProtocol
     from olr_pg.wire.frames import ByteOrder
-    from olr_pg.wire.protocol import Batch
+    from olr_pg.wire.protocol import Batch, ClientProtocol
 
 
 class RecoveryPoint(NamedTuple):

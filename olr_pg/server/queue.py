@@ -77,7 +77,7 @@ from olr_pg.ordering.ready_transactions import (
 )
 from olr_pg.scalars import format_xid
 from olr_pg.server.queued_events import EVENT_BYTES, QueuedEvents
-from olr_pg.wire.offsets import message_run
+from olr_pg.wire.messages import message_run
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.dictionary.decoding_plan import RowPlan, UnstoredColumn
-from olr_pg.transactions.dropped_values import keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
+from olr_pg.transactions.left_out import keep_entries
 from olr_pg.transactions.waiting_storage import Allocate, joined
 
 I64 = npt.NDArray[np.int64]

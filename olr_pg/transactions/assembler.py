@@ -44,11 +44,6 @@ from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_ev
 from olr_pg.transactions.lobs.lost_values import Counted, LostOf
 from olr_pg.transactions.lobs.page_claims import NO_CLAIMS, UnownedPages, joined_claims
 from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
-from olr_pg.transactions.open_transaction import (
-    OpenTransaction,
-    is_recovered_elsewhere,
-    may_be_one_on_slot,
-)
 from olr_pg.transactions.row_faults import lob_faults, row_faults, without_faulty
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET
 from olr_pg.transactions.rows import assemble
@@ -68,7 +63,15 @@ from olr_pg.transactions.unseen_ends import (
     misplaced_markers,
     successors,
 )
-from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage, Waiting, spill_largest
+from olr_pg.transactions.waiting_storage import (
+    IN_MEMORY,
+    OpenTransaction,
+    Storage,
+    Waiting,
+    is_recovered_elsewhere,
+    may_be_one_on_slot,
+    spill_largest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,8 +22,8 @@ from olr_pg.dictionary.committed_changes import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.dropped_values import keep_changes
 from olr_pg.transactions.finished_columns import DmlColumns, Image, OwnedChanges
+from olr_pg.transactions.left_out import keep_changes
 from olr_pg.transactions.select import first_rows
 from olr_pg.transactions.shared_undo import changed_containers
 

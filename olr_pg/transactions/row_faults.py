@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.events import names_no_transaction
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
-from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished import Closed, transactions_of
 from olr_pg.transactions.row_fault import RowFault

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from olr_pg.redo.batch import EventColumns
     from olr_pg.transactions.delimit import Instances
-    from olr_pg.transactions.open_transaction import OpenTransaction
+    from olr_pg.transactions.waiting_storage import OpenTransaction
 
 _CONTAINER: Final = 32
 """Bit offset of the container in `delimit.slot_keys`."""

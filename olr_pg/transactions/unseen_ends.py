@@ -28,8 +28,8 @@ import numpy.typing as npt
 from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
 from olr_pg.redo.column_tables import head, joined_rows, take
+from olr_pg.redo.events import NO_TRANSACTION_USN
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.delimit import Instances, live_changes, slot_keys
 from olr_pg.transactions.standing_changes import StandingChanges, have_undo
 
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
-    from olr_pg.transactions.open_transaction import OpenTransaction
-    from olr_pg.transactions.waiting_storage import Storage
+    from olr_pg.transactions.waiting_storage import OpenTransaction, Storage
 
 _LOB = int(EventKind.LOB)
 _USN = 48

@@ -5,6 +5,10 @@ One pass over the columns writes every message and checks every index. The encod
 not known before it is written. The messages of a transaction are contiguous: the Begin, the row
 changes, each followed by its Chunks, and the Commit. The Python codec in `olr_pg.wire.elements`
 gives the same bytes, one element at a time (tests compare them).
+
+A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its bytes follow in Chunk
+elements of at most the chunk size, column after column. An empty value has one Chunk without bytes.
+Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numba
 import numpy as np
 
-from olr_pg.kernels.bytes import FORWARD, SHORT, copy_bytes, copy_forward
-from olr_pg.kernels.compile import inlined, kernel, part
+from olr_pg.kernels.bytes import FORWARD, SHORT, copy_bytes, copy_forward, store
+from olr_pg.kernels.compile import inlined, inlined_for, kernel, part
 from olr_pg.transactions.finished_columns import DmlKind, Image
 from olr_pg.transactions.waiting_storage import IN_MEMORY
-from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.element_plan import ROWID_BYTES
-from olr_pg.wire.elements import ElementCode
-from olr_pg.wire.frame_writing import put16, put32, put64, put_head
+from olr_pg.wire.elements import ChunkFlags, ElementCode
+from olr_pg.wire.messages import AnswerCode
 from olr_pg.wire.room_filling import (
     BAD_COLUMN,
     BAD_IMAGE,
@@ -32,20 +36,26 @@ from olr_pg.wire.room_filling import (
     DONE,
     NUMBER,
     ROW,
+    ROWID,
     TOO_LARGE,
     TOO_MANY,
     EncodedTransactions,
     filled,
     just_sized,
+    measure_value,
+    put_rowid,
     stopped,
+    write_parts,
 )
-from olr_pg.wire.value_parts import ROWID, measure_value, put_rowid, write_parts
 
 if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
     from olr_pg.transactions.waiting_storage import Allocate
     from olr_pg.wire.element_plan import ElementPlan
     from olr_pg.wire.output import MessageOutput
+
+CHUNK_BYTES: Final = 1 << 20
+"""The default for the maximum bytes of a value in one Chunk element."""
 
 _FRAME: Final = 6
 _ROWID_SIZE: Final = 6
@@ -55,16 +65,30 @@ BEGIN_FRAME: Final = _FRAME + _HEAD + 6
 COMMIT_FRAME: Final = _FRAME + _HEAD
 """The sizes in bytes of a framed Begin and of a framed Commit."""
 
+_CHUNK_FIXED: Final = _FRAME + _HEAD + 13
+_NAME: Final = 37
 _SIZE_MAX: Final = (1 << 32) - 1
 _COUNT_MAX: Final = 0xFFFF
 
 _BEGIN: Final = int(ElementCode.BEGIN)
 _COMMIT: Final = int(ElementCode.COMMIT)
+_CHUNK: Final = int(ElementCode.CHUNK)
+_LAST_OF_COLUMN: Final = int(ChunkFlags.LAST_OF_COLUMN)
+_LAST_OF_ROW: Final = int(ChunkFlags.LAST_OF_ROW)
 _INSERT: Final = int(DmlKind.INSERT)
 _DELETE: Final = int(DmlKind.DELETE)
 _UPDATE: Final = int(DmlKind.UPDATE)
 _BEFORE: Final = int(Image.BEFORE)
 _AFTER: Final = int(Image.AFTER)
+_DATA: Final = int(AnswerCode.DATA)
+
+_OUT: Final = numba.types.Array(numba.uint8, 1, "C")
+_AT, _BIG = numba.int64, numba.boolean
+_LONG: Final = numba.void(_OUT, _AT, numba.int64, _BIG)
+_LONG_BITS: Final = numba.void(_OUT, _AT, numba.uint64, _BIG)
+_HEAD_FORM: Final = numba.void(
+    _OUT, _AT, numba.int64, numba.int64, *(numba.uint64,) * 3, numba.int64, _BIG
+)
 
 
 def encode_transactions(
@@ -431,3 +455,113 @@ def _write_column(
         write_parts(dml, value.next, out, start + length)
         put64(out, at + 1, length + further, big)
     return end
+
+
+@inlined
+def value_size(dml: Any, entry: int) -> int:
+    """Return the total size in bytes of a value's parts. The caller must have checked that the
+    parts are within the data.
+    """
+    size = 0
+    while entry >= 0:
+        size += max(0, dml.values.length[entry])
+        entry = dml.values.next[entry]
+    return size
+
+
+@inlined
+def measure_chunks(
+    dml: Any, row: int, base: int, column_size: Any, column_chunked: Any, chunk_bytes: int
+) -> tuple[int, int]:
+    """Return (total size in bytes, number) of the Chunk frames of a row change. The caller must
+    have checked that its values are within the data.
+    """
+    total, frames = 0, 0
+    for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
+        column = base + dml.values.column[entry]
+        if column_chunked[column] == 0 or dml.values.length[entry] < 0:
+            continue
+        size = value_size(dml, entry)
+        chunks = max(1, (size + chunk_bytes - 1) // chunk_bytes)
+        name = column_size[column] - _NAME
+        total += size + chunks * (_CHUNK_FIXED + name)
+        frames += chunks
+    return total, frames
+
+
+@inlined
+def write_chunks(
+    dml: Any, row: int, commit_scn: int, xid: int, base: int, column_size: Any, column_data: Any,
+    column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,
+) -> int:  # fmt: skip
+    """Write the Chunk frames of a row change at `at`, and return their end."""
+    last = -1
+    for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
+        if column_chunked[base + dml.values.column[entry]] and dml.values.length[entry] >= 0:
+            last = entry
+    for entry in range(dml.entry_first[row], last + 1):
+        column = base + dml.values.column[entry]
+        if column_chunked[column] == 0 or dml.values.length[entry] < 0:
+            continue
+        name = column_size[column] - _NAME
+        left = value_size(dml, entry)
+        part, within, more = entry, 0, True
+        while more:
+            size = min(left, chunk_bytes)
+            left -= size
+            more = left > 0
+            flags = 0 if more else _LAST_OF_COLUMN
+            if entry == last and not more:
+                flags |= _LAST_OF_ROW
+            put_head(out, at, _CHUNK_FIXED + name + size, _CHUNK, dml.scn[row], commit_scn, xid,
+                     dml.time[row], big)  # fmt: skip
+            at += _FRAME + _HEAD
+            out[at] = name
+            at = copy_bytes(out, at + 1, column_data[column], _NAME, _NAME + name)
+            put16(out, at, int(column_chunked[column]), big)
+            put16(out, at + 2, flags, big)
+            put64(out, at + 4, size, big)
+            at += 12
+            while size > 0:
+                count = min(dml.values.length[part] - within, size)
+                if count <= 0:
+                    part, within = dml.values.next[part], 0
+                    continue
+                start = dml.values.offset[part] + within
+                at = copy_bytes(out, at, dml.data, start, start + count)
+                within += count
+                size -= count
+    return at
+
+
+@inlined_for(_LONG)
+def put16(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 16 bits."""
+    store(out, at, np.uint16(value), big)
+
+
+@inlined_for(_LONG)
+def put32(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 32 bits."""
+    store(out, at, np.uint32(value), big)
+
+
+@inlined_for(_LONG_BITS)
+def put64(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 64 bits. A uint64 of 2⁶³ or more keeps its bits."""
+    store(out, at, np.uint64(value), big)
+
+
+@inlined_for(_HEAD_FORM)
+def put_head(
+    out: Any, at: int, frame: int, code: int, scn: int, commit_scn: int, xid: int, time: int,
+    big: bool,
+) -> None:  # fmt: skip
+    """Write MessageSize, OperationCode and the 29 bytes that every element begins with."""
+    put32(out, at, frame - 4, big)
+    put16(out, at + 4, _DATA, big)
+    out[at + _FRAME] = code
+    put64(out, at + _FRAME + 1, scn, big)
+    put64(out, at + _FRAME + 9, commit_scn, big)
+    put64(out, at + _FRAME + 17, xid, big)
+    put32(out, at + _FRAME + 25, time, big)

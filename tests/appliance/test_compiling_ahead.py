@@ -20,8 +20,8 @@ import psutil
 from tests.waiting import wait_until
 from olr_pg.appliance.compiling_ahead import kernels_ahead
 from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.offsets import message_run
-from olr_pg.server.kernel_warmup import warm_port
+from olr_pg.wire.messages import message_run
+from olr_pg.replicator.kernel_warmup import warm_port
 
 with kernels_ahead([ByteOrder.LITTLE], interpret=True):
     (process,) = psutil.Process().children()

@@ -11,8 +11,8 @@ from olr_pg.decoding.filters import Filters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.redo.commit_position import CommitPosition
+from olr_pg.redo.events import NO_TRANSACTION_USN
 from olr_pg.redo.sessions import SessionAttributes, SessionKey
-from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.finished import Account
 from olr_pg.transactions.row_fault import RowFault
 

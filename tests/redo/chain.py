@@ -15,8 +15,8 @@ from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.left_out import spelled_out
 from olr_pg.transactions.select import concatenate, first_rows
-from olr_pg.transactions.stored_values import spelled_out
 
 COLUMNS = 60
 

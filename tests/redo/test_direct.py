@@ -14,15 +14,15 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import direct
 from olr_pg.redo.batch import EventKind, Role, empty_entries, empty_pieces
+from olr_pg.redo.events import names_no_transaction
 from olr_pg.redo.format.opcodes import QMI
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
-from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.redo.walk import Objects, RowScn
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished_columns import DmlKind
-from olr_pg.transactions.stored_values import spelled_out
+from olr_pg.transactions.left_out import spelled_out
 from tests.redo.chain import clear, whole_log
 from tests.redo.hand_made import block
 from tests.vectors.redo_cases import Case, closed, load_cases, log_of

@@ -18,11 +18,10 @@ from olr_pg.redo.format.opcodes import (
     OP_LOB_REDO,
     OP_LOB_WRITE,
 )
-from olr_pg.redo.lob_objects import lob_objects
 from olr_pg.redo.lob_pieces import MALFORMED, LobOp, LobSink
 from olr_pg.redo.lobs import LobFields, find_lob, is_lob_object, lob_alone, lob_pair, table_of_lob
 from olr_pg.redo.row_vectors import STATE_SIZE
-from olr_pg.redo.walk import ObjectTables
+from olr_pg.redo.walk import ObjectTables, lob_objects
 from olr_pg.simulator.fields.lob_layout import (
     direct_load_item,
     kdli_common,

@@ -12,8 +12,8 @@ from olr_pg.decoding.filters import Filters
 from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.redo.events import names_no_transaction
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
-from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, TYP_MARKER, RedoFormat
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
 from tests.redo.hand_made import walked

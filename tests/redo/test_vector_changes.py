@@ -11,11 +11,11 @@ import pytest
 from olr_pg.decoding.split import subscribe
 from olr_pg.redo.batch import EventKind, Role
 from olr_pg.redo.column_tables import head, take
+from olr_pg.redo.events import names_no_transaction
 from olr_pg.redo.format.opcodes import DRP, IRP, LKR, QMD, QMI, URP
 from olr_pg.redo.lob_pieces import LobOp
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.simulator.fields.lob_layout import index_data, index_key
 from olr_pg.simulator.fields.redo_format import (
     COMPATIBLE,

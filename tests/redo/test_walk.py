@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from olr_pg.redo.walk import TALLY_CHANGES, TALLY_UNPAIRED, TALLY_VECTORS, Tally
+from olr_pg.redo.walk import (
+    NO_LOB_OBJECTS,
+    TALLY_CHANGES,
+    TALLY_UNPAIRED,
+    TALLY_VECTORS,
+    Tally,
+    lob_objects,
+)
 
 
 def test_counts_add_up_by_name() -> None:
@@ -15,3 +22,14 @@ def test_the_kernels_places_are_those_of_the_names() -> None:
     counts = [0] * len(Tally._fields)
     counts[TALLY_VECTORS], counts[TALLY_CHANGES], counts[TALLY_UNPAIRED] = 9, 8, 7
     assert Tally(*counts) == Tally(vectors=9, changes=8, unpaired=7)
+
+
+def test_the_keys_ascend_and_the_first_of_a_number_counts() -> None:
+    found = lob_objects([(9, False, 1), (1 << 32 | 4, True, 2), (9, True, 3), (7, True, 0)])
+    assert found.key.tolist() == [7, 9, 1 << 32 | 4]
+    assert found.is_index.tolist() == [1, 0, 1]
+    assert found.table.tolist() == [0, 1, 2]
+
+
+def test_there_may_be_none() -> None:
+    assert [column.size for column in NO_LOB_OBJECTS] == [0, 0, 0]

@@ -15,7 +15,7 @@ from olr_pg.rendering.arrow_changes import (
 )
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.wire.elements import ElementCode
-from olr_pg.wire.packed_reading import ReadChanges
+from olr_pg.wire.packed_changes import ReadChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
+
+from olr_pg.replicator.kernel_warmup import warm_port
+from olr_pg.server.queue import TakenBefore, next_messages
+from olr_pg.wire import messages
+from tests.server.test_queue import messages_of, transaction
 
 _IN_TWO_HALVES = """
 import sys
@@ -83,3 +89,15 @@ def test_what_is_compiled_behind_the_extraction_is_what_decoding_needs() -> None
 
 def test_decoding_what_the_simulator_writes_compiles_nothing_more() -> None:
     _run(_ALL_THAT_DECODING_NEEDS)
+
+
+def test_taking_messages_compiles_nothing_more() -> None:
+    warm_port()
+    kernels: tuple[Any, ...] = (messages.message_run, messages.fill_offsets)
+    before = [list(kernel.signatures) for kernel in kernels]
+    size = sum(map(len, messages_of(1, 10, 20, 4)))
+    assert (
+        next_messages(transaction(1, 10, 20, 4), TakenBefore(), 2, size, must=False).messages == 2
+    )
+    assert [list(kernel.signatures) for kernel in kernels] == before
+    assert all(before)

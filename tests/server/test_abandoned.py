@@ -16,9 +16,9 @@ from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
-from olr_pg.wire.client import ClientProtocol
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import TableList, encode_request
+from olr_pg.wire.protocol import ClientProtocol
 from tests.server.certificates import Authority
 from tests.server.test_listener import MemorySource, RawClient
 

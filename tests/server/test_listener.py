@@ -26,7 +26,6 @@ from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Element, Insert, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import (
@@ -37,6 +36,7 @@ from olr_pg.wire.messages import (
     TableList,
     encode_answer,
 )
+from olr_pg.wire.protocol import ClientProtocol, Elements
 from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:

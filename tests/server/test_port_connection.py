@@ -24,8 +24,8 @@ from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import Connection, PortSettings
 from olr_pg.server.port_session import PortSession, ReplicationClaim
-from olr_pg.wire.client import ClientProtocol, Reply
 from olr_pg.wire.messages import GetStatus, State, Status
+from olr_pg.wire.protocol import ClientProtocol, Reply
 from tests.server.certificates import PASSWORD, Authority, Pair
 from tests.server.test_listener import MemorySource, RawClient, messages_of
 

@@ -21,7 +21,6 @@ from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings
 from olr_pg.server.port_session import PortSession, RecoveryPoint, ReplicationClaim
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.frames import ByteOrder, encode_frame
 from olr_pg.wire.messages import (
     BackToScn,
@@ -39,6 +38,7 @@ from olr_pg.wire.messages import (
     Status,
     TableList,
 )
+from olr_pg.wire.protocol import ClientProtocol, Elements, Reply
 from tests.server.ready_one import ready_one
 from tests.server.test_listener import MemorySource, RawClient, commit_scn_of, messages_of
 

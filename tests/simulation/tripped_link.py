@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from olr_pg.server.port_session import InsideLink
     from olr_pg.transactions.schema_event import SchemaEvent
-    from olr_pg.wire.client import ClientProtocol
+    from olr_pg.wire.protocol import ClientProtocol
     from tests.simulation.proxy import Direction, Framing, Trip
 
 

@@ -15,13 +15,13 @@ from olr_pg.redo.column_tables import ColumnTable, take
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.redo_format import CommitMark, commit_fields, marker_fields
 from olr_pg.transactions.delimit import delimit
-from olr_pg.transactions.open_transaction import OpenTransaction
 from olr_pg.transactions.shared_undo import (
     changed_containers,
     names_its_transaction,
     strays,
     with_known_undo,
 )
+from olr_pg.transactions.waiting_storage import OpenTransaction
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo
 from tests.lobs.told import told
 

@@ -24,8 +24,8 @@ from olr_pg.scalars import Rba, format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Finished
 from olr_pg.transactions.finished_columns import DmlKind, Image
+from olr_pg.transactions.left_out import spelled_out
 from olr_pg.transactions.select import concatenate
-from olr_pg.transactions.stored_values import spelled_out
 from tests.redo.chain import whole_log
 from tests.redo.log_builder import LogBuilder, open_log, without_lwn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from olr_pg.dictionary.lob_delivery import (
     delivered_type,
     lob_delivery,
 )
-from olr_pg.dictionary.model import Table
+from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted, kernel
 from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
-from olr_pg.transactions.stored_values import spelled_out
+from olr_pg.transactions.left_out import spelled_out
+from olr_pg.wire.element_plan import build_element_plan
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -30,15 +33,15 @@ from olr_pg.wire.elements import (
     Commit,
     Delete,
     Element,
+    ElementCode,
     Insert,
     Update,
     decode_element,
     encode_element,
 )
-from olr_pg.wire.encoder import encode_transactions
-from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.messages import Data, encode_answer
-from olr_pg.wire.offsets import message_offsets
+from olr_pg.wire.encoder import encode_transactions, measure_chunks, put_head, write_chunks
+from olr_pg.wire.frames import ByteOrder, FrameBuffer
+from olr_pg.wire.messages import Data, encode_answer, message_offsets
 from tests.interpreted import check_interpreted
 from tests.wire.random_transactions import (
     CHUNK_BYTES,
@@ -236,3 +239,86 @@ def test_a_message_over_4_gib_is_refused_without_writing_it() -> None:
     with pytest.raises(OlrPgError, match="4 GiB") as caught:
         encode_transactions(columns, large, PLAN, False)
     assert caught.value.code == 4006
+
+
+OBS_PLAN = build_element_plan(
+    (
+        Table(
+            "L", "OBS", 8, 8,
+            (
+                Column("ID", 1, 1, 1, 2, 22),
+                Column("TEXT", 2, 2, 2, 112, 4000, charset_id=873, charset_form=1),
+                Column("IMAGE", 3, 3, 3, 113, 4000),
+            ),
+        ),
+    )
+)  # fmt: skip
+
+
+def change(*values: tuple[int, bytes | None]) -> Any:
+    """A change with these values by the number of their column."""
+    data = b"".join(value or b"" for _, value in values)
+    lengths = [-1 if value is None else len(value) for _, value in values]
+    ends = np.cumsum([max(one, 0) for one in lengths])
+    return SimpleNamespace(
+        entry_first=np.array([0, len(values)]),
+        values=SimpleNamespace(
+            column=np.array([column for column, _ in values], np.int64),
+            length=np.array(lengths, np.int64),
+            offset=np.array([e - max(n, 0) for e, n in zip(ends, lengths, strict=True)], np.int64),
+            next=np.full(len(values), -1, np.int64),
+        ),
+        data=np.frombuffer(data, np.uint8),
+        scn=np.array([5], np.uint64),
+        time=np.array([7], np.int64),
+    )
+
+
+def interpreted_chunks(dml: Any, chunk_bytes: int, order: ByteOrder) -> list[Chunk]:
+    sizes = OBS_PLAN.column_size
+    data = OBS_PLAN.column_big if order.is_big else OBS_PLAN.column_little
+    size, count = interpreted(measure_chunks)(
+        dml, 0, 0, sizes, OBS_PLAN.column_chunked, chunk_bytes
+    )
+    out = np.zeros(size, np.uint8)
+    end = interpreted(write_chunks)(
+        dml, 0, 9, 3, 0, sizes, data, OBS_PLAN.column_chunked, chunk_bytes, order.is_big, out, 0
+    )
+    assert end == size
+    buffer = FrameBuffer(order)
+    buffer.receive(out.tobytes())
+    found = []
+    while (message := buffer.next_message()) is not None:
+        found.append(decode_element(bytes(message[2:]), order))
+    assert len(found) == count
+    return found  # type: ignore[return-value]
+
+
+def test_each_value_is_cut_and_its_end_is_marked(order: ByteOrder) -> None:
+    dml = change((0, b"\xc1\x02"), (1, b"abcdefgh"), (2, None), (2, b"xyz"))
+    found = interpreted_chunks(dml, 3, order)
+    assert [(one.column, one.data) for one in found] == [
+        ("TEXT", b"abc"), ("TEXT", b"def"), ("TEXT", b"gh"), ("IMAGE", b"xyz"),
+    ]  # fmt: skip
+    last = ChunkFlags.LAST_OF_COLUMN
+    assert [one.flags for one in found] == [0, 0, last, last | ChunkFlags.LAST_OF_ROW]
+
+
+def test_an_empty_value_has_one_chunk_and_null_none(order: ByteOrder) -> None:
+    found = interpreted_chunks(change((1, b""), (2, None)), 10, order)
+    assert [(one.column, one.data) for one in found] == [("TEXT", b"")]
+
+
+@kernel
+def head(out: Any, code: int, scn: Any, commit_scn: Any, xid: Any, time: int, big: bool) -> None:
+    put_head(out, 0, out.size, code, scn, commit_scn, xid, time, big)
+
+
+def test_a_commit_is_its_head(order: ByteOrder) -> None:
+    """It has nothing behind it; SCN and XID use all of their 64 bits."""
+    scn, commit_scn, xid, time = 2**64 - 2, 2**63 + 5, 0xFEDC_BA98_7654_3210, 2**32 - 3
+    wanted = encode_answer(Data(encode_element(Commit(scn, commit_scn, xid, time), order)), order)
+    out = np.zeros(len(wanted), np.uint8)
+    wide = (np.uint64(scn), np.uint64(commit_scn), np.uint64(xid))
+    head(out, int(ElementCode.COMMIT), *wide, time, order.is_big)
+    assert out.tobytes() == wanted

@@ -17,7 +17,7 @@ from olr_pg.wire import output
 from olr_pg.wire.elements import Begin
 from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME, encode_transactions, write_messages
 from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.offsets import message_run
+from olr_pg.wire.messages import message_run
 from tests.wire.random_transactions import (
     CHUNK_BYTES,
     PLAN,

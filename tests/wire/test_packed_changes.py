@@ -18,11 +18,10 @@ from olr_pg.kernels.compile import interpreted
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.waiting_storage import IN_MEMORY
-from olr_pg.wire import output, packed_changes, packed_reading
+from olr_pg.wire import output, packed_changes
 from olr_pg.wire.element_plan import described_column
 from olr_pg.wire.elements import Begin, ElementCode
-from olr_pg.wire.packed_changes import PACKED_BEGIN, PACKED_COMMIT, write_packed
-from olr_pg.wire.packed_reading import PackedReader
+from olr_pg.wire.packed_changes import PACKED_BEGIN, PACKED_COMMIT, PackedReader, write_packed
 from olr_pg.wire.room_filling import Form, just_sized
 from tests.wire.random_transactions import (
     PLAN,
@@ -171,7 +170,7 @@ def test_interpreted_kernels_do_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     made = [Transaction(Begin(1, 2, 3, 4, 5, 6), 7, [change, stored])]
     compiled = packed(made).blob
     monkeypatch.setattr(packed_changes, "pack_room", interpreted(packed_changes.pack_room))
-    monkeypatch.setattr(packed_reading, "read_kernel", interpreted(packed_reading.read_kernel))
+    monkeypatch.setattr(packed_changes, "read_kernel", interpreted(packed_changes.read_kernel))
     with np.errstate(over="ignore"):
         assert packed(made).blob.tobytes() == compiled.tobytes()
         assert read_of(compiled.data)[1][9:11] == ({0: b"\xc1\x02"}, {1: b"ab"})
@@ -181,10 +180,9 @@ def test_sizes_past_32_bits_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all values were so large."""
     change = Change(DmlKind.UPDATE, 0, 1, 2, (1, 2, 3), {0: None}, {1: (b"a", b"b"), 0: (b"c",)})
     made = [Transaction(Begin(1, 2, 3, 4, 5, 6), 7, [change])]
-    for module in (packed_changes, packed_reading):
-        monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(packed_changes, "LARGE", 1)
     monkeypatch.setattr(packed_changes, "pack_room", interpreted(packed_changes.pack_room))
-    monkeypatch.setattr(packed_reading, "read_kernel", interpreted(packed_reading.read_kernel))
+    monkeypatch.setattr(packed_changes, "read_kernel", interpreted(packed_changes.read_kernel))
     with np.errstate(over="ignore"):
         assert read_of(packed(made).blob.data) == given_of(made)
 

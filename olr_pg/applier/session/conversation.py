@@ -31,7 +31,6 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.transactions.ancestry import Ancestry
 from olr_pg.transactions.schema_event import SchemaEvent
-from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.messages import (
     BackToScn,
     Error,
@@ -45,6 +44,7 @@ from olr_pg.wire.messages import (
     Status,
     TableList,
 )
+from olr_pg.wire.protocol import ClientProtocol, Elements, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.batches.worker_pool import Workers
     from olr_pg.transactions.schema_event import SchemaEvent
-    from olr_pg.wire.client import Elements
+    from olr_pg.wire.protocol import Elements
 
 
 class Distribution:

@@ -11,7 +11,7 @@ from olr_pg.applier.target.source_position import SourceLogs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.wire.client import ClientProtocol
+    from olr_pg.wire.protocol import ClientProtocol
 
 
 class ServerLink(Protocol):

@@ -25,8 +25,7 @@ from olr_pg.replicator.recovery.image_files import (
     read_part,
     write_image,
 )
-from olr_pg.transactions.open_transaction import OpenTransaction
-from olr_pg.transactions.waiting_storage import Waiting, spill_largest
+from olr_pg.transactions.waiting_storage import OpenTransaction, Waiting, spill_largest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

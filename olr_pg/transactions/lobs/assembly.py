@@ -28,8 +28,8 @@ from olr_pg.dictionary.lob_delivery import LobDelivery
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.column_tables import ColumnTable, grown, head, joined_rows
-from olr_pg.transactions.dropped_values import emptied_updates, keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image, OwnedChanges
+from olr_pg.transactions.left_out import emptied_updates, keep_entries
 from olr_pg.transactions.lobs.logged_rows import OwnedEvents, collect_rows, lob_numbers, lob_rows
 from olr_pg.transactions.lobs.lost_values import CODES, Counted, LostOf, lost_lobs
 from olr_pg.transactions.lobs.page_claims import ClaimedPages, Claims, Places, lob_keys

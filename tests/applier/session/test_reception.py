@@ -17,10 +17,9 @@ from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.schema_event import SchemaEvent
-from olr_pg.wire.client import Elements
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import LastCommitedScn
-from olr_pg.wire.protocol import TRANSACTION_BYTES
+from olr_pg.wire.protocol import TRANSACTION_BYTES, Elements
 from tests.applier.conftest import Replication
 
 if TYPE_CHECKING:

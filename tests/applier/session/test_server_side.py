@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.applier.session.server_side import SocketLink
-from olr_pg.wire.client import ClientProtocol
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import GetSavedScn, SavedScn, encode_answer, encode_request
+from olr_pg.wire.protocol import ClientProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

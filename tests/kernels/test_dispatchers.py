@@ -11,7 +11,7 @@ from numba.core.caching import NullCache
 from numba.core.errors import NumbaError
 
 from olr_pg.kernels.compile import inlined, kernel
-from olr_pg.kernels.parts import PartLibrary
+from olr_pg.kernels.dispatchers import PartLibrary
 
 
 def triple(value: int) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from olr_pg.kernels.compile import interpreted
 from olr_pg.scalars import format_rowid
-from olr_pg.wire.value_parts import PLACE_SIZE, measure_value, put_rowid, write_parts
+from olr_pg.wire.room_filling import PLACE_SIZE, measure_value, put_rowid, write_parts
 
 measure: Any = interpreted(measure_value)
 write: Any = interpreted(write_parts)
