@@ -8,7 +8,7 @@ import pytest
 
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.evolution import ALTER_TABLE, DdlKind, Step
-from olr_pg.dictionary.partition_groups import Part, moves_values, regroup
+from olr_pg.dictionary.partition_groups import Part, added_partitions, moves_values, regroup
 from tests.dictionary.test_evolution import OF_PARTITIONS, STOPS
 
 NAMES: Final = {11: "P1", 12: "P2", 13: "P3", 14: "P4"}
@@ -123,3 +123,21 @@ def test_what_is_not_told_is_unknown() -> None:
     swapped = {11: INTERVALS[11]._replace(name="P2"), 12: INTERVALS[12]._replace(name="P1")}
     told: list[Any] = [("P2", ("P1",)), ("P1", ("P2",))]
     assert regroup(INTERVALS, swapped, (), []) == steps(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "bounds"),
+    [
+        ("ADD PARTITION p1 VALUES LESS THAN (1), PARTITION p2 VALUES LESS THAN(TO_DATE('x(', 'y'))",
+         [("P1", "1"), ("P2", "TO_DATE('x(', 'y')")]),
+        ("ADD PARTITION p1 VALUES LESS THAN (1, 2) (SUBPARTITION s VALUES (7))", [("P1", "1, 2")]),
+        ("ADD PARTITION p1", []),
+        ("ADD PARTITION VALUES LESS THAN (1)", []),
+        ("ADD PARTITION p1 VALUES LESS THAN (1", []),
+        ("MODIFY PARTITION p1 ADD SUBPARTITION p2 VALUES (2)", []),
+        ("SPLIT PARTITION p1 INTO (PARTITION p2 VALUES LESS THAN (2), PARTITION p3)", []),
+    ],
+)  # fmt: skip
+def test_which_partitions_a_statement_adds(words: str, bounds: list[tuple[str, str]]) -> None:
+    added = added_partitions([statement(words)])
+    assert [(step.partition, step.text) for step in added] == bounds

@@ -193,21 +193,3 @@ def test_a_role_that_does_not_own_the_table_is_told(
     finally:
         target.execute("RESET ROLE; DROP OWNED BY guest; DROP ROLE guest")
     assert "must be owner of table t" in found
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("ADD PARTITION p1 VALUES LESS THAN (1), PARTITION p2 VALUES LESS THAN(TO_DATE('x(', 'y'))",
-         [("P1", "1"), ("P2", "TO_DATE('x(', 'y')")]),
-        ("ADD PARTITION p1 VALUES LESS THAN (1, 2) (SUBPARTITION s VALUES (7))", [("P1", "1, 2")]),
-        ("ADD PARTITION p1", []),
-        ("ADD PARTITION VALUES LESS THAN (1)", []),
-        ("ADD PARTITION p1 VALUES LESS THAN (1", []),
-        ("MODIFY PARTITION p1 ADD SUBPARTITION p2 VALUES (2)", []),
-        ("SPLIT PARTITION p1 INTO (PARTITION p2 VALUES LESS THAN (2), PARTITION p3)", []),
-    ],
-)  # fmt: skip
-def test_what_statements_say(words: str, expected: list[tuple[str, str]]) -> None:
-    said = Statement(ALTER_TABLE, 10, "SHOP", "T", f"alter table t {words}", 1)
-    assert [(step.partition, step.text) for step in added_partitions([said])] == expected
