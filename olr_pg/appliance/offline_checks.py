@@ -19,8 +19,9 @@ from sqlalchemy import Connection, literal, select
 
 from olr_pg.appliance.target import confirming_applier, target_path
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import lost_table, read_table
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
+from olr_pg.applier.target.table_identity import lost_table
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogPlaces, LogScan, no_logs, summed_up
 from olr_pg.capture.wanted_logs import (

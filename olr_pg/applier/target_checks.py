@@ -25,7 +25,7 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import found_instead, lost_table, missing_table, read_table
+from olr_pg.applier.target.catalogue import found_instead, missing_table, read_table
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
@@ -39,7 +39,7 @@ from olr_pg.applier.target.modifiers import (
     text_length,
 )
 from olr_pg.applier.target.set_aside import firing_on
-from olr_pg.applier.target.table_identity import replaced_reason
+from olr_pg.applier.target.table_identity import lost_table, replaced_reason
 from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target_health import look
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET

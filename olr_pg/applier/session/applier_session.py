@@ -33,7 +33,7 @@ from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.structure_maker import StructureMaker
 from olr_pg.applier.target.applied_file import ledger_positions
 from olr_pg.applier.target.blockers import Blocked
-from olr_pg.applier.target.catalogue import has_rows, missing_names, read_table
+from olr_pg.applier.target.catalogue import find_tables, has_rows, read_table
 from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import (
@@ -549,7 +549,8 @@ class Applier:
         for table in tables:
             if table.refusal is None:
                 wanted.setdefault(target_name(self._settings, table.owner, table.name), table)
-        missing = missing_names(connection, list(wanted))
+        found = find_tables(connection, wanted)
+        missing = [name for name in wanted if name not in found]
         reported_at = time.monotonic()
         for done, name in enumerate(missing):
             if time.monotonic() - reported_at >= _REPORT_SECONDS:

@@ -14,7 +14,6 @@ from olr_pg.applier.target.catalogue import (
     TargetColumn,
     TargetTable,
     create_table,
-    lost_table,
     missing_table,
     read_table,
     supports_xml,
@@ -23,7 +22,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
-from olr_pg.applier.target.table_identity import check_identity
+from olr_pg.applier.target.table_identity import check_identity, lost_table
 from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder

@@ -19,7 +19,7 @@ from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
 from olr_pg.applier.target.ledger import TableLedger
-from olr_pg.applier.target.table_identity import forget_tables
+from olr_pg.applier.target.table_identity import HAS_HAD_ROWS, forget_tables
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 
@@ -91,14 +91,12 @@ ON CONFLICT (subscription, source_table) DO UPDATE
     SET source = excluded.source, scn = excluded.scn, start_scn = excluded.start_scn, rows = 0,
         bytes = 0
 """
-_BRING_ROWS: Final = """
+_BRING_ROWS: Final = f"""
 INSERT INTO olr_pg.load_part (subscription, source_table, part, rows)
 SELECT subscription, %(new)s, -2, 1 FROM olr_pg.ledger AS l
-WHERE subscription = %(subscription)s AND source_table = %(old)s AND (transactions > 0
-    OR EXISTS (SELECT FROM olr_pg.load_part AS p WHERE p.subscription = l.subscription
-        AND p.source_table = l.source_table AND p.rows > 0))
+WHERE subscription = %(subscription)s AND source_table = %(old)s AND {HAS_HAD_ROWS}
 ON CONFLICT DO NOTHING
-"""
+"""  # noqa: S608 - no values
 """Records that the table has had rows. If a table without such a record and without transactions is
 missing or created again, nothing is lost.
 """

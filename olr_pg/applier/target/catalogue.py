@@ -14,17 +14,19 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from psycopg import Connection
 
 MIN_VERSION = 150_000
 
-_TABLE = """
-SELECT c.oid::int8, c.reltype::int8
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+_TABLES = """
+SELECT w.schema, w.name, c.oid::int8, c.reltype::int8
+FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
+JOIN pg_namespace n ON n.nspname = w.schema::name
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name::name
+WHERE c.relkind IN ('r', 'p')
 """
 # A domain may be based on another domain. Then the type modifier comes from the domain that is
 # nearest to the base type. A type's binary format is identified by the function that reads it,
@@ -66,20 +68,6 @@ HAVING bool_and(a.attnotnull)
 ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid LIMIT 1
 """
 
-
-_HAD_ROWS = """
-SELECT EXISTS (SELECT FROM olr_pg.ledger
-        WHERE subscription = %(subscription)s AND source_table = %(source)s AND transactions > 0)
-    OR EXISTS (SELECT FROM olr_pg.load_part
-        WHERE subscription = %(subscription)s AND source_table = %(source)s AND rows > 0)
-"""
-_MISSING = """
-SELECT w.schema, w.name
-FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY w(schema, name, n)
-WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-    WHERE s.nspname = w.schema AND c.relname = w.name AND c.relkind IN ('r', 'p'))
-ORDER BY w.n
-"""
 _LIKE_IT = """
 SELECT n.nspname, c.relname, CASE c.relkind
     WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
@@ -184,21 +172,24 @@ class NewColumn(NamedTuple):
 
 def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
     """Read a table from the catalogue. Return None if it does not exist."""
-    found = connection.execute(_TABLE, (schema, name)).fetchone()
-    if found is None:
+    found = find_tables(connection, [(schema, name)])
+    if not found:
         return None
-    oid, row_type = found
+    oid, row_type = found[schema, name]
     columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
 
 
-def missing_names(
-    connection: Connection[Any], names: Sequence[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Return those of the names (schema, table) that are no table, in their order."""
-    schemas, tables = [name[0] for name in names], [name[1] for name in names]
-    return [(row[0], row[1]) for row in connection.execute(_MISSING, (schemas, tables))]
+def find_tables(
+    connection: Connection[Any], names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return the OIDs of tables and of their row types, by schema and name. Names that are no table
+    are left out.
+    """
+    both = [name[0] for name in names], [name[1] for name in names]
+    rows = connection.execute(_TABLES, both).fetchall()
+    return {(schema, name): (oid, row_type) for schema, name, oid, row_type in rows}
 
 
 def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
@@ -213,30 +204,6 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
         return Instead(what, is_in_place=True) if found[2] else None
     told = f'; there is "{found[0]}"."{found[1]}"' + (f", {found[2]}" if found[2] else "")
     return Instead(f"{schema}.{name} does not exist{told}", is_in_place=False)
-
-
-def lost_table(
-    connection: Connection[Any], schema: str, name: str, subscription: str, source: str
-) -> OlrPgError | None:
-    """Return an error if a missing table had rows, because a new, empty table would silently lack
-    them. Else return None.
-
-    Args:
-        source: ``OWNER.NAME`` of the source's table.
-    """
-    if connection.execute("SELECT to_regclass('olr_pg.load_part')").fetchone() == (None,):
-        return None  # the ledger does not exist yet
-    names = {"subscription": subscription, "source": source}
-    if connection.execute(_HAD_ROWS, names).fetchone() != (True,):
-        return None
-    return OlrPgError(
-        Code.TARGET_TABLE_MISSING,
-        f"{schema}.{name} does not exist any more, although olr_pg has applied rows to it",
-        action="rename the table back if it was renamed, or restore a backup that contains both"
-        " the table and the schema olr_pg. Or stop the appliance and load the table"
-        f" again: `olr-pg initial-load --anew --table {source}`",
-        table=source,
-    )
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:

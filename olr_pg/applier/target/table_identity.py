@@ -1,5 +1,5 @@
-"""Detects that a target table was restored, or created again, without the ledger, or the ledger
-without the table.
+"""Detects that a target table was restored, dropped, or created again without the ledger, or the
+ledger without the table.
 
 `pg_restore --clean --schema` and DROP TABLE with CREATE TABLE put another table in the place of a
 target table. The ledger then records changes as applied that the new table may lack. Most later
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -41,12 +42,22 @@ SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database
 WHERE datname = current_database()
 """
 _EXISTS: Final = "SELECT to_regclass('olr_pg.load_part') IS NOT NULL"
-_KNOWN: Final = """
-SELECT l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
-    l.transactions > 0 OR EXISTS (SELECT FROM olr_pg.load_part AS p
-        WHERE p.subscription = l.subscription AND p.source_table = l.source_table AND p.rows > 0)
-FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
+HAS_HAD_ROWS: Final = """(
+    EXISTS (SELECT FROM olr_pg.ledger AS t
+        WHERE (t.subscription, t.source_table) = (l.subscription, l.source_table)
+        AND t.transactions > 0)
+    OR EXISTS (SELECT FROM olr_pg.load_part AS p
+        WHERE (p.subscription, p.source_table) = (l.subscription, l.source_table) AND p.rows > 0))
 """
+"""The condition that the table `l` has had rows: applied, loaded, or brought by a rename."""
+
+_HAD_ROWS: Final = f"""
+SELECT {HAS_HAD_ROWS} FROM (VALUES (%s, %s)) AS l (subscription, source_table)
+"""  # noqa: S608 - no values
+_KNOWN: Final = f"""
+SELECT l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8, {HAS_HAD_ROWS}
+FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
+"""  # noqa: S608 - no values
 # An operator who exchanges a table has locked the row until the other table has the name.
 _LOCK: Final = """
 SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
@@ -67,10 +78,6 @@ FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
     AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid)
 """
 _LOCKED: Final = f"{_UNKNOWN} FOR UPDATE SKIP LOCKED"
-_NAMES: Final = """
-SELECT n.nspname || '.' || c.relname, c.oid::int8
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
-"""
 _RECORD_ALL: Final = """
 UPDATE olr_pg.ledger AS l
 SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid
@@ -147,17 +154,13 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
         if connection.execute(_UNKNOWN, values).fetchone() is None:
             return
         unknown = connection.execute(_LOCKED, values).fetchall()
-        # Not joined in SQL: PostgreSQL would compare each row with each table.
-        tables = dict[str, list[int]]()
-        for name, oid in connection.execute(_NAMES):
-            tables.setdefault(name, []).append(oid)
-        found = dict[str, int]()
-        for source, target, known in unknown:
-            oids = tables.get(target, [])
-            # A name with dots can be the name of two tables. Then only the plan of the table knows
-            # which one it is. If both OIDs differ, both were restored.
-            if len(oids) == 1 and oids[0] != known:
-                found[source] = oids[0]
+        oids = _oids(connection, [target for _, target, _ in unknown])
+        # If both OIDs differ, both were restored.
+        found = {
+            source: oids[target]
+            for source, target, known in unknown
+            if target in oids and oids[target] != known
+        }
         if found:
             both = {"names": list(found), "oids": list(found.values())}
             connection.execute(_RECORD_ALL, values | both)
@@ -168,9 +171,50 @@ def forget_tables(connection: Connection[Any], subscription: str, sources: Itera
     connection.execute(_FORGET, (subscription, list(sources)))
 
 
+def lost_table(
+    connection: Connection[Any], schema: str, name: str, subscription: str, source: str
+) -> OlrPgError | None:
+    """Return an error if a missing table had rows, because a new, empty table would silently lack
+    them. Else return None.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's table.
+    """
+    if connection.execute(_EXISTS).fetchone() != (True,):
+        return None
+    if connection.execute(_HAD_ROWS, (subscription, source)).fetchone() != (True,):
+        return None
+    return OlrPgError(
+        Code.TARGET_TABLE_MISSING,
+        f"{schema}.{name} does not exist any more, although olr_pg has applied rows to it",
+        action="rename the table back if it was renamed, or restore a backup that contains both"
+        " the table and the schema olr_pg. Or stop the appliance and load the table"
+        f" again: `olr-pg initial-load --anew --table {source}`",
+        table=source,
+    )
+
+
 def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
     """Return the tables for which `replaced_reason` may find an error."""
     return {name for (name,) in connection.execute(_MOVED, (subscription,))}
+
+
+def _oids(connection: Connection[Any], targets: Iterable[str]) -> dict[str, int]:
+    """Return the OIDs of tables by ``schema.name``.
+
+    A name with dots can be the name of two tables. Then only the plan of the table knows which one
+    it is, and the name is left out.
+    """
+    readings = {
+        target: [(target[:at], target[at + 1 :]) for at, one in enumerate(target) if one == "."]
+        for target in targets
+    }
+    tables = find_tables(connection, [name for names in readings.values() for name in names])
+    found = {
+        target: [tables[name][0] for name in names if name in tables]
+        for target, names in readings.items()
+    }
+    return {target: oids[0] for target, oids in found.items() if len(oids) == 1}
 
 
 def _difference(

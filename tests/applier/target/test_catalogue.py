@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.statements.target_plan import plan_table
-from olr_pg.applier.target.catalogue import missing_names, missing_table
+from olr_pg.applier.target.catalogue import find_tables, missing_table
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -135,8 +135,8 @@ def test_what_is_in_the_place_of_a_missing_table(replication: Replication) -> No
     assert told("V", create_tables=True) == []
     with psycopg.connect(r.target) as connection:
         names = [("x", "t"), ("S", "U"), ("s", "r"), ("s", "t"), ("S", "u"), ("s", "%")]
-        assert missing_names(connection, names) == [("x", "t"), ("s", "r"), ("S", "u"), ("s", "%")]
-        assert missing_names(connection, []) == []
+        assert find_tables(connection, names).keys() == {("S", "U"), ("s", "t")}
+        assert find_tables(connection, []) == {}
         error = missing_table(connection, "s", "r", "S.R")
     assert (
         str(error) == "OLR-05005: a target table is missing: s.r is a view, not a table [table S.R]"
