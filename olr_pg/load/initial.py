@@ -29,8 +29,8 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task, part_results
+from olr_pg.load.cutover_steps import check_no_cutover
 from olr_pg.load.load_progress import LoadState, TableLoadProgress, lock_subscription
-from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.load.verification.target_state import SourceArrival
 from olr_pg.observability.wording import counted

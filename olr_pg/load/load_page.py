@@ -22,7 +22,7 @@ from olr_pg.config.model import MIB
 from olr_pg.config.port_sections import server_context
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import tells_of_full_disk
-from olr_pg.load.steps_done import Amount, LoadWatch
+from olr_pg.load.load_progress import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, ServiceSettings, StatusService
 from olr_pg.monitor.status_client import ask_status

@@ -37,11 +37,11 @@ from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.selection import as_known
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
+from olr_pg.load.cutover_steps import check_no_cutover
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.live_rows import LiveTables
 from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.sources import apply_section, target_settings
-from olr_pg.load.steps_done import check_no_cutover
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.key_cuts import LargeRow

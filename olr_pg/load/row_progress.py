@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from olr_pg.load.steps_done import Amount
+    from olr_pg.load.load_progress import Amount
 
 LINE_SECONDS: Final = 15.0
 """Interval between two lines if stderr is not a terminal. Work that takes less time prints no

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 
 from olr_pg.errors import OlrPgError
-from olr_pg.load.steps_done import MIGRATION, LoadWatch, StepState, note_step, read_steps
+from olr_pg.load.cutover_steps import MIGRATION, StepState, note_step, read_steps
+from olr_pg.load.load_progress import LoadWatch
 from olr_pg.monitor.status_client import ask_status
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.config.model import Config
-    from olr_pg.load.steps_done import Amount
+    from olr_pg.load.load_progress import Amount
 
 
 class MigrationStep(NamedTuple):

@@ -19,9 +19,9 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.cutover.structure_check import lacking_structure
+from olr_pg.load.cutover_steps import DONE, FAILED, RUNNING, SKIPPED, StepState
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
-from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED, StepState
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import AT_POSITION, Verification, verify
 from olr_pg.migration.migration_progress import (

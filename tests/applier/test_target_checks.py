@@ -24,7 +24,7 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.dictionary.structure import Index, LeftOut, Structure, UniqueKey
 from olr_pg.errors import OlrPgError
-from olr_pg.load.steps_done import forget_steps, note_step, read_steps
+from olr_pg.load.cutover_steps import forget_steps, note_step, read_steps
 from olr_pg.observability.findings import Severity
 from olr_pg.postgres.embedded import packaged_installation
 from olr_pg.wire.elements import ColumnValue

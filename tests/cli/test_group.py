@@ -31,7 +31,7 @@ from olr_pg.cli.main import app
 from olr_pg.cli.migration.migrate import _cutover_command, _show
 from olr_pg.config.model import Config
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.steps_done import DONE, StepState
+from olr_pg.load.cutover_steps import DONE, StepState
 from olr_pg.migration.migration_progress import STEPS
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 from tests.cli.conftest import ENTRY

@@ -23,8 +23,8 @@ from olr_pg.fallback.fallback_run import run, status
 from olr_pg.files.sealed import current_key
 from olr_pg.load.cutover.cut_back import cut_back
 from olr_pg.load.cutover.cut_over import STEPS
+from olr_pg.load.cutover_steps import DONE, note_step
 from olr_pg.load.fallback_way import open_ways_back
-from olr_pg.load.steps_done import DONE, note_step
 from tests.fallback.made_way import way_document, write_document
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from olr_pg.fallback.pgoutput import lsn_number
 from olr_pg.fallback.preparation import wait_until_free
 from olr_pg.fallback.relation_plans import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
+from olr_pg.load.cutover_steps import DONE, TAKEN_BACK, note_step
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
-from olr_pg.load.steps_done import DONE, TAKEN_BACK, note_step
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.target_state import read_state

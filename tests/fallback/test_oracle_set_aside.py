@@ -14,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.fallback.oracle_set_aside import Identity, OracleSetAside, read_identities
 from olr_pg.load.cutover.cut_back import advance_oracle_sequences, put_back
-from olr_pg.load.steps_done import DONE, note_step
+from olr_pg.load.cutover_steps import DONE, note_step
 from olr_pg.oracle.oracle_connection import open_connection
 from tests.fallback.made_way import MadeWay
 

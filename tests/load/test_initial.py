@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from olr_pg.errors import OlrPgError
-from olr_pg.load.steps_done import DONE, forget_steps, note_step
+from olr_pg.load.cutover_steps import DONE, forget_steps, note_step
 from tests.load.conftest import Project
 from tests.replicator.test_simulated import check_tables
 

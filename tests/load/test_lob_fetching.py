@@ -26,7 +26,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.datatypes.number import encode_number
 from olr_pg.errors import OlrPgError
 from olr_pg.load import lob_fetching as fetching
-from olr_pg.load.steps_done import DONE, note_step
+from olr_pg.load.cutover_steps import DONE, note_step
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.serve import StandIn

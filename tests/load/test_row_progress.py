@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from olr_pg.load import row_progress as module
+from olr_pg.load.load_progress import Amount
 from olr_pg.load.row_progress import Meter, RowProgress, row_progress
-from olr_pg.load.steps_done import Amount
 
 
 class Clock:

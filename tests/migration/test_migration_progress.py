@@ -11,7 +11,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.migrate import progress_json
 from olr_pg.config.model import Config
-from olr_pg.load.steps_done import Amount
+from olr_pg.load.load_progress import Amount
 from olr_pg.migration.migration_progress import (
     STEPS,
     LoadingTable,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.load.cutover.cut_over import CutOverStep
-    from olr_pg.load.steps_done import StepState
+    from olr_pg.load.cutover_steps import StepState
 
 
 def cutover(

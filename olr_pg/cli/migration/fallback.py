@@ -94,8 +94,8 @@ def begin_command(
     from olr_pg.fallback.fallback_run import prepare
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.preparation import begun_record
+    from olr_pg.load.cutover_steps import begin_again
     from olr_pg.load.fallback_way import open_ways_back
-    from olr_pg.load.steps_done import begin_again
 
     loaded = read_config(config, target_name)
     with opened_target(loaded, ledger="required") as target, open_ways_back(loaded) as ways:

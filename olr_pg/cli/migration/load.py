@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable, LoadOptions
+    from olr_pg.load.load_progress import LoadWatch
     from olr_pg.load.lob_fetching import FetchedTable
     from olr_pg.load.row_progress import RowProgress
-    from olr_pg.load.steps_done import LoadWatch
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import StructurePart
 
@@ -174,7 +174,7 @@ def load_progress(
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
     """Show the progress of the load on stderr."""
-    from olr_pg.load.steps_done import LoadWatch
+    from olr_pg.load.load_progress import LoadWatch
 
     stop = threading.Event()
     with row_progress("loading", row_totals(work)) as progress:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from olr_pg.config.model import Config
-    from olr_pg.load.steps_done import StepState
+    from olr_pg.load.cutover_steps import StepState
     from olr_pg.migration.migration_progress import MigrationProgress, MigrationStep, MigrationWatch
 
 TERMINAL_SECONDS: Final = 0.5

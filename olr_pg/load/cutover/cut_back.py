@@ -28,8 +28,8 @@ from olr_pg.fallback.oracle_set_aside import (
 )
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.load import sources
+from olr_pg.load.cutover_steps import DONE, TAKEN_BACK, forget_steps, note_step, read_steps
 from olr_pg.load.fallback_way import check_way_back, open_ways_back
-from olr_pg.load.steps_done import DONE, TAKEN_BACK, forget_steps, note_step, read_steps
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.driver_failures import oracle_error

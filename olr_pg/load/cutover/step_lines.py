@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.load.steps_done import RUNNING
+from olr_pg.load.cutover_steps import RUNNING
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.load.cutover.cut_over import CutOverStep
-    from olr_pg.load.steps_done import StepState
+    from olr_pg.load.cutover_steps import StepState
 
 _FAILED: Final = "failed"
 _WIDTH: Final = 11

@@ -24,7 +24,7 @@ from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreig
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import ImageField, fields_of, image_expression, placeholder
-from olr_pg.load.steps_done import check_no_cutover
+from olr_pg.load.cutover_steps import check_no_cutover
 from olr_pg.load.verification.target_state import TargetState, is_referenced, read_state
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, RowDifference
 from olr_pg.postgres.sqlstates import is_transient, target_error

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.target.connection import connect, storable
 from olr_pg.applier.target.ledger import ErrorRow, TableLedger, ensure_ledger
-from olr_pg.load.steps_done import FAILED, note_step, read_steps
+from olr_pg.load.cutover_steps import FAILED, note_step, read_steps
 from olr_pg.postgres.bounded_connection import with_timeouts
 from olr_pg.postgres.sqlstates import plain_words, target_error
 from tests.applier.target.test_database_kind import encoded

@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.cli.migration.cutover import _show
 from olr_pg.load.cutover.cut_over import STEPS
-from olr_pg.load.steps_done import DONE, RUNNING, StepState
+from olr_pg.load.cutover_steps import DONE, RUNNING, StepState
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover.step_lines import begin_line, grant_lines, step_lines
-from olr_pg.load.steps_done import DONE, FAILED, RUNNING, SKIPPED, StepState
+from olr_pg.load.cutover_steps import DONE, FAILED, RUNNING, SKIPPED, StepState
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 COUNTS = {"inserted": 1_200, "updated": 0, "deleted": 3, "conflicts": 0}

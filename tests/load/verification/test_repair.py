@@ -15,7 +15,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import fields_of, image_expression, shown
-from olr_pg.load.steps_done import DONE, forget_steps, note_step
+from olr_pg.load.cutover_steps import DONE, forget_steps, note_step
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.digests import ComparedColumns
 from olr_pg.load.verification.repair import repair

@@ -8,7 +8,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.way_back_lives import Life, begin_life, end_lives
 from olr_pg.errors import OlrPgError
-from olr_pg.load.steps_done import (
+from olr_pg.load.cutover_steps import (
     DONE,
     FAILED,
     RUNNING,
