@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import unusable
 from olr_pg.files.owned import open_plain
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ def _hold(directory: Path, name: str, held: Code) -> Iterator[None]:
     try:
         file = open_plain(path, "ab")
     except OSError as error:
-        raise OlrPgError(
-            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(directory)
-        ) from error
+        raise unusable(directory, error) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -25,7 +25,7 @@ from olr_pg.capture.log_tail import TAIL_SUFFIX
 from olr_pg.capture.online_logs import FOLDER as ONLINE
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import damaged, replace_file
+from olr_pg.files.durable import damaged, unusable, write_state
 from olr_pg.files.sealed import RowKey, is_sealed, seal_file, sealing
 from olr_pg.oracle.vault import COPIES
 
@@ -131,12 +131,7 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
         _encrypt_what_is_there(config, data)
         if not (data / FILE_NAME).exists():
             content = {"version": _VERSION, "key": key.fingerprint.hex()}
-            try:
-                replace_file(data / FILE_NAME, json.dumps(content).encode() + b"\n")
-            except OSError as error:
-                raise OlrPgError(
-                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(data / FILE_NAME)
-                ) from error
+            write_state(data / FILE_NAME, json.dumps(content).encode() + b"\n")
         yield
 
 
@@ -148,9 +143,7 @@ def _known(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise OlrPgError(
-            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
-        ) from error
+        raise unusable(path, error) from error
     try:
         return str(orjson.loads(data)["key"])
     except (ValueError, KeyError, TypeError) as error:

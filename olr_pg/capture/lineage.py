@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.capture.wanted_logs import ends_of
-from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import check_version, damaged, replace_file
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import damaged, read_state, write_state
 from olr_pg.transactions.ancestry import Ancestry, Incarnation
 
 if TYPE_CHECKING:
@@ -66,15 +66,9 @@ class Lineage:
         self._known: _File | None = None
         self._ends: dict[int, int] = {}
         self.ancestry: Ancestry | None = None
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
+        data = read_state(path, VERSION)
+        if data is None:
             return
-        except OSError as error:
-            raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
-            ) from error
-        check_version(data, VERSION, path)
         try:
             self._known = _File.model_validate_json(data)
         except ValidationError as error:
@@ -164,11 +158,6 @@ class Lineage:
         return self._ends.get(resetlogs_id)
 
     def _keep(self, known: _File) -> None:
-        try:
-            replace_file(self._path, known.model_dump_json().encode())
-        except OSError as error:
-            raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
-            ) from error
+        write_state(self._path, known.model_dump_json().encode())
         # Set the attribute only after the file is written, so that a retry writes the file again.
         self._known = known

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from olr_pg.errors import Code, OlrPgError, format_place, plain_reason
-from olr_pg.files.durable import check_version, damaged, replace_file
+from olr_pg.errors import Code, OlrPgError, format_place
+from olr_pg.files.durable import damaged, read_state, write_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,17 +58,13 @@ class KnownThreads:
         self._changing = threading.Lock()
         self.known: frozenset[int] = frozenset()
         self._late: dict[str, str] = {}
-        if path is not None and path.exists():
+        if path is not None:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
-            ) from error
-        check_version(data, VERSION, path)
+        data = read_state(path, VERSION)
+        if data is None:
+            return
         try:
             document = orjson.loads(data)
             self.known = frozenset(map(int, document["threads"]))
@@ -127,11 +123,6 @@ class KnownThreads:
             document: dict[str, object] = {"version": VERSION, "threads": sorted(known)}
             if late:
                 document["late"] = late
-            try:
-                replace_file(self._path, json.dumps(document).encode())
-            except OSError as error:
-                raise OlrPgError(
-                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
-                ) from error
+            write_state(self._path, json.dumps(document).encode())
         # Set the attribute only after the file is written, so that a retry writes the file again.
         self.known, self._late = known, late

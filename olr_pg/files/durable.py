@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.owned import check_plain, open_plain, remove_plain
 
 if TYPE_CHECKING:
@@ -47,6 +47,35 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
             f"the file has version {version}; this release reads versions up to {newest}",
             path=str(path),
         )
+
+
+def read_state(path: Path, newest: int, code: Code = Code.DATA_DIRECTORY_UNUSABLE) -> bytes | None:
+    """Return the content of a file in `context.data`; None if the file does not exist.
+
+    Raises:
+        OlrPgError: `code` the file cannot be read, 4035 its version is higher than `newest`.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OlrPgError(code, plain_reason(error), path=str(path)) from error
+    check_version(data, newest, path)
+    return data
+
+
+def write_state(path: Path, data: bytes) -> None:
+    """Replace a file in `context.data` as `replace_file` does; raise the error 1092 on failure."""
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
+def unusable(path: Path, error: OSError) -> OlrPgError:
+    """Return the error 1092 for a file or directory in `context.data`."""
+    return OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path))
 
 
 def damage(data: bytes) -> str:

@@ -15,7 +15,7 @@ from olr_pg.oracle.facts import FIRST_CDB
 from olr_pg.oracle.tables import among, bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from olr_pg.dictionary.sys_rows import SysRows
 
@@ -144,18 +144,25 @@ def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table
         if row.con in groups:
             grouped.setdefault(groups[row.con], set()).add(row.int_col)
     schemas = {row.name: row.spare1 for row in rows.sys_user}
+    database = Levels(
+        minimal=True,
+        primary_key=rows.supp_log_db_primary == 1,
+        everything=rows.supp_log_db_all == 1,
+    )
     for table in chosen:
-        here, bits = levels.get(table.obj, set()), schemas.get(table.owner, 0)
-        everything = rows.supp_log_db_all == 1 or _TABLE_ALL in here
-        by_key = rows.supp_log_db_primary == 1 or _TABLE_PRIMARY_KEY in here
-        yield (
-            table,
-            Logged(
-                everything or bool(bits & _SCHEMA_ALL),
-                by_key or bool(bits & _SCHEMA_PRIMARY_KEY),
-                frozenset(grouped.get(table.obj, ())),
-            ),
-        )
+        here, bits = levels.get(table.obj, ()), schemas.get(table.owner, 0)
+        yield table, _logged(database, bits, here, grouped.get(table.obj, ()))
+
+
+def _logged(database: Levels, bits: int, here: Container[int], grouped: Iterable[int]) -> Logged:
+    """Return the logged columns of a table, from the settings of the database, of its schema
+    (USER$.SPARE1) and of its log groups (CDEF$.TYPE#), and the columns in named groups.
+    """
+    return Logged(
+        database.everything or _TABLE_ALL in here or bool(bits & _SCHEMA_ALL),
+        database.primary_key or _TABLE_PRIMARY_KEY in here or bool(bits & _SCHEMA_PRIMARY_KEY),
+        frozenset(grouped),
+    )
 
 
 def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
@@ -184,18 +191,8 @@ def logged_columns(
     owners = dict.fromkeys(table.owner for table in chosen)
     schemas = {owner: _schema_bits(connection, owner) for owner in owners}
     for table in chosen:
-        bits = schemas[table.owner]
-        here = levels.get(table.obj, set())
-        everything = database.everything or _TABLE_ALL in here
-        by_key = database.primary_key or _TABLE_PRIMARY_KEY in here
-        yield (
-            table,
-            Logged(
-                everything or bool(bits & _SCHEMA_ALL),
-                by_key or bool(bits & _SCHEMA_PRIMARY_KEY),
-                frozenset(logged.get(table.obj, ())),
-            ),
-        )
+        here, columns = levels.get(table.obj, ()), logged.get(table.obj, ())
+        yield table, _logged(database, schemas[table.owner], here, columns)
 
 
 def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:

@@ -65,7 +65,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import check_version, damage, replace_file
+from olr_pg.files.durable import damage, read_state, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,15 +187,9 @@ class Checkpoint:
             return True
 
     def _read(self) -> Saved:
-        try:
-            data = self._path.read_bytes()
-        except FileNotFoundError:
+        data = read_state(self._path, VERSION, Code.CHECKPOINT_UNUSABLE)
+        if data is None:
             return Saved()
-        except OSError as error:
-            raise OlrPgError(
-                Code.CHECKPOINT_UNUSABLE, plain_reason(error), path=str(self._path)
-            ) from error
-        check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)
         except ValidationError as error:

@@ -266,7 +266,7 @@ def test_a_directory_stays_with_its_key(tmp_path: Path) -> None:
 def test_a_full_disk_at_the_first_start_with_a_key_is_a_coded_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.appliance.encryption.replace_file", full)
+    monkeypatch.setattr("olr_pg.files.durable.replace_file", full)
     assert refused(plain_config(tmp_path, **{"encryption-key": KEY})) == 1092
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import (
     check_version,
     has_room,
+    read_state,
     removed_on_failure,
     replace_file,
     tells_of_full_disk,
+    write_state,
 )
 
 
@@ -108,3 +111,23 @@ def test_a_full_file_system_has_room_once_there_is_some(tmp_path: Path) -> None:
         assert has_room(tmp_path)
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_file_of_our_directory_is_read_and_written_or_an_error_says_why_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.json"
+    assert read_state(path, 1) is None
+    write_state(path, b'{"version": 2}')
+    assert read_state(path, 2) == b'{"version": 2}'
+    failing: list[tuple[Code, Callable[[], object]]] = [
+        (Code.FILE_OF_NEWER_VERSION, lambda: read_state(path, 1)),
+        (Code.DATA_DIRECTORY_UNUSABLE, lambda: read_state(tmp_path, 1)),
+        (Code.DATA_DIRECTORY_UNUSABLE, lambda: read_state(path / "below", 1)),
+        (Code.CHECKPOINT_UNUSABLE, lambda: read_state(tmp_path, 1, Code.CHECKPOINT_UNUSABLE)),
+        (Code.DATA_DIRECTORY_UNUSABLE, lambda: write_state(path / "below", b"")),
+    ]
+    for code, work in failing:
+        with pytest.raises(OlrPgError) as caught:
+            work()
+        assert caught.value.code is code

@@ -76,7 +76,7 @@ PLAIN_UNTIL_WHOLE: Final = {
 WRITERS: Final = {
     "GrowingFile", "NamedTemporaryFile", "ParquetWriter", "ResultFile", "ResultFiles",
     "TemporaryFile", "fdopen", "mkdtemp", "mkstemp", "nameless_file", "open_plain", "replace_file",
-    "row_file", "sealed_bytes", "write_bytes", "write_text", "written_whole",
+    "row_file", "sealed_bytes", "write_bytes", "write_state", "write_text", "written_whole",
 }  # fmt: skip
 
 
