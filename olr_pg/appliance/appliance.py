@@ -513,6 +513,18 @@ def applier_settings(
     )
 
 
+def settings_for(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
+    """Return the applier's settings, with names and types in the target, for commands that do not
+    connect to the port.
+    """
+    assert config.apply is not None
+    database = snapshot.database
+    facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
+    order = ByteOrder(config.port.byte_order)
+    settings = applier_settings(config.apply, target, ("", 0), order, facts)
+    return replace(settings, containers=database.containers)
+
+
 @contextmanager
 def full_disk_told(data: Path) -> Iterator[None]:
     """Convert the error of a full disk to an error with a code, so that it is not reported as a

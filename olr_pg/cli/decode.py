@@ -270,7 +270,7 @@ def _splits_decoded(
 
 
 def _ddl_printer(wanted: Callable[[str, str], bool]) -> Callable[[DictionaryTransaction], None]:
-    from olr_pg.rendering.ddl_lines import render_ddl
+    from olr_pg.rendering.json_lines import render_ddl
 
     def print_ddl(transaction: DictionaryTransaction) -> None:
         for line in render_ddl(transaction, wanted):

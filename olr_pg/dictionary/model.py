@@ -10,11 +10,55 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
-from olr_pg.dictionary.lob import Lob
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import SysRows
+
+
+@dataclass(frozen=True, slots=True)
+class LobSegment:
+    """The storage of the LOB values of a table or of one of its partitions.
+
+    Attributes:
+        obj, dataobj: OBJ# and DATAOBJ# of the LOB segment, or of a partition's part of it
+            (LOBFRAG$).
+        index_obj, index_dataobj: OBJ# and DATAOBJ# of the LOB index; None if unknown.
+        block_size: the block size of the segment's tablespace, in bytes; None if unknown.
+    """
+
+    obj: int
+    dataobj: int | None = None
+    index_obj: int | None = None
+    index_dataobj: int | None = None
+    block_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lob:
+    """The storage of a LOB column's values, from LOB$ and related tables; None for unknown
+    properties. Facts: dictionary §2.7, values-and-lobs §15.4, §17.
+
+    Attributes:
+        segments: the segment of the table itself, and one for each partition with rows.
+        securefile: True for SECUREFILE, False for BASICFILE.
+        chunk_blocks: the number of blocks in a BASICFILE page.
+        nologging: whether the redo may lack the data of LOB pages.
+        compressed, deduplicated: whether these SECUREFILE options are used.
+        encrypted: whether the bytes are encrypted, so that the column cannot be replicated.
+        encrypted_in: the names of the encrypted tablespaces that contain its segments; empty if
+            there are none, or if this is unknown.
+    """
+
+    segments: tuple[LobSegment, ...] = ()
+    securefile: bool | None = None
+    chunk_blocks: int | None = None
+    nologging: bool = False
+    compressed: bool = False
+    deduplicated: bool = False
+    encrypted: bool = False
+    encrypted_in: str = ""
+
 
 ROW_TYPES: Final = frozenset(
     {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 180, 181, 182, 183, 208, 231, 252}

@@ -19,11 +19,11 @@
            "charset_id": 873, "charset_form": 1}],
         "key": {"kind": "primary key", "columns": ["ID"]}}]}
 
-The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
-`olr_pg.dictionary.model`, and of `Lob` and `LobSegment` in `olr_pg.dictionary.lob` (key ``lob`` of
-a column), with the same meaning. A key with the default value can be omitted. Three things differ:
-``key`` contains column names instead of INTCOL#, the order of ``columns`` has no meaning, and
-`Snapshot.sys_rows` is the key ``sys`` (`sys_rows`). Unknown keys are errors.
+The keys are the attributes of `Snapshot`, `Database`, `Table`, `Column`, `Lob` and `LobSegment`
+(key ``lob`` of a column) in `olr_pg.dictionary.model`, with the same meaning. A key with the
+default value can be omitted. Three things differ: ``key`` contains column names instead of INTCOL#,
+the order of ``columns`` has no meaning, and `Snapshot.sys_rows` is the key ``sys`` (`sys_rows`).
+Unknown keys are errors.
 ``docs/dictionary-snapshot.md`` is the page for users.
 
 If a snapshot is written and read again, the result is equal to it.
@@ -48,8 +48,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.inventory import Inventory
-from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.model import (
+    AddedColumn,
+    Column,
+    Database,
+    KeyKind,
+    Lob,
+    LobSegment,
+    Snapshot,
+    Table,
+)
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows

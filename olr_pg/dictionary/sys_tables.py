@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.datatypes.boolean import flag_numbers, flag_texts
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary.evolution import renamed_columns
-from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
-from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
+from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Lob, LobSegment, Table
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.snapshot_file import column_fault, sort_columns
 from olr_pg.dictionary.stored_segments import (

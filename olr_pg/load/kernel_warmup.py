@@ -1,4 +1,4 @@
-"""Compiles the kernels of a load before Spark's workers are forked."""
+"""Compiles the kernels of a load in Spark's daemon, before it forks the workers."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from olr_pg.appliance.appliance import settings_for
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.mapping_checks import report_idle_mappings
 from olr_pg.conditions.evaluate import Truth, evaluate
@@ -26,7 +27,6 @@ from olr_pg.load.arrow import arrow_column
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables, place_in, schema_of
 from olr_pg.oracle.key_cuts import LargeRow
-from olr_pg.schema.target_settings import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

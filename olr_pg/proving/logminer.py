@@ -22,8 +22,7 @@ import oracledb
 
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
-from olr_pg.rendering.ddl_lines import render_ddl
-from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.rendering.json_lines import PackedLines, render_ddl
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.scalars import format_xid
 

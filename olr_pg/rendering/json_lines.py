@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.received.column_numbers import ColumnNumbers
@@ -15,6 +16,7 @@ from olr_pg.datatypes.columns import read_only
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel
 from olr_pg.rendering.change_lines import ChangeLines
+from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.packed_changes import PackedReader
@@ -22,6 +24,7 @@ from olr_pg.wire.packed_changes import PackedReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.rendering.invalid_dates import InvalidDates
@@ -201,3 +204,41 @@ class JsonLines:
                 yield received.changes
         if reader.is_open:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+
+
+COMMANDS: Final = {
+    1: "CREATE TABLE", 9: "CREATE INDEX", 10: "DROP INDEX", 11: "ALTER INDEX", 12: "DROP TABLE",
+    13: "CREATE SEQUENCE", 14: "ALTER SEQUENCE", 15: "ALTER TABLE", 16: "DROP SEQUENCE",
+    17: "GRANT", 18: "REVOKE", 19: "CREATE SYNONYM", 20: "DROP SYNONYM", 21: "CREATE VIEW",
+    22: "DROP VIEW", 24: "CREATE PROCEDURE", 25: "ALTER PROCEDURE", 28: "RENAME", 29: "COMMENT",
+    59: "CREATE TRIGGER", 60: "ALTER TRIGGER", 61: "DROP TRIGGER", 62: "ANALYZE TABLE",
+    68: "DROP PROCEDURE", 85: "TRUNCATE TABLE", 91: "CREATE FUNCTION", 94: "CREATE PACKAGE",
+    97: "CREATE PACKAGE BODY",
+}  # fmt: skip
+"""Names of the most common commands, by their number in V$SQLCOMMAND. For other commands, the line
+has the number.
+"""
+
+
+def render_ddl(
+    transaction: DictionaryTransaction, wanted: Callable[[str, str], bool]
+) -> Iterator[bytes]:
+    """Yield the JSON lines of a transaction's DDL statements.
+
+    Args:
+        wanted: returns whether the statements about an object, given its owner and name, are
+            wanted.
+    """
+    for statement in transaction.statements:
+        if not wanted(statement.owner, statement.name):
+            continue
+        record = {
+            "op": "ddl",
+            "scn": statement.scn,
+            "commit_scn": transaction.commit_scn,
+            "xid": format_xid(transaction.xid),
+            "table": f"{statement.owner}.{statement.name}",
+            "command": COMMANDS.get(statement.command, statement.command),
+            "text": statement.text,
+        }
+        yield orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)

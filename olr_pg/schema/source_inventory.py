@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from olr_pg.appliance.appliance import settings_for
 from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.applier.statements.target_plan import check_names, target_schema
 from olr_pg.config.source_section import OfflineSource
@@ -25,7 +26,6 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.statement import KINDS
-from olr_pg.schema.target_settings import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

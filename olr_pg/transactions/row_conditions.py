@@ -23,7 +23,7 @@ from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import columns_of
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished import count_rows
-from olr_pg.transactions.finished_columns import VALUE, DmlKind, Image
+from olr_pg.transactions.finished_columns import VALUE, DmlKind, Image, OwnedChanges
 from olr_pg.transactions.left_out import Remaining, kept_changes
 from olr_pg.transactions.row_fault import RowFault
 
@@ -318,11 +318,6 @@ def _move_values(dml: Any, actions: Any, first: Any, values: Any) -> None:
             values[entry].next += moved
 
 
-def _owner(transactions: TransactionColumns, dml: DmlColumns) -> I64:
-    """Return the number of the transaction of each change; shape (changes)."""
-    return np.repeat(np.arange(transactions.xid.size), np.diff(transactions.dml_first))
-
-
 def _faulty(
     transactions: TransactionColumns, dml: DmlColumns, actions: U8
 ) -> npt.NDArray[np.bool_]:
@@ -331,7 +326,7 @@ def _faulty(
     if not at_fault.any():
         return at_fault
     tables = int(dml.table.max()) + 1
-    part = _owner(transactions, dml) * tables + dml.table
+    part = OwnedChanges(dml, transactions.dml_first).owner * tables + dml.table
     found: npt.NDArray[np.bool_] = np.isin(part, np.unique(part[at_fault]))
     return found
 
@@ -350,7 +345,7 @@ def _faults(
     changes = np.flatnonzero(actions == _FAULT)
     if not changes.size:
         return ()
-    owner = _owner(transactions, dml)[changes]
+    owner = OwnedChanges(dml, transactions.dml_first).owner[changes]
     part = np.stack([owner, dml.table[changes]])
     _, first = np.unique(part, axis=1, return_index=True)
     reasons = {int(dml.table[change]): reason for change, reason in why.items()}

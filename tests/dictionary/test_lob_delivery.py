@@ -13,7 +13,6 @@ import pytest
 from olr_pg.datatypes.binary_xml import binary_xml_text
 from olr_pg.dictionary.decoding_plan import build_row_plan
 from olr_pg.dictionary.loader import load_snapshot, parse_schema_checkpoint
-from olr_pg.dictionary.lob import LobSegment
 from olr_pg.dictionary.lob_delivery import (
     LobDelivery,
     chunk_type,
@@ -22,7 +21,7 @@ from olr_pg.dictionary.lob_delivery import (
     lob_delivery,
     with_raw_xml,
 )
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.model import Column, LobSegment, Table
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.simulator.fields.lob_layout import BLOB
 from olr_pg.simulator.model.column_types import lob_type, number_type

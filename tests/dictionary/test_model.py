@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from olr_pg.dictionary.lob import Lob
 from olr_pg.dictionary.model import (
     LOB_TYPES,
     ROW_TYPES,
     Column,
+    Lob,
     Snapshot,
     Table,
     unsupported_reason,

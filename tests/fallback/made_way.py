@@ -12,9 +12,9 @@ import psycopg
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
+from olr_pg.appliance.appliance import settings_for
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.fallback.way_back import WayBack
-from olr_pg.schema.target_settings import settings_for
 from tests.proving.served import document_of
 
 if TYPE_CHECKING:

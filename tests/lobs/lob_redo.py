@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.model import Column, Database, KeyKind, Lob, LobSegment, Snapshot, Table
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,

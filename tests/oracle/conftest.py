@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.config.source_section import OracleSource
-from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.model import (
+    AddedColumn,
+    Column,
+    Database,
+    KeyKind,
+    Lob,
+    LobSegment,
+    Snapshot,
+    Table,
+)
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.serve import StandIn

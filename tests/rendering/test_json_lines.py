@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
-from olr_pg.rendering.json_lines import JsonLines, PackedLines
+from olr_pg.rendering.json_lines import JsonLines, PackedLines, render_ddl
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.scalars import pack_xid
 from olr_pg.wire.elements import (
@@ -240,3 +241,26 @@ def test_packed_transactions_have_the_lines_of_messages_at_their_places(
         text = out.getvalue()
         found += [text[at:end] for at, end in pairwise(first.tolist())]
     assert found == expected
+
+
+def statement(command: int, name: str) -> Any:
+    return SimpleNamespace(scn=5, owner="SHOP", name=name, command=command, text=f"… {name}")
+
+
+def test_wanted_statements_have_a_line_each() -> None:
+    transaction: Any = SimpleNamespace(
+        commit_scn=9, xid=pack_xid(1, 2, 3), statements=(statement(15, "A"), statement(999, "B"))
+    )
+    lines = [json.loads(line) for line in render_ddl(transaction, lambda _owner, _name: True)]
+    assert [line["command"] for line in lines] == ["ALTER TABLE", 999]
+    assert lines[0] == {
+        "op": "ddl",
+        "scn": 5,
+        "commit_scn": 9,
+        "xid": "1.2.3",
+        "table": "SHOP.A",
+        "command": "ALTER TABLE",
+        "text": "… A",
+    }
+    (only,) = render_ddl(transaction, lambda _owner, name: name == "B")
+    assert json.loads(only)["table"] == "SHOP.B"

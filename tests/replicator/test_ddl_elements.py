@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.ordering.split_merging import thread_splits
-from olr_pg.rendering.ddl_lines import render_ddl
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import JsonLines, render_ddl
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, is_wanted
 from olr_pg.simulator.simulation import simulate
 from tests.replicator.ddl_source import NUMBER, DdlSource

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.appliance import settings_for
 from olr_pg.dictionary.inventory import (
     Constraint,
     IndexPart,
@@ -20,7 +21,6 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.difference import differences
 from olr_pg.schema.relations import Relations
-from olr_pg.schema.target_settings import settings_for
 from olr_pg.simulator.model.tables import CHARSET_UTF16, IDENTITY_SEQUENCE, SimColumn
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.model import Column
+from olr_pg.dictionary.model import Column, Lob, LobSegment
 from olr_pg.errors import Code
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.header import parse_log_header

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.lob_locator import LobForm
-from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.dictionary.model import Lob, LobSegment
 from olr_pg.simulator.fields.cells import Cell, bytes_text, json_text
 from olr_pg.simulator.fields.lob_layout import BASIC_OVERHEAD, BLOB, POINTERS_MAX, SECURE_OVERHEAD
 from olr_pg.simulator.model.storage import TransactionalBlock

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
         InventoryView,
         NamedObject,
     )
-    from olr_pg.dictionary.lob import LobSegment
-    from olr_pg.dictionary.model import Column, Snapshot, Table
+    from olr_pg.dictionary.model import Column, LobSegment, Snapshot, Table
     from olr_pg.dictionary.sys_rows import SysRows
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
@@ -130,7 +129,7 @@ _LOB_FLAGS: Final = {
     "compressed": 0x2000,
     "deduplicated": 0x10000,
 }
-"""Bits of LOB$.FLAGS, by the fields of `dictionary.lob.Lob`."""
+"""Bits of LOB$.FLAGS, by the fields of `dictionary.model.Lob`."""
 
 
 _REDO_ROWS: Final = {

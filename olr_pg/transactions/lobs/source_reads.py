@@ -25,7 +25,7 @@ U8 = npt.NDArray[np.uint8]
 
 
 class FetchedLob(NamedTuple):
-    """A value that was read from the source: its bytes in the form for delivery (`dictionary.lob`),
+    """A value that was read from the source: its bytes in the form for delivery (`lob_delivery`),
     None for NULL.
     """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.dictionary.lob import Lob
+from olr_pg.dictionary.model import Lob
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     BLOB,
