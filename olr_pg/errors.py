@@ -2351,8 +2351,7 @@ class Code(IntEnum):
     TABLE_NOT_PAUSED = _Entry(
         8014,
         "a table cannot be resumed",
-        "`olr-pg tables list` shows the paused tables. If an error has stopped the table, resume it"
-        " with `olr-pg errors retry`",
+        "`olr-pg tables list` shows the tables that are paused or stopped",
     )
     TABLES_NOT_CHANGEABLE = _Entry(
         8015,

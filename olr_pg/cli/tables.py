@@ -205,7 +205,6 @@ def resume(
     Exit code 1 if a table then stops with an error. If the command fails, you can repeat it.
     """
     from olr_pg.applier.batches.replay import stopped_tables
-    from olr_pg.applier.stopped.error_table import resumed_tables
     from olr_pg.applier.stopped.pausing import paused_tables, resume_all, unpause_table
 
     del by  # `by`: the running appliance logs who resumed the table
@@ -218,12 +217,11 @@ def resume(
             _print_resumed(paused, resumed=resumed, as_json=as_json)
             return
         names = _known(loaded, connection, settings, table or ())
-        # An earlier command may have lost its connection before it applied the held changes.
-        held = {*paused, *resumed_tables(connection, settings.subscription)}
-        stopped = stopped_tables(connection, settings.subscription)
-        for name in names:
-            if name not in held and (name in stopped or held.isdisjoint(names)):
-                raise OlrPgError(Code.TABLE_NOT_PAUSED, "it is not paused", table=name)
+        # An earlier command may have lost its connection before it applied the held changes, or
+        # after an error had stopped one of the tables.
+        held = {*paused, *stopped_tables(connection, settings.subscription)}
+        if held.isdisjoint(names):
+            raise OlrPgError(Code.TABLE_NOT_PAUSED, "no change is held", table=names[0])
         for name in names:
             unpause_table(connection, settings.subscription, name)
         go_on(connection, settings, names, as_json=as_json)

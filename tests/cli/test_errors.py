@@ -161,6 +161,56 @@ def test_a_resume_that_lost_its_connection_is_repeated(
             assert forget(postgres_database) == [(1,), (3,), (4,)]
 
 
+@pytest.mark.parametrize("stops_first", [False, True])
+def test_a_resume_of_several_tables_is_repeated_after_an_error(
+    config: Path, postgres_database: str, *, stops_first: bool
+) -> None:
+    """The first table stops, or was stopped before it was paused, and the connection is lost before
+    the second one is resumed.
+    """
+    with Proxy("postgres", lambda: place_of(postgres_database)) as proxy:
+        through(proxy, config, postgres_database)
+        resume = ["tables", "resume", "S.T", "S.U", "--config", str(config)]
+        for _, trip in lost_answers(proxy, least=WRITES):
+            with connect(postgres_database) as connection:
+                ensure_ledger(connection)
+                pause_table(connection, "olr_pg", "S.U", "s.u")
+                if not stops_first:
+                    pause_table(connection, "olr_pg", "S.T", "s.t")
+            _stop(postgres_database)
+            with connect(postgres_database) as connection:
+                pause_table(connection, "olr_pg", "S.T", "s.t")
+            proxy.arm(trip)
+            done = CliRunner().invoke(app, resume)
+            if trip.tripped.is_set():
+                assert (done.exit_code, "OLR-05003" in done.stderr) == (6, True)
+                done = CliRunner().invoke(app, resume)
+            assert (done.exit_code, done.stdout.count("STOPPED again: OLR-05008")) == (1, 1)
+            assert done.stdout.count("continues") == 1
+            with psycopg.connect(postgres_database) as connection:
+                connection.execute("DROP SCHEMA s CASCADE; TRUNCATE olr_pg.ledger, olr_pg.error")
+                connection.execute("TRUNCATE olr_pg.held")
+
+
+def test_an_error_of_a_removed_table_is_not_skipped_again(
+    config: Path, postgres_database: str
+) -> None:
+    """The skip would enter the table in the ledger again."""
+    document = json.loads(config.read_text())
+    document["apply"]["tables"].append("S.U")
+    document["context"] = {"data": str(config.parent)}
+    config.write_text(json.dumps(document))
+    _stop(postgres_database)
+    (error,) = json.loads(run(config, "list", "--json").stdout)["errors"]
+    removed = CliRunner().invoke(app, ["tables", "remove", "S.T", "--config", str(config)])
+    assert removed.exit_code == 0, removed.output
+    for whole in ([], ["--whole-transaction"]):
+        skipped = run(config, "skip", str(error["id"]), *whole)
+        assert (skipped.exit_code, "OLR-05143" in skipped.stderr) == (6, True)
+    with psycopg.connect(postgres_database) as connection:
+        assert connection.execute("SELECT FROM olr_pg.ledger").fetchall() == []
+
+
 def forget(database: str) -> list[tuple[int]]:
     """The rows, which are dropped then with all that is known of their table; none is held."""
     with psycopg.connect(database) as connection:

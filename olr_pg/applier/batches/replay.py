@@ -43,6 +43,9 @@ _STOPPED = """
 SELECT source_table FROM olr_pg.ledger
 WHERE subscription = %s AND stopped AND NOT paused ORDER BY source_table
 """
+_IS_STOPPED = """
+SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s AND stopped
+"""
 _HELD_SOURCE = """
 SELECT held_source FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
 """
@@ -96,14 +99,17 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
     Args:
         connection: opened by `connection.connect`.
-        table: ``OWNER.NAME``. If the table is not stopped, nothing is done.
+        table: ``OWNER.NAME``. If the table is not stopped, nothing is done, and a table that is not
+            in the ledger gets no row there.
 
     Raises:
         OlrPgError: 5141, the hold cannot be read.
         psycopg.Error: a transient error. Changes that were applied before it stay applied.
     """
-    one = Replay(connection, settings, table)
     counters, events = ChangeCounts(), 0
+    if connection.execute(_IS_STOPPED, (settings.subscription, table)).rowcount == 0:
+        return Replayed(table, counters, events, None)
+    one = Replay(connection, settings, table)
     while True:
         step = one.step()
         counters, events = counters.plus(step.counters), events + step.events

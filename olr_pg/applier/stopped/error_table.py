@@ -30,6 +30,7 @@ _SKIP = """
 UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
 WHERE subscription = %s AND id = %s AND resolution = 'stopped'
 """
+_IS_KNOWN = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
 _LOCK = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _DROP_TRANSACTION = """
 DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
@@ -146,11 +147,13 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
     """Mark the change of an error table's row as skipped. This does not resume the table.
 
     If it is already skipped, change nothing: an earlier command may have lost its connection before
-    it resumed the table, and the operator repeats it.
+    it resumed the table, and the operator repeats it. In particular, the decision about one gap in
+    a table's changes is none about a later gap.
 
     Raises:
-        OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, or the
-            server delivers no changes of the table after this one.
+        OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, the server
+            delivers no changes of the table after this one, or the table is not replicated any
+            more.
     """
     line = read_error(connection, subscription, number)
     if line.code in ENDING and line.resolution == "stopped":
@@ -162,13 +165,15 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             table=line.source_table,
         )
     is_marked = connection.execute(_SKIP, (subscription, number)).rowcount == 1
-    if not (is_marked or line.resolution == "skipped"):
+    key = subscription, line.source_table
+    is_known = connection.execute(_IS_KNOWN, key).rowcount == 1
+    if not (is_marked or (line.resolution == "skipped" and is_known)):
         raise OlrPgError(
             Code.ERROR_NOT_SKIPPABLE,
             f"error {number} is {line.resolution}",
             table=line.source_table,
         )
-    if line.code == Code.TABLE_WAS_LEFT_OUT:
+    if is_marked and line.code == Code.TABLE_WAS_LEFT_OUT:
         forget_left_out(connection, subscription, line.source_table)
     return line
 
@@ -270,13 +275,6 @@ def stopped_reason(connection: Connection[Any], subscription: str, table: str) -
     if not reasons or reasons[0][1] == Code.STATEMENT_BLOCKED:
         return None
     return stopped_error(reasons)
-
-
-def resumed_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the tables that an operator has resumed, but whose changes are still held: no error
-    has stopped them. The next replay applies the changes.
-    """
-    return [table for table, code, _ in _reasons(connection, subscription) if code is None]
 
 
 def _reasons(

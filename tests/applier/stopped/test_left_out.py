@@ -93,6 +93,31 @@ def test_a_skipped_gap_is_one_that_an_operator_accepted(narrowed: Replication) -
     assert _ids(narrowed, "r") == [1, 3, 4]
 
 
+def test_a_repeated_skip_accepts_no_later_gap(narrowed: Replication) -> None:
+    """A command that is repeated by mistake after weeks, when the table was left out once more."""
+    r = narrowed
+    first = _stops(r)
+    with connect(r.target) as connection:
+        skip_error(connection, "olr_pg", first)
+        assert replay(connection, r.settings(), "S.R").error is None
+    r.transaction(r.insert({"ID": 4}))  # and a change of R, which nobody delivers
+    r.serve()
+    r.apply([_T])
+    r.transaction(r.insert({"ID": 5}), r.insert({"ID": 5}, "R"))
+    r.serve()
+    second = _stops(r)
+    assert second != first
+    with connect(r.target) as connection:
+        skip_error(connection, "olr_pg", first)
+        error = replay(connection, r.settings(), "S.R").error
+        assert error is not None
+        assert error.code == Code.TABLE_WAS_LEFT_OUT
+        assert _ids(r, "r") == [1, 3]
+        skip_error(connection, "olr_pg", second)
+        assert replay(connection, r.settings(), "S.R").error is None
+    assert _ids(r, "r") == [1, 3, 5]
+
+
 def test_a_table_that_is_added_without_a_load_gets_only_later_changes(
     narrowed: Replication,
 ) -> None:
