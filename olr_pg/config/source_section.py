@@ -134,8 +134,8 @@ class BfileTransport(Section):
         default=2,
         ge=1,
         le=16,
-        description="number of connections that read archived logs, one log each; as many"
-        " additional connections read the online logs",
+        description="number of connections that read one archived log; olr_pg fetches up to four"
+        " logs at a time. As many additional connections read the online logs",
     )
 
 

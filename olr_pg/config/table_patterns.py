@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary import selection
 from olr_pg.dictionary.oracle_schemas import ORACLE_SCHEMAS
+from olr_pg.dictionary.table_list import WITH_REDO
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -64,17 +65,6 @@ Nothing reports a table that is left out by these patterns, so each pattern matc
 names as possible. There is no pattern for a prefix that only the manual reserves: DM$ (mining
 models) and AW$ (analytic workspaces) are followed by names that users choose, and a data mart can
 have such tables.
-"""
-
-
-WITH_REDO: Final = (
-    "TEMPORARY = 'N'"
-    " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
-)
-"""The condition for tables whose rows are in the redo. It leaves out temporary tables, and external
-tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may also have no
-TABLESPACE_NAME, so the condition includes such tables explicitly (Oracle Database Reference,
-DBA_TABLES).
 """
 
 

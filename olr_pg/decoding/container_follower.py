@@ -10,6 +10,8 @@ from olr_pg.decoding.new_tables import (
     NUMBERS,
     NewTables,
     Take,
+    Wanted,
+    any_wants,
     is_made_without_rows,
     number_of_name,
     with_number,
@@ -175,17 +177,17 @@ class ContainerFollower:
         """The names of the new tables that `take` accepted."""
         return self._new_tables.taken
 
-    def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
+    def watch_for(self, wanted: Wanted | None) -> None:
         """Report new tables from now on; see `decoding.new_tables.NewTables.watch_for`."""
         names = self._names
 
-        def is_wanted(owner: str, name: str) -> bool:
+        def is_wanted(owner: str, name: str) -> bool | None:
             assert wanted is not None
             own = owner.removeprefix(f"{names.container}.") if names.con_id else owner
             if not self._filters.wants_named((f"{owner}.{name}", f"{own}.{name}")):
                 return False
             spellings = (own,) if is_oracle_schema(own) else names.spellings(own)
-            return any(wanted(one, name) for one in spellings)
+            return any_wants(wanted(one, name) for one in spellings)
 
         self._new_tables.watch_for(None if wanted is None else is_wanted)
 

@@ -66,7 +66,7 @@ from olr_pg.scalars import format_xid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.decoding.new_tables import Take
+    from olr_pg.decoding.new_tables import Take, Wanted
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.transactions.schema_event import SchemaEvent
@@ -275,14 +275,13 @@ class DictionaryFollower:
         tables: Sequence[Table],
         *,
         views: Sequence[TargetView] = (EVERYTHING,),
-        wanted: Callable[[str, str], bool] | None = None,
+        wanted: Wanted | None = None,
     ) -> Subscription:
         """Return the subscription to tables of the snapshot, with all versions known so far.
 
         Args:
             views: the views to encode.
-            wanted: returns whether the subscription would include a table with a given owner and
-                name.
+            wanted: see `Wanted`.
 
         Raises:
             OlrPgError: 4006 if a name is too long for the protocol.

@@ -58,6 +58,12 @@ the table will be replicated: from its beginning on, or if it has rows, after it
 called before any transaction that committed later is delivered.
 """
 
+Wanted = Callable[[str, str], bool | None]
+"""A function that returns whether the subscription includes a table with a given owner and name;
+None if this is unknown. A table for which it returns None is reported, and not replicated: the
+operator may not want it in the target.
+"""
+
 NUMBERS: Final = 1 << 31
 """Numbers from this one on are not used by Oracle as OBJ#. They are numbers of names
 (`number_of_name`).
@@ -128,6 +134,12 @@ def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
     return any(texts) and not any(_HAS_ROWS.search(text) for text in texts)
 
 
+def any_wants(answers: Iterable[bool | None]) -> bool | None:
+    """Combine answers of `Wanted` as OR does in SQL."""
+    known = list(answers)
+    return True if True in known else None if None in known else False
+
+
 class NewTables:
     """Calls `take` for new tables that match a subscription, or logs a warning about them.
 
@@ -142,15 +154,14 @@ class NewTables:
         self._take = take
         self._found: dict[int | tuple[str, str], _Named] = {}
         self._dropped: dict[tuple[str, str], _Named] = {}
-        self._wanted: Callable[[str, str], bool] | None = None
+        self._wanted: Wanted | None = None
         self.taken = set[str]()
 
-    def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
+    def watch_for(self, wanted: Wanted | None) -> None:
         """Report new tables from now on, and those that already exist.
 
         Args:
-            wanted: returns whether the subscription includes a table with a given owner and name;
-                None if it includes no new table.
+            wanted: see `Wanted`; None if the subscription includes no new table.
         """
         self._wanted = wanted
         for named in self._found.values():
@@ -243,20 +254,23 @@ class NewTables:
         self._report(named)
 
     def _report(self, named: _Named) -> None:
-        is_wanted = self._wanted is not None and self._wanted(named.owner, named.name)
-        if not is_wanted:
+        is_wanted = False if self._wanted is None else self._wanted(named.owner, named.name)
+        if is_wanted is False:
             return
         obstacle, made = named.obstacle, named.made
         assert self._wanted is not None
-        if self._take is None and named.before is not None and self._wanted(*named.before):
+        if self._take is None and named.before and self._wanted(*named.before) is not False:
             return  # the subscription contains the table, and its changes have the new name
         is_stranger = named.was is not None and not self._wanted(*named.was)
         begin = Begin(named.scn, named.was is not None, named.has_rows or is_stranger)
-        if made and obstacle is None and self._take and self._take(made, begin):
+        take = self._take if is_wanted else None
+        if made and obstacle is None and take and take(made, begin):
             if not begin.has_rows:
                 self.taken.add(made.full_name)
             return
         reason = "" if obstacle is None else f"; it could not be replicated: {obstacle}"
+        if is_wanted is None:
+            reason += "; only Oracle can run the query in `apply.tables`, which may select it"
         warn_of_new_table(
             f"it was created or renamed at SCN {named.scn}{reason}",
             table=f"{named.owner}.{named.name}",

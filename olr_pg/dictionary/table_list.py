@@ -2,10 +2,9 @@
 
 Without Oracle, the query runs in an in-memory SQLite database. It has the views ALL_TABLES,
 DBA_TABLES and USER_TABLES, each also with the prefix ``SYS.``. Their columns are OWNER, TABLE_NAME
-and NAME, which is the same as TABLE_NAME, for queries that were written for other views. DBA_TABLES
-also has the columns by which patterns exclude tables (`config.table_patterns`); a snapshot contains
-no such tables. If there are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE,
-accept it with and without ``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode
+and NAME, which is the same as TABLE_NAME, for queries that were written for other views. If there
+are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE, accept it with and without
+``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode
 UPPER and LOWER and a case-sensitive LIKE work as in Oracle.
 
 The query comes from a client over the network. It can only read, and can call only the functions in
@@ -34,6 +33,20 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _SqlValue = str | bytes | int | float | None
+
+WITH_REDO: Final = (
+    "TEMPORARY = 'N'"
+    " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
+)
+"""The condition for tables whose rows are in the redo. It leaves out temporary tables, and external
+tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may also have no
+TABLESPACE_NAME, so the condition includes such tables explicitly (Oracle Database Reference,
+DBA_TABLES).
+
+All tables of a snapshot have their rows in the redo, so a query on a snapshot runs without this
+condition. The snapshot does not contain its columns. A query that uses them otherwise is refused:
+with assumed values, it would select other tables than in Oracle.
+"""
 
 STEPS_MAX: Final = 20_000_000
 """Maximum number of SQLite instructions of a query; reading 100,000 names takes about a million."""
@@ -87,10 +100,7 @@ _SCHEMA: Final = """
     PRAGMA case_sensitive_like = ON;
     ATTACH ':memory:' AS SYS;
     CREATE TABLE SYS.ALL_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
-    CREATE TABLE SYS.DBA_TABLES (
-        OWNER TEXT, TABLE_NAME TEXT, NAME TEXT, TEMPORARY TEXT DEFAULT 'N',
-        TABLESPACE_NAME TEXT DEFAULT 'USERS', PARTITIONED TEXT DEFAULT 'NO', IOT_TYPE TEXT
-    );
+    CREATE TABLE SYS.DBA_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
     CREATE TABLE SYS.USER_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
     CREATE TABLE SYS.DUAL (DUMMY TEXT);
     INSERT INTO SYS.DUAL VALUES ('X');
@@ -168,17 +178,17 @@ def names_in_containers(
     return list(found)
 
 
-def would_name(query: str, owner: str, name: str) -> bool:
+def would_name(query: str, owner: str, name: str) -> bool | None:
     """Return whether a TableList query would select a table of that owner and name.
 
-    Return True if the query fails here, because it was written for a live Oracle or takes too long.
+    Return None if the query fails here, because it was written for a live Oracle or takes too long.
     """
     watch = _Watch(_NAMED_STEPS_MAX, _NAMED_SECONDS_MAX)
     try:
         with closing(_run([(owner, name)], query, watch)) as rows:
             return (owner, name) in rows
     except OlrPgError:
-        return True
+        return None
 
 
 class _Watch:
@@ -244,7 +254,7 @@ def _run(
         connection.set_authorizer(watch.authorize)
         connection.set_progress_handler(watch.progress, _STEPS_BETWEEN_CHECKS)
         try:
-            yield from _rows(connection, query)
+            yield from _rows(connection, query.replace(WITH_REDO, "TRUE"))
         except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError, MemoryError) as error:
             raise _coded(error, watch.reason) from error
 
@@ -261,7 +271,7 @@ def _open_catalogue(
     rows = [(owner, name, name) for owner, name in names]
     connection.execute("BEGIN")
     for view in ("ALL_TABLES", "DBA_TABLES"):
-        insert = f"INSERT INTO SYS.{view} (OWNER, TABLE_NAME, NAME) VALUES (?, ?, ?)"  # noqa: S608 - constant
+        insert = f"INSERT INTO SYS.{view} VALUES (?, ?, ?)"  # noqa: S608 - constant
         connection.executemany(insert, rows)
     connection.executemany(
         "INSERT INTO SYS.USER_TABLES VALUES (?, ?, ?)",

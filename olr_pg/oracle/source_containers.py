@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.config.table_patterns import WITH_REDO
-from olr_pg.dictionary.table_list import names_in_containers
+from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list

@@ -22,6 +22,7 @@ from olr_pg.capture.wanted_logs import check_beginning
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView, report_idle
 from olr_pg.decoding.left_out_report import report_left_out
+from olr_pg.decoding.new_tables import any_wants
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.periodic import steady_time
@@ -36,7 +37,7 @@ from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire.element_plan import check_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
@@ -128,7 +129,8 @@ class Delivery:
         # Check this now: an error here refuses only this client, but an error in the run would stop
         # all clients.
         check_tables(tables)
-        self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
+        names = frozenset((table.owner, table.name) for table in tables)
+        self._chosen = Chosen(snapshot, tables, partial(_would_name, sql, names))
         _log.info("subscribed", tables=len(tables), **self.named)
 
     def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
@@ -354,7 +356,7 @@ class Decoder:
         subscription = follower.subscribe(
             tables,
             views=views,
-            wanted=lambda owner, name: any(f.chosen.would_name(owner, name) for f in feeds),
+            wanted=lambda owner, name: any_wants(f.chosen.would_name(owner, name) for f in feeds),
         )
         filters = [view.filters for view in views]
         run = DecodingRun(
@@ -429,3 +431,13 @@ def _views_of(
             views.append(view)
         numbered[feed] = views.index(view)
     return views, numbered
+
+
+def _would_name(sql: str, names: Set[tuple[str, str]], owner: str, name: str) -> bool | None:
+    """Return whether a TableList query selects a table that may have been created later.
+
+    Args:
+        names: the owners and names of the tables that the query has selected. They may be dropped
+            and created again.
+    """
+    return (owner, name) in names or would_name(sql, owner, name)

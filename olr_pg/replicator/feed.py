@@ -76,12 +76,13 @@ class Chosen(NamedTuple):
         snapshot: the dictionary of the tables.
         tables: the tables, with the columns that are decoded; the target's own filter can leave out
             further columns.
-        would_name: returns whether the TableList would select a table with a given owner and name.
+        would_name: returns whether the TableList would select a table with a given owner and name;
+            None if only the live database can decide that.
     """
 
     snapshot: Snapshot
     tables: tuple[Table, ...]
-    would_name: Callable[[str, str], bool]
+    would_name: Callable[[str, str], bool | None]
 
 
 class FeedTarget(Protocol):
@@ -255,7 +256,7 @@ class Feed:
         """
         owner, _, table = name.rpartition(".")
         is_left = not self.delivery.view.filters.wants_named((name,))
-        return name in self.names or (not is_left and self.chosen.would_name(owner, table))
+        return name in self.names or (not is_left and bool(self.chosen.would_name(owner, table)))
 
     def _is_passed(self, event: SchemaEvent) -> bool:
         """Return whether the event's transaction began before the start, or was already queued."""

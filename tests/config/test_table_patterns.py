@@ -96,8 +96,8 @@ def test_what_is_found(entries: list[str], names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("entry", "near"),
     [
-        ("shop.ordrs*", "shop.ordrs*; did you mean SHOP.ORDERS"),
-        ("SHOP.STOK", "SHOP.STOK; did you mean SHOP.STOCK"),
+        ("shop.ordrs*", "shop.ordrs* as of SCN 1; did you mean SHOP.ORDERS"),
+        ("SHOP.STOK", "SHOP.STOK as of SCN 1; did you mean SHOP.STOCK"),
         ("NOBODY.X*", "NOBODY.X*"),
     ],
 )

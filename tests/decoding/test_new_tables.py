@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.decoding.new_tables import CREATE_TABLE, Begin, NewTables, is_made_without_rows
+from olr_pg.decoding.new_tables import (
+    CREATE_TABLE,
+    Begin,
+    NewTables,
+    any_wants,
+    is_made_without_rows,
+)
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.model import Column, Table
 
@@ -112,6 +118,35 @@ def test_without_its_statement_nobody_knows_what_it_holds() -> None:
     others = [made_by("CREATE TABLE u (id NUMBER)", obj=8)._replace(name="U")]
     others.append(made_by("ALTER TABLE t ADD (a NUMBER)")._replace(command=15))
     assert not is_made_without_rows(table("T"), others)
+
+
+def test_a_table_that_may_not_be_wanted_is_reported_and_not_taken() -> None:
+    taken = list[str]()
+
+    def take(made: Table, _: Begin) -> bool:
+        taken.append(made.full_name)
+        return True
+
+    tables = NewTables(take)
+    tables.watch_for(lambda _owner, name: None if name == "T" else True)
+    with capture_logs() as logs:
+        tables.see(7, None, table("T"), 100, [made_by("CREATE TABLE t (id NUMBER)")])
+        other = made_by("CREATE TABLE u (id NUMBER)", obj=8)._replace(name="U")
+        tables.see(8, None, replace(table("U"), obj=8), 101, [other])
+
+    assert taken == ["APP.U"]
+    assert [(entry["table"], entry["code"]) for entry in logs] == [("APP.T", "OLR-03080")]
+    assert "only Oracle can run the query in `apply.tables`" in logs[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [((False, None, True), True), ((False, None), None), ((False, False), False), ((), False)],
+)
+def test_what_one_of_several_targets_wants_is_wanted(
+    answers: tuple[bool | None, ...], wanted: bool | None
+) -> None:
+    assert any_wants(answers) is wanted
 
 
 def test_a_table_that_is_taken_is_not_reported() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.config.table_patterns import parse_pattern, pattern_query
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables, would_name
 from olr_pg.errors import OlrPgError
@@ -107,6 +108,31 @@ def test_an_order_by_is_kept(shop: Snapshot) -> None:
 )
 def test_invalid_sql(shop: Snapshot, query: str) -> None:
     assert error_of(shop, query).code == 3010
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["TABLESPACE_NAME = 'USERS'", "PARTITIONED = 'NO'", "TEMPORARY = 'N'", "IOT_TYPE IS NULL"],
+)
+def test_a_column_whose_values_a_snapshot_lacks_selects_nothing(
+    shop: Snapshot, condition: str
+) -> None:
+    query = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {condition}"
+
+    error = error_of(shop, query)
+
+    assert error.code == 3010
+    assert condition.split()[0] in error.detail
+    assert would_name(query, "APP", "ORDERS") is None
+
+
+def test_the_query_of_a_pattern_runs_here_as_in_oracle(shop: Snapshot) -> None:
+    pattern = parse_pattern("APP.ORDER*")
+    assert pattern is not None
+    query = pattern_query(pattern, ())
+
+    assert sorted(names(shop, query)) == ["ORDERS", "ORDER_LINES"]
+    assert not would_name(query, "APP", "CUSTOMERS")
 
 
 def test_an_invalid_query_says_what_there_is(shop: Snapshot) -> None:
@@ -295,8 +321,8 @@ def test_a_large_dictionary_stays_within_the_limit() -> None:
         ("SELECT owner, table_name FROM all_tables WHERE table_name LIKE 'ORD%'", False),
         ("SELECT 'APP', 'LATER' FROM DUAL", True),
         ("SELECT 'APP', 'OTHER' FROM DUAL", False),
-        ("SELECT owner, table_name FROM dba_tab_privs WHERE REGEXP_LIKE(owner, 'X')", True),
+        ("SELECT owner, table_name FROM dba_tab_privs WHERE REGEXP_LIKE(owner, 'X')", None),
     ],
 )
-def test_whether_a_query_would_name_a_table(query: str, named: bool) -> None:
+def test_whether_a_query_would_name_a_table(query: str, named: bool | None) -> None:
     assert would_name(query, "APP", "LATER") is named
