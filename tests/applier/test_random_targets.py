@@ -8,13 +8,14 @@ that ends well with other rows, or rows that go elsewhere. ``OLR_PG_SEEDS=200`` 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.target.connection import connect
@@ -175,6 +176,19 @@ def outcome(target: Target, rows: int) -> OlrPgError | None:
     return None
 
 
+def await_ended_sessions(target: Target) -> None:
+    """Wait until PostgreSQL has ended the sessions of the role, which count for its CONNECTION
+    LIMIT.
+    """
+    role = conninfo_to_dict(target.string)["user"]
+    query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+    deadline = time.monotonic() + 60
+    with psycopg.connect(target.owner, autocommit=True) as connection:
+        while connection.execute(query, (role,)).fetchone() != (0,):
+            assert time.monotonic() < deadline, role
+            time.sleep(0.01)
+
+
 def wrong_tables(target: Target, expected: dict[str, dict[int, str]]) -> list[str]:
     """The tables that do not have their rows though nobody says that they stopped."""
     with psycopg.connect(target.owner) as connection:
@@ -204,6 +218,7 @@ def test_a_drawn_target(replication: Replication, seed: int) -> None:
         # What doctor prints mends what it calls an error.
         settings = r.settings(connect_string=target.string, workers=3)
         for _ in range(6):
+            await_ended_sessions(target)
             errors = [
                 one
                 for one in check_target(settings, TABLES)
