@@ -23,6 +23,7 @@ import structlog
 from olr_pg.config.fields import Section
 from olr_pg.config.model import Config, NamedTarget, Target, secret_texts
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.advised_commands import complete_commands
 from olr_pg.observability.logging_setup import configure_logging
 from olr_pg.observability.service_manager import ServiceManager, ThreadActivity
 
@@ -188,8 +189,16 @@ class Serving:
 
 
 def _failure(target: RunningTarget) -> BaseException:
-    assert target.failure is not None
-    return target.failure
+    """Return the failure of a target. If there are several targets, its place and the commands of
+    its action name this one.
+    """
+    failure, named = target.failure, target.delivery.named
+    assert failure is not None
+    if not isinstance(failure, OlrPgError) or not named:
+        return failure
+    action = complete_commands(failure.action, None, target.name)
+    of_target = OlrPgError(failure.code, failure.detail, action=action, **(failure.where | named))
+    return of_target.with_traceback(failure.__traceback__)
 
 
 STILL_SECONDS: Final = 900.0

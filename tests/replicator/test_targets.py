@@ -25,7 +25,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.reading import load_config
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.server.backlog import Backlog
@@ -171,6 +171,30 @@ def test_two_targets_with_other_tables_and_positions_over_one_decode(
     assert later <= (
         read_saved(source.directory / "data" / "targets" / "one" / "checkpoint.json").scn or 0
     )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("one_session")
+def test_an_error_that_ends_a_run_of_several_targets_names_the_target_in_its_commands(
+    tmp_path: Path, postgres_database: str, second_database: str
+) -> None:
+    source = two_tables(tmp_path / "s")
+    fill(source, range(5))
+    source.finish()
+    with psycopg.connect(second_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TABLE shop.b (id numeric PRIMARY KEY, name varchar(100))")
+        connection.execute("INSERT INTO shop.b VALUES (3, 'a row that replication did not write')")
+    targets = [entry("one", postgres_database, "A"), entry("two", second_database, "B")]
+
+    with pytest.raises(OlrPgError) as caught:
+        run_appliance(load_config(write_config(source, targets)), once=True, apply=True)
+
+    assert caught.value.code == Code.TABLES_STOPPED
+    assert caught.value.where["target"] == "two"
+    assert "`olr-pg errors list --target two`" in caught.value.action
+    assert "`olr-pg errors retry --target two`" in caught.value.action
+    assert keys_of(postgres_database, "a") == list(range(5))
 
 
 def image_of(target: Path) -> str | None:
