@@ -504,7 +504,8 @@ class _Cutover:
     def check_not_continued(self) -> None:
         """Check that the target has no later commits if the cut-over has ended before, for example
         a rehearsal after which applications have used the source again. Otherwise the command would
-        say that applications can use the target, although the last changes may be missing.
+        say that applications can use the target, although the last changes may be missing. The
+        source is not needed for this: it may have been shut down since.
 
         Raises:
             OlrPgError: 5123, the target has later commits; 5128, 5130, a table has stopped or is
@@ -512,7 +513,8 @@ class _Cutover:
         """
         report = self.known(STEPS[-1])
         if report is not None and report.is_over:
-            self._ledger()
+            with opened_target(self._config, ledger="required") as target:
+                self._ledger(target, [one["table"] for one in report.detail["tables"]])
 
     def known(self, step: CutOverStep) -> StepState | None:
         """Return the recorded state of a step; None if it has not begun."""
@@ -558,20 +560,25 @@ class _Cutover:
 
     def _applied(self) -> tuple[str, dict[str, Any]]:
         run_appliance(self._config, once=True, apply=True, translate=step_sql)
-        return DONE, self._ledger()
+        return DONE, self._ended()
 
-    def _ledger(self) -> dict[str, Any]:
-        """Read the tables' rows of the ledger.
+    def _ended(self) -> dict[str, Any]:
+        """Read the rows of the ledger of the tables that the configuration selects; errors as in
+        `_ledger`.
+        """
+        with opened_target(self._config, ledger="required") as target:
+            tables, _ = self._replicated(target)
+            return self._ledger(target, [table.full_name for table in tables])
+
+    def _ledger(self, target: OpenedTarget, names: list[str]) -> dict[str, Any]:
+        """Read the rows of the ledger of these tables.
 
         Raises:
             OlrPgError: 5128 a table has stopped, 5130 a table is paused, 5123 the ledger contains
                 later commits.
         """
         scn = self._scn()
-        with opened_target(self._config, ledger="required") as target:
-            tables, _ = self._replicated(target)
-            names = [table.full_name for table in tables]
-            rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
+        rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
         counts = ("inserted", "updated", "deleted", "conflicts")
         columns = ("table", "commit_scn", "stopped", "paused", *counts)
         found = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -751,7 +758,7 @@ class _Cutover:
     def _report(self) -> tuple[str, dict[str, Any]]:
         # Somebody may have begun to write again since the first step.
         self._source.quiet()
-        found = self._ledger()
+        found = self._ended()
         is_live = not isinstance(self._config.source, OfflineSource)
         if is_live and not self._is_compared and not self._options.unverified:
             # An earlier run of the command has compared, maybe days ago. If applications have used

@@ -151,7 +151,9 @@ def test_every_step_and_going_on_where_it_stopped(
     assert "The cut-over ended at " in text
     assert "Do not start olr-pg run again" in text
 
-    assert cut() == done  # once more: nothing has changed
+    kept = ready.source.folder.rename(ready.source.folder.with_name("shut down"))
+    assert cut() == done  # once more: nothing has changed, and the source is not needed
+    kept.rename(ready.source.folder)
     # The cut-over was a rehearsal: applications have used the source again, with replication.
     execute(ready, "UPDATE olr_pg.ledger SET commit_scn = commit_scn + 1000000000")
     again, code = cut()
