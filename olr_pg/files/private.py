@@ -20,6 +20,9 @@ _DIRECTORY_MODE: Final = 0o700
 _PASSABLE_MODE: Final = 0o711
 _FILE_MODE: Final = 0o600
 
+_TARGETS: Final = "targets"
+"""The directory of the targets' directories, each of which can contain an embedded PostgreSQL."""
+
 _CLUSTER: Final = "postgres"
 """The directory of an embedded PostgreSQL, which makes it private itself. If we are root, that
 PostgreSQL runs as another user.
@@ -30,7 +33,7 @@ _OURS: Final = frozenset(
         *("applied.json", "checkpoint.json", "containers.json", "dictionary-changes.jsonl"),
         *("dictionary.json", "encryption.json"),
         *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
-        *("online", "status.json", "tables.json", "targets", "threads.json", "vault", _CLUSTER),
+        *("online", "status.json", "tables.json", _TARGETS, "threads.json", "vault", _CLUSTER),
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),
     }
 )
@@ -62,10 +65,13 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
     """
     if path.is_dir():
         return
+    made = [path]
+    while not made[-1].parent.exists():
+        made.append(made[-1].parent)
     with private_umask():
         path.mkdir(parents=True, exist_ok=True)
-    if passable:
-        set_mode(path, _PASSABLE_MODE)
+    for one in made if passable else ():
+        set_mode(one, _PASSABLE_MODE)
 
 
 def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
@@ -83,21 +89,25 @@ def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
     ours = [entry for entry in data.iterdir() if _is_ours(entry.name)]
     for entry in ours:
         if entry.name != _CLUSTER:
-            loose += close_tree_to_others(entry)
+            is_opened = passable and entry.name == _TARGETS
+            loose += close_tree_to_others(entry, _PASSABLE_MODE if is_opened else _DIRECTORY_MODE)
     if len(ours) == sum(1 for _ in data.iterdir()):
         return loose + _close(data, _PASSABLE_MODE if passable else _DIRECTORY_MODE)
     return loose + ([data] if _is_readable(data, _DIRECTORY_MODE) else [])
 
 
-def close_tree_to_others(top: Path) -> list[Path]:
+def close_tree_to_others(top: Path, directory_mode: int = _DIRECTORY_MODE) -> list[Path]:
     """Remove other users' access to a file, or to a directory with all its contents; return the
     paths that they can still read.
+
+    Args:
+        directory_mode: the permissions that directories may keep.
     """
     loose = list[Path]()
     if top.is_dir() and not top.is_symlink():
         for folder, folders, files in os.walk(top):
             folders[:] = [name for name in folders if name != _CLUSTER]
-            loose += _close(Path(folder), _DIRECTORY_MODE)
+            loose += _close(Path(folder), directory_mode)
             for name in files:
                 loose += _close(Path(folder, name), _FILE_MODE)
         return loose

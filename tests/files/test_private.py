@@ -120,3 +120,22 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
     assert close_to_others(data) == []
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+
+
+def test_others_can_pass_through_a_passable_directory_to_each_target_and_list_nothing(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    target = data / "targets" / "one"
+    make_private_directory(target, passable=True)
+    moved = data / "targets" / "moved"
+    moved.mkdir(mode=0o755)
+    (moved / "checkpoint.json").write_text("{}")
+    (data / "spill").mkdir(mode=0o755)
+
+    assert close_to_others(data, passable=True) == []
+
+    folders = (data, data / "targets", target, moved)
+    assert {stat.S_IMODE(one.stat().st_mode) for one in folders} == {0o711}
+    assert stat.S_IMODE((moved / "checkpoint.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((data / "spill").stat().st_mode) == 0o700
