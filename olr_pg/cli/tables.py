@@ -49,6 +49,12 @@ LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
 WHERE l.subscription = %s ORDER BY l.source_table
 """
 
+# A table whose first load was interrupted has no row in the ledger yet.
+_RECORDED = """
+SELECT source_table FROM olr_pg.ledger WHERE subscription = %(subscription)s
+UNION SELECT source_table FROM olr_pg.load WHERE subscription = %(subscription)s
+"""
+
 
 class TableState(NamedTuple):
     """The state of a table in the ledger.
@@ -363,14 +369,15 @@ def _check_listed(
     names: Sequence[TableName],
 ) -> None:
     """Check that the list contains each table, or that an earlier command has removed it from the
-    list, but lost its connection before it had deleted all their positions.
+    list, but lost its connection before it had deleted all their records.
 
     Raises:
         OlrPgError: 8015, a table is not replicated, or no other table stays in the list.
     """
     listed = set(apply.table_names or ())
-    states = {one.source_table for one in read_table_states(connection, settings.subscription)}
-    done = [name for name in names if name not in listed and str(name) not in states]
+    found = connection.execute(_RECORDED, {"subscription": settings.subscription}).fetchall()
+    recorded = {name for (name,) in found}
+    done = [name for name in names if name not in listed and str(name) not in recorded]
     for name in done:
         if name not in apply.changes.removed or len(done) == len(names):
             raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name))

@@ -21,6 +21,11 @@ from olr_pg.simulator.oracle_net.state import OracleState
 from tests.cli.lost_answers import lost_answers, place_of, through
 from tests.simulation.proxy import Proxy
 
+_INTERRUPTED_LOAD: Final = """
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts)
+VALUES ('olr_pg', 'S.U', 's.u', 1, 1, 'x', 1)
+"""
+
 
 @pytest.fixture
 def config(tmp_path: Path, postgres_database: str) -> Path:
@@ -182,13 +187,17 @@ def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str)
 def test_a_removal_that_lost_its_connection_is_repeated(
     config: Path, postgres_database: str
 ) -> None:
-    """Whichever answer to a statement that writes is lost: no position stays for good."""
+    """Whichever answer to a statement that writes is lost: no position, and no record of a load
+    that was interrupted, stays for good.
+    """
     known = config.read_text("utf-8")
     with Proxy("postgres", lambda: place_of(postgres_database)) as proxy:
         for _, trip in lost_answers(proxy, least=4):
             config.write_text(known, "utf-8")
             (config.parent / "data" / "tables.json").unlink(missing_ok=True)
-            run(config, "pause", "S.T", "S.U")
+            run(config, "pause", "S.T")
+            with psycopg.connect(postgres_database) as connection:
+                connection.execute(_INTERRUPTED_LOAD)
             through(proxy, config, postgres_database)
             proxy.arm(trip)
             line = ["tables", "remove", "S.T", "S.U", "--config", str(config)]
@@ -199,7 +208,8 @@ def test_a_removal_that_lost_its_connection_is_repeated(
             # After the last commit, nothing is left to do.
             assert done.exit_code == 0 or "OLR-08015" in done.stderr
             with psycopg.connect(postgres_database) as connection:
-                assert connection.execute("SELECT FROM olr_pg.ledger").fetchall() == []
+                for kept in ("ledger", "load"):
+                    assert connection.execute(f"SELECT FROM olr_pg.{kept}").fetchall() == []
 
 
 def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
