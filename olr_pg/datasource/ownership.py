@@ -171,8 +171,8 @@ class ThreadOwners:
     """The splits of one redo thread in one incarnation, in order.
 
     Args:
-        parallel: the commits of parallel DML in all redo threads, ordered by SCN; the threads share
-            it, and each adds its own.
+        parallel: the commits of parallel DML in all redo threads of the incarnation, ordered by
+            SCN; the threads share it, and each adds its own.
 
     Attributes:
         owners: the splits; each owns the transactions that begin in it.

@@ -337,7 +337,7 @@ class RedoStream:
         self._check(start)
         if not any(self._may_be_first(one, start) for one in obstacles):
             steps, is_full = self._steps(start, limit)
-            while not is_full and self._read_next():
+            while not is_full and self._read_next(start):
                 steps, is_full = self._steps(start, limit)
             self._report_unread_begins(start)
             if steps:
@@ -356,9 +356,10 @@ class RedoStream:
             self._scan = self._look()
             self._arrange(start)
         self._check(start)
+        self._check_resetlogs(end)
         self._check_first(start, end)
         while not self._has_reached(end):
-            if not self._read_next():
+            if not self._read_next(start):
                 raise _missing(_opens(end))
         return list(self._splits(start, end))
 
@@ -439,7 +440,7 @@ class RedoStream:
         self._told.add(told)
         return is_new
 
-    def _read_next(self) -> bool:
+    def _read_next(self, start: StreamOffset) -> bool:
         """Survey the next log; return False if there is none."""
         log = next((one for one in self._logs if one.position not in self._read), None)
         if log is None:
@@ -456,6 +457,8 @@ class RedoStream:
             one for one in self._logs if one is log or one.position in self._read
         ]  # fmt: skip
         if surveyor is None or not is_next:
+            self._check_present(_opens(start))
+            self._read, self._newest = {}, {}
             starts = thread_starts(self._logs)
             self._threads = frozenset(starts)
             surveyor = Surveyor(
@@ -465,9 +468,10 @@ class RedoStream:
             )  # fmt: skip
         self._surveyor = surveyor
         surveyor.read(fresh)
-        self._read[log.position] = log
-        key = incarnation, thread
-        self._newest[key] = max(log.header.sequence, self._newest.get(key, 0))
+        for one in fresh:
+            self._read[one.position] = one
+            key = incarnation_thread(one)
+            self._newest[key] = max(one.header.sequence, self._newest.get(key, 0))
         return True
 
     def _report_unread_begins(self, start: StreamOffset) -> None:
@@ -496,18 +500,23 @@ class RedoStream:
         transactions, no log arrived too late, and the needed logs exist.
         """
         self._check_late(start)
+        self._check_resetlogs(start)
+        if self._surveyor is None:
+            self._check_present(_opens(start))
+
+    def _check_resetlogs(self, offset: StreamOffset) -> None:
+        """Check that no RESETLOGS orphaned commits before an offset. They were delivered, or may
+        have been, if the batch that ends at the offset was planned before a restart.
+        """
         for log in self._logs:
             header = log.header
-            if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
+            if offset.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= offset.scn:
                 raise OlrPgError(
                     Code.STREAM_PAST_RESETLOGS,
                     f"the redo from SCN {header.resetlogs_scn} on was discarded, but"
-                    f" commits up to SCN {start.scn} were delivered",
+                    f" commits up to SCN {offset.scn} were delivered",
                     resetlogs=header.resetlogs_id,
                 )
-        if self._surveyor is not None:
-            return
-        self._check_present(_opens(start))
 
     def _check_late(self, start: StreamOffset) -> None:
         """Check that no log arrived that lies before the first log of the stream."""
@@ -629,12 +638,18 @@ class RedoStream:
     # --- batches ---
 
     def _has_reached(self, end: StreamOffset) -> bool:
-        surveyed = {} if self._surveyor is None else self._surveyor.threads
+        """Return whether the survey contains the redo before an offset, and what the other redo
+        threads wrote meanwhile: DDL, and commits of parallel DML. The batch may have been planned
+        before a restart.
+        """
+        surveyor, scn = self._surveyor, 0
         for thread, one in end.threads.items():
-            of_thread = surveyed.get((end.incarnation, thread))
+            key = end.incarnation, thread
+            of_thread = None if surveyor is None else surveyor.threads.get(key)
             if of_thread is None or not of_thread.owners or of_thread.owners[-1].end < one.place:
                 return False
-        return True
+            scn = max(scn, of_thread.owners[of_thread.count_begun(one.place) - 1].scn)
+        return surveyor is None or end.incarnation < self._current or scn <= surveyor.read_scn
 
     def _splits(self, start: StreamOffset, end: StreamOffset) -> Iterator[StreamSplit]:
         surveyor = self._surveyor
@@ -699,12 +714,16 @@ def _is_passed(gap: Gap, logs: Sequence[ArchivedLog], start: StreamOffset, first
         return True
     if one is not None:
         return gap.resetlogs_id == start.incarnation and gap.last_sequence < one.open_sequence
-    following = (
+    following = [
         log.header.first_scn for log in logs
         if log.header.thread == gap.thread
         and _first_log(log) > FirstLog(gap.resetlogs_id, gap.last_sequence)
-    )  # fmt: skip
-    return min(following, default=MAX_SCN) <= first_scn
+    ]  # fmt: skip
+    # No redo of an incarnation is valid from the SCN on at which a later one begins.
+    ends = (
+        log.header.resetlogs_scn for log in logs if log.position.resetlogs_id > gap.resetlogs_id
+    )
+    return min([*following, *ends], default=MAX_SCN) <= first_scn
 
 
 def _first_log(log: ArchivedLog) -> FirstLog:

@@ -119,7 +119,7 @@ class Surveyor:
             self._follower.subscribe(()), 0, starts, self._follower, storage
         )  # fmt: skip
         self._reading = _Reading()
-        self._parallel: list[ParallelCommit] = []
+        self._parallel: dict[int, list[ParallelCommit]] = {}
         self.threads: dict[tuple[int, int], ThreadOwners] = {}
 
     @property
@@ -149,9 +149,9 @@ class Surveyor:
                 raise self._merger.failure
             if source is not None:
                 log = by_path[source.split.path]
-                owners = self.threads.setdefault(
-                    incarnation_thread(log), ThreadOwners(self._parallel)
-                )
+                key = incarnation_thread(log)
+                parallel = self._parallel.setdefault(key[0], [])
+                owners = self.threads.setdefault(key, ThreadOwners(parallel))
                 owners.add(self._reading.taken(source, log))
 
     def decoding(self) -> Decoding:

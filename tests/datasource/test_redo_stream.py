@@ -27,10 +27,12 @@ from olr_pg.datasource.redo_stream import (
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.datasource.source_rows import in_spark
 from tests.oracle.live_source import reincarnated
 from tests.ordering.test_new_incarnation import NEW, Copied, rac, with_new_incarnation
+from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +96,43 @@ def commits(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> set[t
             rows: list[dict[str, Any]] = batch.to_pylist()
             found |= {(row["commit_scn"], row["xid"]) for row in rows}
     return found
+
+
+def images(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> list[str]:
+    """The rows after each change of a batch."""
+    found = list[str]()
+    for one in stream.splits(start, end):
+        reader = SplitReader(stream.decoding(), in_spark(), stream.bounds)
+        for batch in reader.read(one.split, since=one.since, until=one.until):
+            found += map(str, batch.column("after").to_pylist())
+    return sorted(found)
+
+
+class DdlArchive:
+    """A folder to which the logs of a source with DDL are copied one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = DdlSource(folder / "source", threads=2)
+        self.source.create("A", {"ID": NUMBER, "N": NUMBER})
+        self.source.take_snapshot()
+        (folder / "logs").mkdir()
+
+    def stream(self) -> RedoStream:
+        """The stream of a query that was just started."""
+        dictionary = str(self.source.directory / "dictionary.json")
+        options = SourceOptions((str(self.folder / "logs"),), (dictionary,))
+        return RedoStream(options, IN_MEMORY)
+
+    def add(self, thread: int, *numbers: int) -> None:
+        for number in numbers:
+            shutil.copy(self._log(thread, number), self.folder / "logs")
+
+    def remove(self, thread: int, number: int) -> None:
+        (self.folder / "logs" / self._log(thread, number).name).unlink()
+
+    def _log(self, thread: int, number: int) -> Path:
+        return sorted((self.source.directory / "logs").glob(f"*arch{thread}_*"))[number]
 
 
 def code(stream: RedoStream, start: StreamOffset) -> int:
@@ -231,6 +270,69 @@ def test_a_batch_that_was_planned_before_a_restart_needs_its_first_log(
     with pytest.raises(OlrPgError) as caught:
         archive.stream().splits(BEGINNING, end)
     assert caught.value.code == Code.LOG_MISSING
+
+
+def test_a_batch_that_was_planned_before_a_restart_knows_ddl_of_other_redo_threads(
+    tmp_path: Path,
+) -> None:
+    archive = DdlArchive(tmp_path)
+    source = archive.source
+    source.insert("A", 1, 1)
+    source.insert("A", 2, 2, thread=2)
+    source.threads[0].switch()
+    source.rename_column("A", 1, "M")
+    source.insert("A", 3, 3, thread=2)
+    source.threads[1].switch()
+    source.insert("A", 4, 4)
+    source.finish()
+    archive.add(1, 0, 1)
+    archive.add(2, 0)
+    stream = archive.stream()
+    end = stream.latest(BEGINNING, ALL)
+    # The log with the DDL is no part of the batch.
+    assert end.threads[1].place.sequence == 10
+    expected = ['{"ID":1,"N":1}', '{"ID":2,"N":2}', '{"ID":3,"M":3}']
+    assert images(stream, BEGINNING, end) == expected
+    assert images(archive.stream(), BEGINNING, end) == expected
+    archive.remove(1, 1)
+    with pytest.raises(OlrPgError) as caught:
+        archive.stream().splits(BEGINNING, end)
+    assert caught.value.code == Code.LOG_MISSING
+
+
+@pytest.mark.parametrize("is_first_there", [False, True])
+def test_a_running_stream_needs_the_logs_of_what_is_open_if_a_redo_thread_appears(
+    tmp_path: Path, *, is_first_there: bool
+) -> None:
+    archive = DdlArchive(tmp_path)
+    source = archive.source
+    source.insert("A", 1, 1)
+    source.threads[0].switch()
+    long = source.open_session()
+    assert long.insert(source.tables["A"], [sys_cell(2), sys_cell(2)]) is not None
+    for number in (3, 4):
+        source.insert("A", number, number)
+        source.threads[0].switch()
+    source.insert("A", 5, 5, thread=2)
+    long.commit()
+    source.finish()
+    archive.add(1, 0, 1, 2)
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    assert (first.threads[1].open_sequence, first.threads[1].place.sequence) == (11, 12)
+    archive.remove(1, 1)
+    if not is_first_there:
+        archive.remove(1, 0)
+    archive.add(1, 3)
+    archive.add(2, 0)
+    if is_first_there:
+        assert stream.latest(first, ALL) == first  # it waits for the gap
+    else:
+        assert code(stream, first) == Code.LOG_MISSING
+    archive.add(1, 1)
+    second = stream.latest(first, ALL)
+    assert second == archive.stream().latest(first, ALL)
+    assert images(stream, first, second) == ['{"ID":2,"N":2}']
 
 
 def test_a_batch_has_as_many_logs_as_it_may(tmp_path: Path, rac: Rac) -> None:
@@ -383,6 +485,22 @@ def test_a_resetlogs_gives_up_the_commits_from_its_scn_on(
         assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
 
 
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_batch_that_was_planned_before_a_resetlogs_orphaned_it_ends_the_stream(
+    tmp_path: Path, rac: Rac, ahead: int
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    copied.orphans()
+    start = archive.stream().latest(BEGINNING, Limit(files=2))
+    end = archive.stream().latest(start, ALL)
+    copied.scn += ahead
+    copied.reopen()
+    assert start.scn < copied.scn <= end.scn
+    with pytest.raises(OlrPgError) as caught:
+        archive.stream().splits(start, end)
+    assert caught.value.code == Code.STREAM_PAST_RESETLOGS
+
+
 def reopened(rac: Rac, folder: Path) -> tuple[Archive, Copied, StreamOffset]:
     """An archive whose stream has delivered all redo up to the new incarnation."""
     archive, copied = Archive(folder, rac), Copied(rac, folder)
@@ -509,6 +627,30 @@ def test_a_stream_ignores_gaps_before_its_start_scn(
     end = stream.latest(BEGINNING, ALL)
     assert stream.latest(end, ALL) == end
     assert (end.firsts[1].sequence, end.threads[1].place.sequence) == (20, 22)
+
+
+def test_a_stream_ignores_the_lost_end_of_an_incarnation_that_ended_before_its_start_scn(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    copied.reopen()
+    shutil.copy(rac.two[0].path, archive.folder / "logs")
+    assert rac.two[0].next_scn + 2 < copied.scn
+    for start_scn in (0, copied.scn - 1):
+        waiting = archive.stream(start_scn)
+        waiting.fix()
+        assert waiting.latest(BEGINNING, ALL).incarnation < NEW
+    end = archive.stream(copied.scn).latest(BEGINNING, ALL)
+    assert end.incarnation == NEW
+    found = scns(archive.stream(copied.scn), BEGINNING, end)
+    assert found == [one for one in scns(*alone(tmp_path / "alone", rac)) if one >= copied.scn]
+
+
+def alone(folder: Path, rac: Rac) -> tuple[RedoStream, StreamOffset, StreamOffset]:
+    """A batch with all redo of the first thread and of the new incarnation."""
+    folder.mkdir()
+    archive, _, end = reopened(rac, folder)
+    return archive.stream(), BEGINNING, end
 
 
 def test_commits_that_a_resetlogs_orphaned_do_not_count_as_delivered(

@@ -14,8 +14,10 @@ from olr_pg.datasource.redo_stream import BEGINNING, Limit, RedoStream, SourceOp
 from olr_pg.datasource.split_reading import owned_transactions
 from olr_pg.datasource.survey import survey
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.lobs.lob_redo import LobRedo, snapshot
+from tests.oracle.live_source import reincarnated
 from tests.ordering.test_merger_state import (
     CHILD,
     OTHER,
@@ -28,6 +30,7 @@ from tests.ordering.test_merger_state import (
     commit_other,
     commit_parent,
 )
+from tests.ordering.test_new_incarnation import NEW, with_new_incarnation
 from tests.replicator.decoded_seeds import SimulatedSeed, simulated
 
 if TYPE_CHECKING:
@@ -97,6 +100,21 @@ def test_a_query_ends_in_front_of_parallel_dml_whose_children_were_not_read(
     runs = owned_transactions(found.decoding.subscription, split)
     scns = [scn for run in runs for scn in run.commit_scn.tolist()]
     assert scns == ([S, S, S + 1] if is_over else [])
+
+
+def test_parallel_dml_of_an_earlier_incarnation_is_not_expected(tmp_path: Path) -> None:
+    shape = SimulatedSeed(12, 150_000, modes=(SourceMode.PARALLEL_DML,))
+    source = shape.simulated(tmp_path / "source")
+    *earlier, last = discover_logs([str(source.folder / "logs")])
+    scn = last.header.first_scn
+    reincarnated(Path(last.path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1)
+    logs = [log.path for log in earlier] + [str(one) for one in tmp_path.glob("*.arc")]
+    found = survey(with_new_incarnation(source.snapshot), logs, split_bytes=_SPLIT_BYTES)
+    parallel = {True: set[int](), False: set[int]()}
+    for split in found.splits:
+        is_new = split.own.path == logs[-1]
+        parallel[is_new] |= {commit.scn for commit in split.parallel}
+    assert max(parallel[False]) < scn <= min(parallel[True])
 
 
 def test_a_log_that_cannot_be_read_is_told_in_its_turn(
