@@ -126,6 +126,8 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
     convert = arrow_converter(column, between, database)
     if pa.types.is_decimal(kind):
         return lambda values: _decimals_of_text(kind, convert(values))
+    if pa.types.is_floating(kind):
+        return lambda values: _floats_of_text(kind, convert(values))
     return lambda values: convert(values).cast(kind)
 
 
@@ -211,6 +213,18 @@ def _decimals(kind: Any, values: ValueColumn) -> Array:
 def _decimals_of_text(kind: pa.DataType, texts: Array) -> Array:
     texts.cast(kind)  # checks the form of the numbers; but a number that is too large can wrap
     return pa.array([text and Decimal(text) for text in texts.to_pylist()], kind)
+
+
+def _floats_of_text(kind: pa.DataType, texts: Array) -> Array:
+    """Cast texts to floating-point numbers. Arrow's cast alone makes numbers that are too large
+    infinite.
+    """
+    found = texts.cast(kind)
+    for row in np.flatnonzero(np.isinf(found.to_numpy(zero_copy_only=False))).tolist():
+        text = texts[row].as_py()
+        if any(map(str.isdigit, text)):
+            raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"{text} to {kind}", row=row)
+    return found
 
 
 def _times(kind: Any, form: TemporalForm, values: ValueColumn) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -68,6 +69,28 @@ def test_text_that_is_no_such_decimal_is_refused(text: bytes) -> None:
     with pytest.raises((OlrPgError, pa.ArrowException)):
         converted(TEXT, pa.decimal128(38, 10), text)
     assert converted(TEXT, pa.decimal128(38, 10), b"-3.4e2", None) == [Decimal(-340), None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(pa.float32(), b"1e39"), (pa.float32(), b"-3.5e38"), (pa.float64(), b"1e309")],
+)
+def test_numbers_that_are_too_large_do_not_become_infinite(kind: pa.DataType, text: bytes) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        converted(TEXT, kind, None, text)
+    assert (caught.value.code, caught.value.where["row"]) == (Code.VALUE_OUT_OF_RANGE, 1)
+    assert converted(TEXT, kind, b"3e38", b"-Inf", None)[1:] == [-math.inf, None]
+
+
+DOUBLE = Column("F", 1, 1, 1, OracleType.BINARY_DOUBLE, 8)
+
+
+def test_infinite_numbers_stay_infinite() -> None:
+    infinite, large = bytes.fromhex("fff0000000000000"), bytes.fromhex("fe37e43c8800759c")
+    assert converted(DOUBLE, pa.float64(), infinite, large) == [math.inf, 1e300]
+    assert converted(DOUBLE, pa.float32(), infinite, None) == [math.inf, None]
+    with pytest.raises(OlrPgError):
+        converted(DOUBLE, pa.float32(), large)
 
 
 @pytest.mark.parametrize("nanos", [1, 999])
