@@ -213,6 +213,7 @@ WIDE_UPDATES: Final = (
     (1_000, 1), (1_000, 10), (1_000, 100), (1_000, 999),
 )  # fmt: skip
 """(number of columns, how many of them each update sets)."""
+_WIDE_ROWS: Final = 10
 _EXECUTEMANY_ROWS: Final = 20_000
 
 
@@ -257,7 +258,8 @@ def wide_updates(options: Options) -> Iterator[Result]:
         for width, sets in WIDE_UPDATES:
             table = wide_table(width, sets)
             count = max(4 * options.rows // width, 1_000)
-            pool, changes = Pool(table), ChangeSet("update", count, TRANSACTION_ROWS[-1], table)
+            # A thousand of these rows would be a transaction of 50 MB, which is applied otherwise.
+            pool, changes = Pool(table), ChangeSet("update", count, _WIDE_ROWS, table)
             messages = Messages(changes, pool, options.folder / "messages")
             which = "all" if sets == width - 1 else str(sets)
             yield compared(
