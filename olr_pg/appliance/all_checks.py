@@ -19,7 +19,7 @@ from olr_pg.appliance.encryption import check_key
 from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
-from olr_pg.applier.target_checks import check_target
+from olr_pg.applier.target_checks import check_target, check_target_names
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import Filters, charsets_of, filters_of_target
@@ -207,7 +207,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
     """
     found, database, tables, structure = _check_source(config, for_load)
     apply = config.apply
-    if apply is not None and not apply.embedded:
+    if apply is not None:
         facts = database and DatabaseFacts(database.charset, database.ncharset, database.timezone)
         settings = applier_settings(
             apply,
@@ -217,7 +217,10 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
             facts or DEFAULT_FACTS,
         )
         settings = replace(settings, containers=database.containers if database else ())
-        found += check_target(settings, tables, structure)
+        if apply.embedded:  # doctor starts no server
+            found += check_target_names(settings, tables)
+        else:
+            found += check_target(settings, tables, structure)
     found += _check_disk(config)
     try:
         check_key(config, Path(config.context.data))

@@ -245,6 +245,7 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
         conditions = FILTER
     yield from conditions if config.filter != Filter() else ()
     yield from MAPPING
-    yield from TARGET if apply is not None and not apply.embedded else ()
+    if apply is not None:
+        yield from TARGET[:1] if apply.embedded else TARGET
     yield from WAY_BACK if apply is not None and config.fallback is not None else ()
     yield from MACHINE

@@ -296,6 +296,15 @@ _TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
 """Errors of `target_health.look` that are left out, because `check_kind` also reports them."""
 
 
+def check_target_names(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
+    """Check that no two tables have the same target table; this needs no connection."""
+    try:
+        check_names(settings, tables)
+    except OlrPgError as problem:
+        return [coded("postgres.names", problem)]
+    return []
+
+
 def check_target(
     settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
 ) -> list[Finding]:
@@ -305,10 +314,9 @@ def check_target(
         structure: the structure of these tables, if known. Its check constraints show which values
             are possible.
     """
-    try:
-        check_names(settings, tables)
-    except OlrPgError as problem:
-        return [coded("postgres.names", problem)]
+    clashes = check_target_names(settings, tables)
+    if clashes:
+        return clashes
     try:
         with connect_with(settings) as connection:
             current = _user(connection)

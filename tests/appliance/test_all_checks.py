@@ -53,9 +53,13 @@ def test_what_is_of_the_whole_database_is_said_once(
     assert checks.count("oracle.force-logging") == 1
 
 
-def test_tables_that_would_be_one_are_told(twins: LiveTwins, postgres_database: str) -> None:
+@pytest.mark.parametrize("is_embedded", [False, True])
+def test_tables_that_would_be_one_are_told(
+    twins: LiveTwins, postgres_database: str, is_embedded: bool
+) -> None:
     mapping = {"PDB1.SHOP": "shop", "PDB2.SHOP": "shop"}
-    found_ones = found(twins, postgres_database, **{"schema-mapping": mapping})
+    target = "embedded" if is_embedded else postgres_database
+    found_ones = found(twins, target, **{"schema-mapping": mapping})
     assert [check for check, _, _ in found_ones] == ["postgres.names"]
     assert "PDB1.SHOP.A and PDB2.SHOP.A would both become shop.a" in found_ones[0][1]
 
