@@ -217,7 +217,7 @@ class Code(IntEnum):
     )
     ROWS_LEFT_BEHIND = _Entry(
         1150,
-        "olr_pg has created the target tables empty, but the source tables have rows, and redo"
+        "olr_pg creates the target tables empty, but the source tables have rows, and redo"
         " contains only later changes",
         "stop the run, and load the tables: `olr-pg initial-load --anew --table OWNER.NAME`. Then"
         " start `olr-pg run` again",
