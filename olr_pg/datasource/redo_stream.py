@@ -304,6 +304,7 @@ class RedoStream:
         self._scan = LogScan((), (), ())
         self._logs: list[ArchivedLog] = []
         self._valid: tuple[ArchivedLog, ...] = ()
+        self._unusable: list[OlrPgError] = []
         self._obstacles: list[OlrPgError] = []
         self._told: set[str] = set()
         self._is_fixed = False
@@ -408,7 +409,8 @@ class RedoStream:
             ),
             key=lambda log: (log.position.resetlogs_id, log.header.first_scn),
         )  # fmt: skip
-        self._obstacles = [*scan.unusable, *(gap.as_error() for gap in stream.gaps)]
+        self._unusable = [one for one in scan.unusable if not _is_orphaned(one, scan.logs)]
+        self._obstacles = [*self._unusable, *(gap.as_error() for gap in stream.gaps)]
 
     def _is_unneeded(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
         """Return whether a stream that continues from `start` does not need a compressed log."""
@@ -527,7 +529,7 @@ class RedoStream:
         )
         compressed = (
             (str(one.where["file"]), *at, one.where.get("next_scn"))
-            for one in self._scan.unusable
+            for one in self._unusable
             if one.code == Code.LOG_COMPRESSED and (at := _position(one)) is not None
         )
         for path, thread, log, next_scn in (*complete, *compressed):
@@ -719,11 +721,7 @@ def _is_passed(gap: Gap, logs: Sequence[ArchivedLog], start: StreamOffset, first
         if log.header.thread == gap.thread
         and _first_log(log) > FirstLog(gap.resetlogs_id, gap.last_sequence)
     ]  # fmt: skip
-    # No redo of an incarnation is valid from the SCN on at which a later one begins.
-    ends = (
-        log.header.resetlogs_scn for log in logs if log.position.resetlogs_id > gap.resetlogs_id
-    )
-    return min([*following, *ends], default=MAX_SCN) <= first_scn
+    return min([*following, _end_of(gap.resetlogs_id, logs)]) <= first_scn
 
 
 def _first_log(log: ArchivedLog) -> FirstLog:
@@ -744,6 +742,22 @@ def _missing(needed: Mapping[int, FirstLog]) -> OlrPgError:
         for thread, one in needed.items()
     )
     return OlrPgError(Code.LOG_MISSING, f"the stream's checkpoint needs the logs from {logs} on")
+
+
+def _is_orphaned(obstacle: OlrPgError, logs: Sequence[ArchivedLog]) -> bool:
+    """Return whether a compressed log contains only redo that a RESETLOGS has orphaned."""
+    incarnation, first_scn = map(obstacle.where.get, ("resetlogs", "first_scn"))
+    if not (isinstance(incarnation, int) and isinstance(first_scn, int)):
+        return False
+    return obstacle.code == Code.LOG_COMPRESSED and first_scn >= _end_of(incarnation, logs)
+
+
+def _end_of(incarnation: int, logs: Sequence[ArchivedLog]) -> int:
+    """Return the SCN from which on no redo of an incarnation is valid, because a later one begins;
+    `MAX_SCN` if none of the logs belongs to a later one.
+    """
+    begins = (log.header.resetlogs_scn for log in logs if log.header.resetlogs_id > incarnation)
+    return min((scn for scn in begins if scn), default=MAX_SCN)
 
 
 def _position(obstacle: OlrPgError) -> tuple[int, FirstLog] | None:

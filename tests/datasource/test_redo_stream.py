@@ -555,6 +555,26 @@ def test_a_log_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
     assert commits(archive.stream(), BEGINNING, begun) == planned
 
 
+@pytest.mark.parametrize("late", [Archive.add, Archive.compress])
+def test_a_log_that_a_resetlogs_orphaned_does_not_come_too_late(
+    tmp_path: Path, rac: Rac, late: Callable[[Archive, int], None]
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    for number in range(4):
+        archive.remove(number)
+    copied.reopen()
+    stream = archive.stream()
+    end = stream.latest(BEGINNING, ALL)
+    assert end.firsts == {1: FirstLog(NEW, 1)}
+    assert rac.one[4].header.first_scn == copied.scn
+    late(archive, 4)
+    late(archive, 5)
+    assert stream.latest(end, ALL) == archive.stream().latest(end, ALL) == end
+    assert archive.stream().latest(BEGINNING, ALL) == end
+    late(archive, 3)
+    assert code(stream, end) == Code.STREAM_LOG_TOO_LATE
+
+
 def test_a_thread_of_an_earlier_incarnation_that_comes_too_late_ends_the_stream(
     tmp_path: Path, rac: Rac
 ) -> None:
