@@ -48,8 +48,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply,"
-            " load, end-to-end, latency, memory, wide, small-logs, targets, transaction,"
-            " sealing, fallback, verification; without names, all of them.",
+            " load, end-to-end, latency, memory, wide-updates, wide, small-logs, targets,"
+            " transaction, sealing, fallback, verification; without names, all of them.",
             show_default=False,
         ),
     ] = None,
