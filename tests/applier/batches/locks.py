@@ -35,7 +35,7 @@ def applying(
         error: with which it ends.
     """
     applier = Applier(r.settings(**{**QUICK, **options}))
-    failures: list[BaseException] = []
+    failures: list[Exception] = []
 
     def run() -> None:
         try:
@@ -54,7 +54,9 @@ def applying(
     finally:
         applier.abandon()
         thread.join(PATIENCE)
-    assert [getattr(one, "code", one) for one in failures] == ([] if error is None else [error])
+    expected = [] if error is None else [error]
+    if [getattr(one, "code", one) for one in failures] != expected:
+        raise ExceptionGroup(f"expected {expected}", [*failures, AssertionError(applier)])
 
 
 def locked(r: Replication, table: str) -> Connection[Any]:

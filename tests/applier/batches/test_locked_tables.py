@@ -150,7 +150,7 @@ def test_locks_and_lost_connections_at_random_lose_and_double_nothing(
     two: Replication, seed: int
 ) -> None:
     drawn = random.Random(seed)
-    with applying(two, once=False, workers=1, queue_bytes=20_000):
+    with applying(two, once=False, workers=1, queue_bytes=20_000) as applier:
         for _ in range(6):
             locker = locked(two, drawn.choice("tu"))
             threading.Event().wait(drawn.choice((0.02, 0.3, 1.5)))  # the lock's time, no condition
@@ -161,5 +161,6 @@ def test_locks_and_lost_connections_at_random_lose_and_double_nothing(
                 )
             locker.close()
         wait_until(lambda: (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES), PATIENCE)
+        wait_until(lambda: not applier.blocked, PATIENCE)
     assert two.rows(HELD) == [(False,)]
     assert two.rows(COUNTS) == [APPLIED]
