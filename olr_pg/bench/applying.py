@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -222,23 +223,14 @@ def apply(options: Options) -> Iterator[Result]:
     and confirmed.
     """
     pool = Pool()
-    warm_kernels(ByteOrder.LITTLE)
-    file = options.folder / "messages"
-    folders = [options.folder / name for name in ("subscriber", "publisher")]
-    with running(folders) as (subscriber, publisher):
-        worker = LogicalReplication(publisher, subscriber)
+    with _clusters(options) as (subscriber, worker):
         for kind in KINDS:
             for rows in TRANSACTION_ROWS:
                 changes = ChangeSet(kind, options.rows, rows)
-                messages = Messages(changes, pool, file)
-                yield compared(
-                    f"apply {kind}, transactions of {rows}", "changes/s",
-                    partial(apply_once, subscriber, changes, pool, messages, options.folder),
-                    anchor="logical replication worker",
-                    anchor_run=partial(worker.apply_once, changes, pool), runs=options.runs,
-                )  # fmt: skip
+                name = f"apply {kind}, transactions of {rows}"
+                yield _beside_worker(name, subscriber, worker, changes, pool, options)
         changes = ChangeSet("insert", options.rows, TRANSACTION_ROWS[-1])
-        messages = Messages(changes, pool, file)
+        messages = Messages(changes, pool, options.folder / "messages")
         for anchor, limit in (("binary COPY", _copy), ("executemany", _executemany)):
             yield compared(
                 "apply insert only", "changes/s",
@@ -251,23 +243,40 @@ def apply(options: Options) -> Iterator[Result]:
 
 def wide_updates(options: Options) -> Iterator[Result]:
     """Measure updates per second of tables with many columns, of which each update sets others."""
-    warm_kernels(ByteOrder.LITTLE)
-    folders = [options.folder / name for name in ("subscriber", "publisher")]
-    with running(folders) as (subscriber, publisher):
-        worker = LogicalReplication(publisher, subscriber)
+    with _clusters(options) as (subscriber, worker):
         for width, sets in WIDE_UPDATES:
             table = wide_table(width, sets)
             count = max(4 * options.rows // width, 1_000)
-            # A thousand of these rows would be a transaction of 50 MB, which is applied otherwise.
+            # A transaction of a thousand such rows has 50 MB, and would wait in a file.
             pool, changes = Pool(table), ChangeSet("update", count, _WIDE_ROWS, table)
-            messages = Messages(changes, pool, options.folder / "messages")
             which = "all" if sets == width - 1 else str(sets)
-            yield compared(
-                f"apply update of {which} of {width:,} columns", "changes/s",
-                partial(apply_once, subscriber, changes, pool, messages, options.folder),
-                anchor="logical replication worker",
-                anchor_run=partial(worker.apply_once, changes, pool), runs=options.runs,
-            )  # fmt: skip
+            name = f"apply update of {which} of {width:,} columns"
+            yield _beside_worker(name, subscriber, worker, changes, pool, options)
+
+
+@contextmanager
+def _clusters(options: Options) -> Iterator[tuple[Cluster, LogicalReplication]]:
+    """Yield the cluster to which changes are applied, and logical replication into it. The kernels
+    are loaded.
+    """
+    warm_kernels(ByteOrder.LITTLE)
+    folders = [options.folder / name for name in ("subscriber", "publisher")]
+    with running(folders) as (subscriber, publisher):
+        yield subscriber, LogicalReplication(publisher, subscriber)
+
+
+def _beside_worker(
+    name: str, cluster: Cluster, worker: LogicalReplication, changes: ChangeSet, pool: Pool,
+    options: Options,
+) -> Result:  # fmt: skip
+    """Compare the applier with the worker, which applies the same changes to the same cluster."""
+    messages = Messages(changes, pool, options.folder / "messages")
+    return compared(
+        name, "changes/s",
+        partial(apply_once, cluster, changes, pool, messages, options.folder),
+        anchor="logical replication worker",
+        anchor_run=partial(worker.apply_once, changes, pool), runs=options.runs,
+    )  # fmt: skip
 
 
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:

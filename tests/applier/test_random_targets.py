@@ -8,7 +8,6 @@ that ends well with other rows, or rows that go elsewhere. ``OLR_PG_SEEDS=200`` 
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,6 +23,7 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,11 +182,8 @@ def await_ended_sessions(target: Target) -> None:
     """
     role = conninfo_to_dict(target.string)["user"]
     query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
-    deadline = time.monotonic() + 60
     with psycopg.connect(target.owner, autocommit=True) as connection:
-        while connection.execute(query, (role,)).fetchone() != (0,):
-            assert time.monotonic() < deadline, role
-            time.sleep(0.01)
+        wait_until(lambda: connection.execute(query, (role,)).fetchone() == (0,))
 
 
 def wrong_tables(target: Target, expected: dict[str, dict[int, str]]) -> list[str]:

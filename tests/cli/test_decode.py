@@ -21,7 +21,7 @@ from olr_pg.simulator.model.column_types import (
     timestamp_tz_type,
 )
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
-from tests.replicator.ddl_source import NUMBER, DdlSource
+from tests.replicator.ddl_source import INVALID_DAY, NUMBER, DdlSource
 from tests.replicator.decoded_seeds import simulated
 from tests.replicator.fault_source import LEFT, FaultSource
 
@@ -109,7 +109,6 @@ def test_what_cannot_be_decoded_is_reported_and_the_rest_is_there(cli: Cli, tmp_
     assert "SHOP.A" in result.stderr
 
 
-INVALID_DAY = bytes.fromhex("78680d18010101")  # a month 13
 VALID_DAY = bytes.fromhex("787e0307022d28")
 UTC_ZONE = b"\x14\x3c"
 

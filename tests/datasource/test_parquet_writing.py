@@ -11,10 +11,8 @@ import pytest
 from olr_pg.datasource import parquet_writing
 from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.simulator.model.column_types import date_type
-from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
-from tests.replicator.ddl_source import NUMBER, DdlSource
+from tests.replicator.ddl_source import write_invalid_date
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
 if TYPE_CHECKING:
@@ -106,13 +104,7 @@ def test_commits_and_columns_are_those_that_are_asked_for(
 
 
 def test_invalid_dates_are_errors_or_become_null(spark: SparkSession, tmp_path: Path) -> None:
-    made = DdlSource(tmp_path)
-    made.create("DATES", {"ID": NUMBER, "DAY": date_type()})
-    made.take_snapshot()
-    month_13 = [sys_cell(1), sys_cell(bytes.fromhex("78680d18010101"))]
-    assert made.session.insert(made.tables["DATES"], month_13) is not None
-    made.session.commit()
-    made.finish()
+    write_invalid_date(tmp_path)
     logs, lake = str(tmp_path / "logs"), tmp_path / "lake"
     dictionary = str(tmp_path / "dictionary.json")
     chosen: dict[str, Any] = {"dictionary": dictionary, "table": "SHOP.DATES"}

@@ -12,10 +12,8 @@ from olr_pg.datasource.source import RedoSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.model.column_types import date_type
-from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.simulator.sql.scripts import simulate_script
-from tests.replicator.ddl_source import NUMBER, DdlSource
+from tests.replicator.ddl_source import write_invalid_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,13 +99,7 @@ def test_a_stream_that_names_its_columns_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_stream_makes_invalid_dates_null_if_it_is_asked_to(tmp_path: Path) -> None:
-    made = DdlSource(tmp_path)
-    made.create("DATES", {"ID": NUMBER, "DAY": date_type()})
-    made.take_snapshot()
-    month_13 = [sys_cell(1), sys_cell(bytes.fromhex("78680d18010101"))]
-    assert made.session.insert(made.tables["DATES"], month_13) is not None
-    made.session.commit()
-    made.finish()
+    write_invalid_date(tmp_path)
     options = {
         "dictionary": str(tmp_path / "dictionary.json"), "table": "SHOP.DATES",
         "path": str(tmp_path / "logs"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, DatabaseSession, RedoFormat
-from olr_pg.simulator.model.column_types import number_type, varchar
+from olr_pg.simulator.model.column_types import date_type, number_type, varchar
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable
 from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE, CREATE_TABLE
@@ -27,6 +27,10 @@ DROP: Final = 12
 OWNER: Final = "SHOP"
 NUMBER: Final = number_type()
 TEXT: Final = varchar(128)
+
+
+INVALID_DAY: Final = bytes.fromhex("78680d18010101")
+"""A DATE with a month 13."""
 
 
 class DdlSource:
@@ -310,3 +314,14 @@ def source_without_sys_rows(folder: Path) -> DdlSource:
     source.insert("B", 1)
     source.finish()
     return source
+
+
+def write_invalid_date(directory: Path) -> None:
+    """Write a source with the table SHOP.DATES, whose only row has an invalid date."""
+    made = DdlSource(directory)
+    made.create("DATES", {"ID": NUMBER, "DAY": date_type()})
+    made.take_snapshot()
+    row = [sys_cell(1), sys_cell(INVALID_DAY)]
+    assert made.session.insert(made.tables["DATES"], row) is not None
+    made.session.commit()
+    made.finish()

@@ -172,15 +172,15 @@ class SetWriter:
         by_mask = (counts < len(rows)) & (nulls > 0)
         chosen = np.where(counts == len(rows), _New.ALWAYS, _New.UNLESS_NULL)
         chosen[by_mask] = _New.BY_MASK
+        masked = bool(by_mask.any())
         parameters: tuple[Binary, ...] = self._composites(cells, rows)
-        if by_mask.any():
+        if masked:
             parameters += (Binary(bytea_array(masks)),)
         statement = self.plan.statement
         setting = (
             statement(("set", i, new), partial(self._setting, i, _New(new)))
             for i, new in zip(columns.tolist(), chosen[columns].tolist(), strict=True)
         )
-        masked = len(parameters) > 1
         query = b"".join((
             statement("update", lambda: sql.SQL("UPDATE {} AS t SET ").format(self._table)),
             b", ".join(setting),
