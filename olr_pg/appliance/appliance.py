@@ -119,11 +119,11 @@ def run_appliance(
 ) -> int:
     """Serve the ports of the targets and, with `apply`, run the bundled applier.
 
-    If a target has no `apply` section, only its port is served. This allows configuration files of
-    OLR, which have no such section.
+    If a target has no `apply` section, only its port is served. So configuration files of OLR,
+    which have no `apply` section, work unchanged.
 
     SystemExit, which SIGTERM raises, makes the applier apply and confirm the transactions that it
-    has received, for at most `apply.drain-seconds`. A second signal ends this phase.
+    has received, for at most `apply.drain-seconds`. A second signal ends the draining at once.
 
     Args:
         once: end when all changes that are available now are confirmed.

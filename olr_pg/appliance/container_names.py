@@ -3,10 +3,10 @@
 If several containers have a schema of the same name, the name includes the container
 (`dictionary.containers`). If a container or a schema is added later, the names of replicated tables
 must not change, because the ledger and the target use them. So ``containers.json`` in
-``context.data`` stores the first name of each schema, with or without the container. It also stores
-the name and DBID of each container, to detect a renamed container. After a rename the target would
-not know the container's tables under the new name, and replication of its tables would end without
-an error.
+``context.data`` stores the first name of each schema, with or without the container. The file also
+stores the name and DBID of each container, to detect a renamed container. After a rename the target
+would not know the container's tables under the new name, and replication of its tables would end
+without an error.
 """
 
 from __future__ import annotations

@@ -7,19 +7,20 @@ Then the appliers of the targets restart with the table in their list. The targe
 as a table that was loaded, without rows, as of that commit. The hand-over that follows each load
 then delivers every change of this table once; the other tables skip changes that they already have.
 
-The new name of a renamed table is recorded in the same way. Its target is the target table of the
-old name; the applier renames this table when it reaches the renaming in the order of changes
-(`applier.stopped.renaming`).
+The new name of a renamed table is recorded in the same way. The recorded target is the target table
+of the old name; the applier renames this target table when it reaches the renaming in the order of
+changes (`applier.stopped.renaming`).
 
-The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
-changes (`dictionary.change_history`).
+The table is not in the dictionary snapshot. The definition of the new table is rebuilt from the
+stored dictionary changes (`dictionary.change_history`).
 
 This module also loads new tables that were created with rows, if `apply.ddl.new-table` is ``load``.
 
-Such a table (CREATE TABLE … AS SELECT) cannot be replicated from its creation on, because the redo
-may not contain its rows. It is loaded as ``olr-pg tables add`` does: a separate process reads the
-rows of the live source as of an SCN, then the applier restarts with the table in its list. The
-other tables continue meanwhile, and the load does not use the memory of the appliance.
+A table that was created with rows (CREATE TABLE … AS SELECT) cannot be replicated from its creation
+on, because the redo may not contain its rows. Such a table is loaded as ``olr-pg tables add`` does:
+a separate process reads the rows of the live source as of an SCN, then the applier restarts with
+the table in its list. During the load the applier continues with the other tables, and the load
+does not use the memory of the appliance.
 
 Tables are loaded one after the other, into one target after the other. If a load fails, a warning
 says so, and the table is loaded when the appliance starts again; an interrupted load continues.

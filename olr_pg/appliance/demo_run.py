@@ -1,7 +1,8 @@
 """``olr-pg demo``: replicates a simulated order-entry database into an embedded PostgreSQL.
 
-The simulator is the source. It runs in a separate process, and archives logs like a database. It
-also writes the final rows of its tables, so that source and target can be compared row by row.
+The simulator is the source. The simulator runs in a separate process, and archives logs like a
+database. At the end, the simulator writes the final rows of its tables, so that source and target
+can be compared row by row.
 
 During the demo, throughput, lag and row counts are displayed: as a table on a terminal, otherwise
 as lines. `remove_demos` removes the folders that demos leave, and stops the PostgreSQL in them.

@@ -5,7 +5,8 @@ The loop reports to the service manager (systemd) that the appliance is alive (`
 thread that has work makes no progress for `STILL_SECONDS`, the reports end, and systemd restarts
 the process (``WatchdogSec=``). A thread that waits for something external (a lock in PostgreSQL, a
 source that does not answer) does not count as stuck: its waits have time limits, so it runs
-periodically. The same applies to a thread that waits for Spark while a backlog is decoded.
+periodically. A thread that waits for Spark while a backlog is decoded does not count as stuck
+either.
 
 The loop reloads the configuration after a SIGHUP. Some changes take effect without a restart.
 """
@@ -262,8 +263,8 @@ RELOADABLE: Final = (
 
 @contextmanager
 def hangups() -> Iterator[threading.Event]:
-    """While the context is active, SIGHUP sets the event that is yielded. This works only in the
-    main thread.
+    """While the context is active, SIGHUP sets the event that is yielded. Signals can be received
+    only in the main thread.
 
     Enter the context before anything is started, because by default SIGHUP ends the process.
     """

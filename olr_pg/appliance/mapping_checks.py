@@ -1,9 +1,9 @@
 """Finds names and patterns in `apply` that match no table or column of the source.
 
-Such a key has no effect, and is probably misspelt. Without a report, nobody would notice it until
-the rows are in another schema, or a column has another type, than the configuration says. So `run`
-and `initial-load` warn about it, and `olr-pg doctor` reports it before they start.
-`decoding.filters` does the same for the patterns of `filter`.
+A name or pattern without a match has no effect, and is probably misspelt. Without a report, nobody
+would notice it until the rows are in another schema, or a column has another type, than the
+configuration says. So `run` and `initial-load` warn about it, and `olr-pg doctor` reports it before
+they start. `decoding.filters` does the same for the patterns of `filter`.
 
 A warning is enough: a mapping may be for a table that the source will create later.
 """

@@ -68,8 +68,8 @@ class LoadedStart:
         """Return the SCN below which no target needs redo, if everything below `scn` is confirmed.
 
         A load that replication has not passed can need older redo, also while it is still in
-        progress: it can take hours, and meanwhile replication of the other tables continues. The
-        same is true of a target that was restored from a backup.
+        progress: it can take hours, and meanwhile replication of the other tables continues. A
+        target that was restored from a backup can need older redo, too.
 
         Returns:
             The SCN; None if a target cannot be queried.

@@ -57,8 +57,9 @@ class RunningTarget:
         config: the configuration with this target only.
         delivery, listener, checkpoint: the parts of the port of this target.
         connect_string: connection string of the database that the bundled applier writes to.
-        make_applier: creates the bundled applier for a configuration of this target. It is called
-            again after a failure and for changed tables. None if the clients are external.
+        make_applier: creates the bundled applier for a configuration of this target. This function
+            is called again after a failure and when the list of tables has changed. None if the
+            clients are external.
 
     Attributes:
         connect_string: see above.

@@ -2,9 +2,9 @@
 
 For each target a separate process runs ``olr-pg verify --continuous`` with the same configuration,
 so that the comparison does not delay decoding and applying. If the process ends, it is started
-again after a pause. It writes its results to files in `context.data`, which the status page and the
-metrics read. Its output goes to a pipe of the appliance. If the appliance is killed, the process
-ends when it prints its next line.
+again after a pause. The comparing process writes its results to files in `context.data`, which the
+status page and the metrics read. The appliance reads the output of the process from a pipe. If the
+appliance is killed, the process ends when it prints its next line.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Numba compiles a kernel when it is first called, and stores it on disk. So this module passes a few
 changes of an invented table through the functions that convert real changes, from received bytes to
-the data for PostgreSQL. It begins with the most common types.
+the data for PostgreSQL. The most common types come first.
 """
 
 from __future__ import annotations

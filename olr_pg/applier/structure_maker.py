@@ -4,14 +4,14 @@ them, in parallel to the applier.
 Theory of operation
 -------------------
 Each row of `olr_pg.structure` (`stopped.structure`) is a pending change of the target. This module
-makes the changes whose state is `due`, one by one, over a separate connection. Each statement has
-its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks neither readers nor writers. If DDL of the
-source arrives meanwhile, the applier cancels the statement (`stopped.structure.interrupt`). Adding
-a constraint ``NOT VALID``, or from an index, needs a lock for a moment. If the lock is not free
-soon, the statement is retried later.
+executes the pending changes whose state is `due`, one by one, over a separate connection. Each
+statement has its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks neither readers nor writers.
+If DDL of the source arrives meanwhile, the applier cancels the statement
+(`stopped.structure.interrupt`). Adding a constraint ``NOT VALID``, or from an index, needs a lock
+for a moment. If the lock is not free soon, the statement is retried later.
 
-It is not recorded which statements were executed. Instead, before each statement a query of the
-catalogue shows whether its object already exists. So after an interruption, the next attempt
+The target does not record which statements were executed. Instead, before each statement a query of
+the catalogue shows whether its object already exists. So after an interruption, the next attempt
 continues and creates nothing twice; it drops an unfinished index first. If PostgreSQL refuses a
 change, its state becomes `reported`, with the reason. The row is deleted as soon as the target has
 the change, whoever made it.

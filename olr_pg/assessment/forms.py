@@ -1,7 +1,7 @@
 """Writes the assessment as text, as JSON, and as one HTML file.
 
-The HTML file needs no network access and no scripts. It is made for screens, phones and printers,
-and for light and dark mode.
+The HTML file needs no network access and no scripts. The page is made for screens, phones and
+printers, and for light and dark mode.
 """
 
 from __future__ import annotations

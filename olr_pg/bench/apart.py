@@ -1,8 +1,8 @@
 """Runs work in a separate process, so that the memory of this work does not affect later
 measurements.
 
-The process is started anew and inherits only the environment. It ends when its parent ends,
-whatever the reason.
+The process is started anew and inherits only the environment. The process ends when its parent
+ends, whatever the reason.
 """
 
 from __future__ import annotations

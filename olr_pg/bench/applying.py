@@ -2,9 +2,10 @@
 replication worker and with simple clients.
 
 The applier and the worker get the same changes. The measurement of the applier starts when it
-connects to a server that has all changes ready. It ends when all changes are durable and confirmed.
-The measurement of the worker starts when its subscription is enabled; at this time all changes are
-in the publisher's WAL. It ends when the publisher knows that all changes are applied.
+connects to a server that has all changes ready. The measurement of the applier ends when all
+changes are durable and confirmed. The measurement of the worker starts when its subscription is
+enabled; at this time all changes are in the publisher's WAL. The measurement of PostgreSQL's
+replication ends when the publisher knows that all changes are applied.
 """
 
 from __future__ import annotations

@@ -192,8 +192,8 @@ class Changes(NamedTuple):
 
 
 class ChangeSet:
-    """Row changes in order, in transactions of equal size. They are generated piece by piece;
-    repeated calls generate the same changes.
+    """Row changes in order, in transactions of equal size. The changes are generated piece by
+    piece; repeated calls generate the same changes.
 
     Every key is changed once. Updates and deletes visit the rows of the table in a scattered order.
 

@@ -187,8 +187,8 @@ def measured(
 
 
 def measured_by_cpu(work: Callable[[], float]) -> Sample:
-    """Run the work once in this process. Its seconds are CPU seconds, so that other load on the
-    machine does not count.
+    """Run the work once in this process. The result counts CPU seconds, so that other load on the
+    machine does not matter.
     """
     sample = measured(work)
     return sample._replace(seconds=sample.cpu_seconds)

@@ -1,8 +1,9 @@
 """The generated changes as messages that the server delivers, stored in a file. A run maps the file
 piece by piece.
 
-The encoder of the appliance makes the protocol elements. They are several times as large as the
-changes. In memory, they would be the larger part of the memory that the benchmarks report.
+The encoder of the appliance makes the protocol elements. The protocol elements are several times as
+large as the changes. In memory, they would be the larger part of the memory that the benchmarks
+report.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The benchmarks of the fallback to Oracle and of continuous verification.
 
 The fallback: changes per second, compared with a simple executemany, and the latency from commit to
-commit. A stand-in that executes SQL, in a separate process, takes the place of Oracle. It executes
-statements row by row and is much slower than Oracle. So only the ratio of the two clients of the
-same server is meaningful, not the absolute figures.
+commit. A stand-in that executes SQL, in a separate process, takes the place of Oracle. The stand-in
+executes statements row by row and is much slower than Oracle. So only the ratio of the two clients
+of the same server is meaningful, not the absolute figures.
 
-Continuous verification: how much it delays replication. The same source is replicated without and
-with continuous verification. The verification has the default budget, which is not reduced while
-replication lags. The source's redo is written at a fixed rate, and the latencies of its commits are
-compared. The share of a core that the verification's process uses is compared with the budget,
-which also covers the statements of the source and of the target.
+Continuous verification: how much it delays replication. The benchmark replicates the same source
+once without and once with continuous verification. The verification has the default budget, which
+is not reduced while replication lags. The source's redo is written at a fixed rate, and the
+latencies of its commits are compared. The share of a core that the verification's process uses is
+compared with the budget, which also covers the statements of the source and of the target.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Records which logs a run has decoded. It needs little memory, even if a run lasts for years."""
+"""Records which logs a run has decoded. The record needs little memory, even if a run lasts for
+years.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: the parent's redo from that SCN on is
 orphaned. If transactions from it were already delivered, the target has transactions that the
-source does not have. This cannot be repaired automatically.
+source does not have. olr_pg cannot undo such transactions in the target.
 """
 
 from __future__ import annotations

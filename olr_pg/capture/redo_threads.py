@@ -2,8 +2,8 @@
 
 A transaction can be delivered when every redo thread was read past its commit SCN. The decoder
 cannot wait for a thread that it does not know. If such a thread appears later with redo that is
-older than the delivered transactions, its own transactions come too late. That must be an error;
-the record of known threads makes it visible.
+older than the delivered transactions, its own transactions come too late. Transactions that come
+too late must cause an error. The record of known threads makes this error possible.
 
 The error must not disappear at the next start. The checkpoint and the ledger have passed a late
 transaction, so a restart would skip it without a message. So the record also contains the late

@@ -1,7 +1,7 @@
 """Selects the logs that a run of decoding reads, and finds the logs that are missing.
 
-`without_orphans` removes redo that an ``OPEN RESETLOGS`` has orphaned. It finds such redo by the
-headers of the logs. A log's header contains its incarnation and the SCN at which the incarnation
+`without_orphans` removes redo that an ``OPEN RESETLOGS`` has orphaned. The headers of the logs show
+which redo is orphaned. A log's header contains its incarnation and the SCN at which the incarnation
 began, but not the parent. So each incarnation is assumed to be the child of the one before it.
 """
 

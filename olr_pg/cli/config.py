@@ -59,8 +59,8 @@ def check(
 ) -> None:
     """Read a configuration file, resolve its secrets and report everything that is wrong.
 
-    It also checks the TLS files, and whether `source.server` is an address, or a name in
-    tnsnames.ora. It opens no connection, looks up no host, and prints no secret.
+    The command also checks the TLS files, and whether `source.server` is an address, or a name in
+    tnsnames.ora. The command opens no connection, looks up no host, and prints no secret.
     """
     from olr_pg.config.outside import check_outside
     from olr_pg.config.reading import ConfigError, load_config

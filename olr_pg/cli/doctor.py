@@ -38,8 +38,8 @@ def doctor(
 ) -> None:
     """Check the source, the target and this machine. List problems and how to fix them.
 
-    It changes nothing. It also lists the checks that passed, except with --json. Exit codes: 0 no
-    problems, 10 only warnings, 11 errors.
+    It changes nothing. The list also contains the checks that passed, except with --json. Exit
+    codes: 0 no problems, 10 only warnings, 11 errors.
     """
     from olr_pg.appliance.all_checks import diagnose
     from olr_pg.appliance.passed_checks import passed_checks

@@ -50,7 +50,7 @@ def errors() -> None:
     """List the errors that stopped tables, and resume the tables.
 
     The changes of a stopped table are held in the target, in order. The other tables continue.
-    These commands work with and without a running `olr-pg run`.
+    The `errors` commands work with and without a running `olr-pg run`.
     """
 
 

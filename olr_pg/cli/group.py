@@ -2,7 +2,7 @@
 command.
 
 An `OlrPgError` is printed to stderr with its code, the failure, the location, and the recommended
-action. Its entry in the error catalogue determines the exit code. Other exit codes: 2 wrong usage
+action. The error's entry in the catalogue determines the exit code. Other exit codes: 2 wrong usage
 (also for 1xxx errors), 70 a defect, 130 Ctrl-C, 141 the reader of stdout has closed the pipe, 143
 SIGTERM.
 
@@ -116,8 +116,8 @@ _ending = _Ending()
 
 
 def take_signals() -> None:
-    """Make SIGTERM and SIGINT end the command that now begins. This has an effect only in the main
-    thread.
+    """Make SIGTERM and SIGINT end the command that now begins. Signals can be handled only in the
+    main thread.
     """
     global _ending
     if threading.current_thread() is not threading.main_thread():

@@ -124,8 +124,8 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
 
     Args:
         names: names in `COMMANDS`.
-        brief: include the commands' help texts without their options. This is enough for the
-            program's help.
+        brief: include the commands' help texts without their options. The program's help needs no
+            options.
     """
     made = typer.Typer(
         name="olr-pg",

@@ -54,16 +54,16 @@ def prove(
 ) -> None:
     """Check on your source database that each form of change is read correctly.
 
-    It runs SQL scenarios in a scratch schema (section `prove` of the configuration; a DBA creates
-    the schema with sql/oracle/prove.sql) and decodes their redo. It checks the result in three
-    ways. First, the initial rows plus the decoded changes must equal the rows at each commit, as
-    flashback queries return them. Second, LogMiner must show the same changes, if the account can
-    use it. Third, initial-load, run and verify must end with identical tables, in a separate schema
-    in the configured or embedded PostgreSQL.
+    The command runs SQL scenarios in a scratch schema (section `prove` of the configuration; a DBA
+    creates the schema with sql/oracle/prove.sql) and decodes their redo. The command checks the
+    decoded changes in three ways. First, the initial rows plus the decoded changes must equal the
+    rows at each commit, as flashback queries return them. Second, LogMiner must show the same
+    changes, if the account can use it. Third, initial-load, run and verify must end with identical
+    tables, in a separate schema in the configured or embedded PostgreSQL.
 
-    It writes nothing outside these two schemas and removes what it has created; after a kill, at
-    its next start. An interrupted run continues with the next scenario. Exit code 1 if anything
-    differs.
+    The command writes nothing outside these two schemas, and removes what it has created. If it was
+    killed, the next start removes the rest. An interrupted run continues with the next scenario.
+    Exit code 1 if anything differs.
     """
     from olr_pg.appliance.target import data_directory
     from olr_pg.load.initial import PRELOAD

@@ -401,8 +401,8 @@ def simulate(
     """Write archived redo logs from a seeded workload, with their dictionary and the truth.
 
     DIR gets logs/, dictionary.json, truth.jsonl (what decode must print), and the tables' rows as
-    Parquet at the start (tables/) and at the end (final/). The same options always give the same
-    bytes.
+    Parquet at the start (tables/) and at the end (final/). The command always writes the same bytes
+    for the same options.
     """
     wanted = None if size is None else _parse_size(size, "--size")
     from olr_pg.simulator.database_shape import DEFAULT_SIZE, choose_shape

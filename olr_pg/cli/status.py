@@ -233,7 +233,7 @@ def logs(
 ) -> None:
     """List the archived logs: thread, sequence, SCNs, and whether a start may need them.
 
-    It works with and without a running appliance. If in doubt, a log counts as needed.
+    The command works with and without a running appliance. If in doubt, a log counts as needed.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.appliance.log_needs import choose_needed, in_vault, known_logs, positions

@@ -125,8 +125,8 @@ ByOption = Annotated[
 def tables() -> None:
     """List, pause, resume, add and remove replicated tables.
 
-    These commands work with and without a running `olr-pg run`. They write to the target and to
-    `context.data`; a running appliance applies the change within seconds.
+    The `tables` commands work with and without a running `olr-pg run`. The commands write to the
+    target and to `context.data`; a running appliance applies the change within seconds.
     """
 
 
@@ -251,9 +251,10 @@ def add(
 ) -> None:
     """Replicate more tables: load their rows, then replicate their changes. Other tables continue.
 
-    It loads the rows like `initial-load`, as of a new SCN; an interrupted load continues. Then the
-    applier restarts with the longer list, from the load's SCN for the new tables; this takes
-    seconds. The list is stored in `context.data/tables.json`, in addition to `apply.tables`.
+    The command loads the rows like `initial-load`, as of a new SCN. An interrupted load continues
+    if you repeat the command. Then the applier restarts with the longer list, from the load's SCN
+    for the new tables; this takes seconds. The list is stored in `context.data/tables.json`, in
+    addition to `apply.tables`.
     """
     from olr_pg.cli.migration.load import load_tables
     from olr_pg.load.initial import LoadOptions
@@ -312,10 +313,10 @@ def remove(
     by: ByOption = None,
     target_name: TargetOption = None,
 ) -> None:
-    """Stop replicating tables. Their rows stay in the target. Other tables continue.
+    """Stop replicating tables. The target keeps the rows of removed tables. Other tables continue.
 
-    Their positions are deleted from the target. To replicate a table again, empty it and load it
-    again (`olr-pg tables add`). If the command fails, you can repeat it.
+    The command deletes the positions of these tables from the target. To replicate a table again,
+    empty it and load it again (`olr-pg tables add`). If the command fails, you can repeat it.
     """
     from olr_pg.load.load_progress import TableLoadProgress
 

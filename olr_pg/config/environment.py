@@ -1,7 +1,8 @@
 """Removes the variables that the configuration refers to from the process's environment.
 
-Such a variable usually contains a secret. Child processes such as Java, Spark's workers and
-PostgreSQL do not need it, but would inherit it and pass it on to their own children.
+A variable that the configuration refers to usually contains a secret. Child processes such as Java,
+Spark's workers and PostgreSQL do not need it, but would inherit it and pass it on to their own
+children.
 """
 
 from __future__ import annotations

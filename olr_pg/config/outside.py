@@ -1,8 +1,8 @@
 """Checks what only some commands use: certificates, the address of the Oracle server, addresses to
 listen on, tokens, and the encryption key.
 
-Only commands that use them run these checks. Other commands may read the same configuration on
-machines on which the certificates do not exist.
+A command checks only the certificates and addresses that it uses. Other commands may read the same
+configuration on machines on which the certificates do not exist.
 """
 
 from __future__ import annotations

@@ -629,8 +629,8 @@ _Schema = dict[str, Any]
 
 
 class OverrideError(ValueError):
-    """Raised for a variable that cannot override a key. It does not contain the variable's value,
-    which may be a secret.
+    """Raised for a variable that cannot override a key. The error does not contain the variable's
+    value, which may be a secret.
     """
 
     def __init__(self, name: str, expected: str) -> None:

@@ -12,8 +12,8 @@ database, so it uses LIKE. LIKE has no sets such as ``[abc]``, so a pattern with
 several LIKE patterns. The query runs when a run begins. Tables that are created later and match a
 pattern are found as well.
 
-It also parses Oracle table names in the configuration, and builds the TableList query that returns
-them.
+The module also parses Oracle table names in the configuration, and builds the TableList query that
+returns them.
 """
 
 from __future__ import annotations

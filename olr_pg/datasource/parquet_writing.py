@@ -1,8 +1,8 @@
 """Writes the changes in redo to Parquet files in Spark tasks, without passing rows through Java.
 
 ``spark.read.format("olr_pg")`` passes each row to Java, where Spark's writer converts it again.
-That costs three times as much as decoding the row and writing it to Parquet here. So the tasks of
-an ordinary job (`spark.jobs`) write whole files in Python with the same
+Such a passage through Java costs three times as much as decoding the row and writing it to Parquet
+in Python. So the tasks of an ordinary job (`spark.jobs`) write whole files in Python with the same
 columns and rows.
 
 **Commit.** Tasks write to ``DIRECTORY/_temporary/CALL``. Readers of Parquet ignore this folder, as
@@ -10,7 +10,7 @@ all names that begin with ``_``. When all tasks have ended, the driver moves the
 results name to ``DIRECTORY``, and then creates the file ``_SUCCESS``. Files of a lost task are
 deleted with the folder.
 
-Each task writes the changes of some splits. It writes files with unique names to a folder that
+Each task writes the changes of some splits. A task writes files with unique names to a folder that
 readers of Parquet ignore. So it does no harm if a task runs twice or fails: the driver moves only
 the files that the task's result names to the final directory.
 """

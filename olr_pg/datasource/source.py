@@ -215,7 +215,7 @@ class RedoSource(DataSource):
         return self._survey
 
     def schema(self) -> StructType:
-        """Return the columns. This needs the survey, because DDL in the redo may have added
+        """Return the columns. The schema needs the survey, because DDL in the redo may have added
         columns.
         """
         table = self.chosen.table

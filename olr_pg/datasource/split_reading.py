@@ -5,8 +5,8 @@ Arrow arrays (`rendering.arrow_changes`, `rendering.arrow_images`). If images ar
 text, the lines of ``olr-pg decode`` are formatted, and the images are cut from them
 (`rendering.change_lines`).
 
-`owned_transactions` decodes the transactions that begin in a split. It reads the split, and the
-redo after it until all of these transactions have ended.
+`owned_transactions` decodes the transactions that begin in a split. The function reads the split,
+and the redo after it until all of these transactions have ended.
 """
 
 from __future__ import annotations

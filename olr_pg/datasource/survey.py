@@ -1,8 +1,8 @@
 """Runs the survey: a first pass over all redo, which reads changes of the dictionary and the begins
 and ends of transactions.
 
-It decodes only changes of the SYS tables, so it is as fast as reading the logs. It finds facts that
-a task with a single split cannot know:
+The survey decodes only changes of the SYS tables, so it is as fast as reading the logs. The survey
+finds facts that a task with a single split cannot know:
 
 - the versions of tables, so that each row is decoded with the table definition that was valid when
   it changed;

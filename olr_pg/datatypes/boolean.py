@@ -33,7 +33,7 @@ def decode_boolean(raw: bytes) -> bool:
 
 
 def boolean_to_bool(values: ValueColumn) -> ValueColumn:
-    """Convert BOOLEAN to bool. Both have the same bytes.
+    """Convert BOOLEAN to bool. The values of the two types have the same bytes.
 
     Raises:
         OlrPgError: 2050, a value is malformed.

@@ -43,8 +43,8 @@ class ValueColumn(_Slices):
         return super().__new__(cls, read_only(data), offset, length)
 
     def value(self, row: int) -> bytes | None:
-        """Return value `row` as bytes, or None for NULL. It is too slow for whole columns; use it
-        for errors and rare rows.
+        """Return value `row` as bytes, or None for NULL. The method is too slow for whole columns;
+        use it for errors and rare rows.
         """
         start, length = int(self.offset[row]), int(self.length[row])
         return None if length < 0 else self.data[start : start + length].tobytes()
@@ -110,7 +110,7 @@ def per_distinct(
     empty_is_null: bool = True,
 ) -> ValueColumn:
     """Convert values with the Python function `convert`, which is called once per distinct value.
-    It is slow, so it is for rare conversions.
+    This way is slow, so use it only for rare conversions.
 
     Args:
         empty_is_null: whether a value of length 0 is NULL: True for Oracle's values

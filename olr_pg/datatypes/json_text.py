@@ -76,8 +76,8 @@ class _Writer:
         self.nuls = 0
 
     def parts(self, root: Any) -> Iterator[bytes]:
-        """Yield the text in pieces, depth first. It does not recurse, because documents may be
-        nested deeply.
+        """Yield the text in pieces, depth first. The generator does not recurse, because documents
+        may be nested deeply.
         """
         waiting: list[Any] = [root]
         while waiting:

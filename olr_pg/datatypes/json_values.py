@@ -89,7 +89,8 @@ def json_converter(
 
     Returns:
         A function that converts Oracle's bytes, or None for NULL, to a value that orjson can write.
-        It raises OlrPgError 2050 or 2051 for bytes that are not a valid value of the type.
+        The function raises OlrPgError 2050 or 2051 for bytes that are not a valid value of the
+        type.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.

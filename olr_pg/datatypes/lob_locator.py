@@ -2,8 +2,8 @@
 
 A locator contains a LOB's id and the place of its bytes. The bytes are in the row itself, in
 extents of blocks, or in pages. The pages are listed in a header block, in the locator itself, or in
-the LOB index. One kernel reads all forms. It was checked with all examples of values-and-lobs
-§16.6, which are from a real database.
+the LOB index. One kernel reads all forms of locators. The kernel was checked with all examples of
+values-and-lobs §16.6, which are from a real database.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Conversion of single NUMBER and FLOAT values. They are stored as an exponent byte and base-100
-digits (values-and-lobs §3).
+"""Conversion of single NUMBER and FLOAT values. Oracle stores such a value as an exponent byte and
+base-100 digits (values-and-lobs §3).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _read_digits(raw: bytes) -> tuple[bool, int, list[int]]:
 
 
 def encode_number(value: Decimal | int | str) -> bytes:
-    """Encode a decimal value as Oracle's bytes. It is rounded half up to 20 base-100 digits, as in
-    Oracle.
+    """Encode a decimal value as Oracle's bytes. The value is rounded half up to 20 base-100 digits,
+    as in Oracle.
 
     Raises:
         OlrPgError: 2058, the value is not a number, or it is out of range (values-and-lobs §3.4).

@@ -411,7 +411,7 @@ def civil_date(days: int) -> tuple[int, int, int]:
     """Return the (year, month, day) of a number of days from 2000-01-01, as the inverse of
     `civil_days`. Year 0 is 1 BC.
 
-    It counts in cycles of 400 years from 1 March of year 0.
+    The calculation uses cycles of 400 years that begin on 1 March of year 0.
     """
     shifted_days = days + 730_425
     era = shifted_days // 146_097

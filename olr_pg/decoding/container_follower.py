@@ -126,8 +126,8 @@ class ContainerFollower:
         versions: the versions of changed tables, by OBJ#.
         done: the commit position of the last processed transaction.
         late: transactions with DDL of a table that committed before `done` but were not processed.
-            These transactions are recorded, but have no effect yet: the next follower begins with
-            all recorded transactions, and processes them in commit order.
+            Such late transactions are recorded, but have no effect yet: the next follower begins
+            with all recorded transactions, and processes them in commit order.
     """
 
     def __init__(

@@ -10,11 +10,12 @@ row plan can contain several versions of a table, each with its SCNs. The kernel
 object uses the version for the record's SCN. So a row change is decoded with the definition that
 was valid when it was made, in any task.
 
-A task does not know the DDL in other splits. It decodes with the versions that were known when its
-job began. The driver (`ordering.merger.Merger`) merges splits in redo order. It passes each
-committed dictionary transaction to the `DictionaryFollower`, in commit order. It does so when all
-redo threads were read up to the commit of this transaction, and before it releases any transaction
-that committed later. If the transaction changes a table of the subscription:
+A task does not know the DDL in other splits. A task decodes with the table versions that were known
+when its job began. The driver (`ordering.merger.Merger`) merges splits in redo order. The merger
+passes each committed dictionary transaction to the `DictionaryFollower`, in commit order. The
+merger does so when all redo threads were read up to the commit of this transaction, and before it
+releases any transaction that committed later. If the transaction changes a table of the
+subscription:
 
 1. The follower adds the new version, which is valid from the commit SCN x on. Tables keep their
    numbers in the plan.
@@ -246,8 +247,8 @@ class DictionaryFollower:
 
     @property
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
-        """The commit position of the last processed transaction. It grows as transactions are
-        processed.
+        """The commit position of the last processed transaction. This position grows as
+        transactions are processed.
         """
         return max(one.done for one in self._containers.values())
 
@@ -363,8 +364,9 @@ class DictionaryFollower:
 
         Raises:
             OlrPgError: 3070 or 3005 if rows of SYS tables are invalid; 3076, a transaction commits
-                before one that was processed earlier. It is recorded, so that the next follower,
-                which begins with all recorded transactions, processes it in commit order.
+                before one that was processed earlier. The late transaction is recorded, so that the
+                next follower, which begins with all recorded transactions, processes it in commit
+                order.
         """
         changed = None
         for number, transaction in enumerate(transactions):

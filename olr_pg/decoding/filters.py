@@ -10,8 +10,8 @@ and verification all get the same rows:
 - Transactions are left out when splits are merged, because only then the session of every
   transaction is known. If the attributes of its session are not in the redo that was read, a
   transaction is delivered.
-- Transactions of the fallback are left out when they are complete. They are recognised because they
-  change the ledger of the fallback.
+- Transactions of the fallback are left out when they are complete. A transaction of the fallback is
+  recognised because it changes the ledger of the fallback.
 
 Row changes and transactions that are left out are counted (`Account.rows_filtered`,
 `transactions_filtered`), except those of left-out tables.
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a configuration. Their patterns are shell patterns. A name matches if the
-    pattern fits as it is written, or in upper case.
+    """The filters of a configuration. The patterns of the filters are shell patterns. A name
+    matches if the pattern fits as it is written, or in upper case.
 
     Attributes:
         include: patterns of ``OWNER.NAME`` or ``PDB.OWNER.NAME``, as all patterns of tables here.

@@ -26,8 +26,9 @@ def keep_freed_memory() -> None:
     the kernel when they are freed, and the kernel clears the pages before each reuse. Clearing
     takes a fifth of the time for decoding a bulk load.
 
-    Arrow uses the same heap if this is called before its first allocation. Its own allocator would
-    return freed memory after 10 ms, which takes a tenth of the time for writing Parquet files.
+    Arrow uses the same heap if this function is called before Arrow's first allocation. Arrow's own
+    allocator would return freed memory after 10 ms, which takes a tenth of the time for writing
+    Parquet files.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     share_one_heap()
@@ -39,9 +40,10 @@ def share_one_heap() -> None:
     """Let all threads of this process allocate memory from one heap. This has no effect without
     glibc, or after another thread has allocated memory.
 
-    By default, glibc makes a heap for each thread, whose blocks are at most 64 MiB. It maps a
+    By default, glibc makes a heap for each thread, whose blocks are at most 64 MiB. glibc maps a
     larger block separately, and returns unused memory of such a heap at once, so that the kernel
-    clears the same pages again and again. Other threads cannot use memory that was freed in it.
+    clears the same pages again and again. Memory that was freed in the heap of one thread cannot be
+    used by other threads.
     """
     mallopt(_M_ARENA_MAX, 1)
 

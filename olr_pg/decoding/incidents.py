@@ -73,7 +73,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
     Args:
         error: the error that decoding raised.
         logs: the decoded logs.
-        directory: the folder for incident files. It is created if it is missing.
+        directory: the folder for incident files. The folder is created if it is missing.
     """
     place = [error.where.get(key) for key in ("thread", "sequence", "block", "offset")]
     if directory is None or error.code not in _CODES or "incident" in error.where:

@@ -2,15 +2,16 @@
 
 If a database switches logs every few seconds, most of the time is spent on work that each log needs
 whatever its size: kernel calls, merging and durable writes. So consecutive small logs of a redo
-thread are decoded as one split. Their blocks are read one after the other and renumbered, so that
-kernels see a single log. After decoding, the positions of events are converted back to positions in
-the original logs (`Places`).
+thread are decoded as one split. The blocks of these logs are read one after the other and
+renumbered, so that kernels see a single log. After decoding, the positions of events are converted
+back to positions in the original logs (`Places`).
 
-All checks of single logs are made here too. Before a block is renumbered, it must have the correct
-number and sequence of its own log. Its checksum is adjusted to the new number and sequence without
-being calculated again, so a wrong checksum remains wrong. If a check fails, the whole split fails,
-and `ordering.split_merging` decodes its logs one by one. This finds the error again, with its
-position, after everything before it was decoded.
+Each of the logs gets all the checks that a log gets if it is decoded alone. Before a block is
+renumbered, it must have the correct number and sequence of its own log. The block's checksum is
+adjusted to the new number and sequence without being calculated again, so a wrong checksum remains
+wrong. If a check fails, the whole split fails, and `ordering.split_merging` decodes its logs one by
+one. Decoding the single logs finds the error again, with its position, after everything before it
+was decoded.
 """
 
 from __future__ import annotations
@@ -157,7 +158,8 @@ def _kind(header: LogHeader) -> tuple[object, ...]:
 
 
 def open_joined(logs: Sequence[JoinedLog]) -> Log:
-    """Read several logs as one log. Its header is that of the first log, except for the end.
+    """Read several logs as one log. The joined log has the header of the first log, except for the
+    end.
 
     Raises:
         OlrPgError: 2002 to 2008; the position in the error can be wrong.

@@ -139,8 +139,8 @@ class LossReporter:
             )  # fmt: skip
 
     def report_fetched(self, error: OlrPgError) -> None:
-        """Log a warning about LOB pages that are not in the redo. Their values are read from the
-        source.
+        """Log a warning about LOB pages that are not in the redo. The values of these LOBs are read
+        from the source.
         """
         key = Code.LOB_PAGES_WITHOUT_REDO, str(error.where["table"]), str(error.where["column"])
         if key not in self._reported:

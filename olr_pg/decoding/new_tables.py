@@ -3,7 +3,7 @@
 A subscription contains the tables that existed when it was made. If a later statement creates a
 table without rows, the table can be replicated from then on, because all its rows will be in the
 redo. `Take` is called, so that the part that made the subscription can make one that also contains
-the new table. The same is done if a replicated table gets a new name.
+the new table. A new subscription is also made if a replicated table gets a new name.
 
 Other new tables cannot be replicated until they are loaded, by `Take` or by an operator:
 
@@ -44,7 +44,7 @@ class Begin(NamedTuple):
         scn: commit SCN of the statement that created the table, or gave it the name.
         is_renamed: True if the table had another name before, so it already has rows.
         has_rows: True if the table has rows that are not in the redo since then, and that are not
-            replicated under another name. Such a table must be loaded.
+            replicated under another name. A table with such rows must be loaded.
     """
 
     scn: int
@@ -102,8 +102,8 @@ class _Named(NamedTuple):
 
 
 def number_of_name(name: str) -> int:
-    """Return the number of the name ``OWNER.NAME``. It is the same in every run and is not the OBJ#
-    of a table.
+    """Return the number of the name ``OWNER.NAME``. A name has the same number in every run. This
+    number is never the OBJ# of a table.
     """
     return NUMBERS | crc32(name.encode())
 

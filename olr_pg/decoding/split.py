@@ -1,8 +1,8 @@
-"""Decodes one split of a log. This is the work of a Spark task.
+"""Decodes one split of a log. Spark tasks call this module.
 
-A split is a range of blocks. It owns the LWN groups that begin in it. Transactions that begin and
-end in the split are returned as finished transactions in output format. All other events are
-returned as the remainder, for the assembler of the driver.
+A split is a range of blocks. A split owns the LWN groups that begin in its blocks. Transactions
+that begin and end in the split are returned as finished transactions in output format. All other
+events are returned as the remainder, for the assembler of the driver.
 
 If a log is read in ranges of bytes (`capture.readers`), only the blocks that are needed for
 decoding are read. Kernels need a log as one array. So the array has the size of the log, but only
@@ -704,8 +704,8 @@ def watermark_at(log: Log, block: int) -> int:
     """Return the lowest SCN of all records that begin at `block` or later. An LWN group must begin
     at this block. Return 0 if the block is damaged.
 
-    This is the only check of the block after a window or a split before its SCN is used. With a
-    wrong SCN, a restart would begin to read too late and lose the redo before it.
+    No other function checks the block after a window or a split before the SCN of this block is
+    used. With a wrong SCN, a restart would begin to read too late and lose the redo before it.
     """
     if block < blocks_in_use(log):
         if not is_sound(log, block):

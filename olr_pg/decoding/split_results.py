@@ -1,8 +1,8 @@
 """Writes the result of a split as a stream of bytes, which a task sends to the driver.
 
-The stream begins with the messages. They are written as they are made, so that a task never has all
-of them in memory. Other large arrays follow; then everything else, pickled, with references to the
-arrays; and finally the length of the pickle. The reader does not copy the messages.
+The stream begins with the messages. Messages are written as they are made, so that a task never has
+all messages in memory. Other large arrays follow; then everything else, pickled, with references to
+the arrays; and finally the length of the pickle. The reader does not copy the messages.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def write_split(
 
 
 def read_result(data: bytes | memoryview) -> SplitResult:
-    """Return the result that was written as `data`. Its arrays share the memory of `data`, except
-    those of the remainder.
+    """Return the result that was written as `data`. The arrays of the result share the memory of
+    `data`, except those of the remainder.
     """
     view = memoryview(data)
     (size,) = _END.unpack(view[-_END.size :])

@@ -1,7 +1,7 @@
 """Row plans: arrays that describe the subscribed tables to the decoding kernels.
 
-`Defaults` contains the defaults of added columns as arrays. They are the values of rows that do not
-store these columns.
+`Defaults` contains the defaults of added columns as arrays. A row that does not store an added
+column has the column's default.
 
 Facts: values-and-lobs §14.
 """

@@ -1,11 +1,11 @@
 """Reads a dictionary from a file in any of the supported formats.
 
 The appliance's own format is that of `snapshot_file`. OpenLogReplicator's schema checkpoint JSON
-(dictionary §11) contains rows of SYS tables (`sys_rows`). It does not contain the order of key
-columns, unique indexes, the state of constraints (enabled or disabled), and the defaults of added
-columns. Its key ``context`` is DB_NAME; ``database`` is only a label from OpenLogReplicator's
-configuration. In a CDB, ``db-id`` is the DBID of the PDB, but log headers contain the DBID of the
-CDB (seen in a real log).
+(dictionary §11) contains rows of SYS tables (`sys_rows`). The checkpoint does not contain the order
+of key columns, unique indexes, the state of constraints (enabled or disabled), and the defaults of
+added columns. The checkpoint's key ``context`` is DB_NAME; ``database`` is only a label from
+OpenLogReplicator's configuration. In a CDB, ``db-id`` is the DBID of the PDB, but log headers
+contain the DBID of the CDB (seen in a real log).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables and columns as of an SCN: immutable values, independent of the source.
 
-It also decides which column types can be replicated, and why the others cannot.
+The module also decides which column types can be replicated, and why the others cannot.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ If a snapshot is written and read again, the result is equal to it.
 `parse_object` and `validate` read a JSON file and validate it against a pydantic model, with coded
 errors.
 
-`write_inventory` and `read_inventory_file` write and read the file of an inventory. It is next to
-the file of the dictionary that was exported with it.
+`write_inventory` and `read_inventory_file` write and read the file of an inventory. An inventory
+file is next to the file of the dictionary that was exported with it.
 
 `check_unique_tables` and `column_fault` check rules that every snapshot must fulfil.
 """

@@ -160,8 +160,8 @@ _SHOWN_MAX: Final = 3
 
 
 class Compression(NamedTuple):
-    """Compressed segments, by OBJ# of table or partition. They are passed separately, because the
-    SYS rows of a dictionary do not contain them.
+    """Compressed segments, by OBJ# of table or partition. The compressed segments are passed
+    separately, because the SYS rows of a dictionary do not show which segments are compressed.
 
     Attributes:
         compressed: segments with any kind of compression.

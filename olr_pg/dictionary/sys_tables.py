@@ -271,8 +271,8 @@ class _TableReader:
 def table_refusal(owner: str, obj: ObjectRow, tab: TabRow, obstacle: str | None) -> str | None:
     """Return why a table cannot be replicated; None if it can.
 
-    Oracle's own clustered tables are not refused. They contain the core of the dictionary, and must
-    be decoded to follow it (dictionary §1.3, §10).
+    Oracle's own clustered tables are not refused. Oracle's clustered tables contain the core of the
+    dictionary, and must be decoded to follow DDL (dictionary §1.3, §10).
 
     Args:
         obstacle: the reason that its index or its segments give (`stored_segments.index_obstacle`,
@@ -616,7 +616,7 @@ def is_hidden(name: str, properties: int) -> bool:
     unused.
 
     A user's INVISIBLE column also has the bit HIDDEN, but an ordinary name and no bit of Oracle's
-    internal columns. It contains user data, so the result is False.
+    internal columns. Such a column contains user data, so the result is False.
     """
     if properties & _GONE:
         return True
@@ -656,8 +656,8 @@ def char_length(type_code: int, length: int, properties: int, bytes_max: int | N
     be computed.
 
     COL$.LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in
-    the column's character set. It is limited to the type's maximum; at this maximum, the number of
-    characters is unknown (values-and-lobs §1.1).
+    the column's character set. The length in bytes is limited to the type's maximum; at this
+    maximum, the number of characters is unknown (values-and-lobs §1.1).
     """
     if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
         return None

@@ -1,16 +1,16 @@
 """Runs the client's TableList query on a snapshot.
 
-Without Oracle, the query runs in an in-memory SQLite database. It has the views ALL_TABLES,
-DBA_TABLES and USER_TABLES, each also with the prefix ``SYS.``. Their columns are OWNER, TABLE_NAME
-and NAME, which is the same as TABLE_NAME, for queries that were written for other views. If there
-are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE, accept it with and without
-``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode
+Without Oracle, the query runs in an in-memory SQLite database. The SQLite database has the views
+ALL_TABLES, DBA_TABLES and USER_TABLES, each also with the prefix ``SYS.``. The views have the
+columns OWNER, TABLE_NAME and NAME. NAME is the same as TABLE_NAME; queries that were written for
+other views use it. If there are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE,
+accept it with and without ``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode
 UPPER and LOWER and a case-sensitive LIKE work as in Oracle.
 
-The query comes from a client over the network. It can only read, and can call only the functions in
-`FUNCTIONS`. A running function cannot be interrupted, so each of them must be fast for any input.
-Run time, memory and the size of values are limited, and the query is stopped if the client
-disconnects.
+The query comes from a client over the network. The query can only read, and can call only the
+functions in `FUNCTIONS`. A running function cannot be interrupted, so each of them must be fast for
+any input. Run time, memory and the size of values are limited, and the query is stopped if the
+client disconnects.
 """
 
 from __future__ import annotations

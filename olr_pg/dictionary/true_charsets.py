@@ -12,8 +12,9 @@ that bytes of another set are already damaged. Longer text must be read in piece
 it between characters of the declared set. Oracle also pads a CHAR(n CHAR) by counting characters of
 the declared set, although the bytes are not text in that set.
 
-It also notices in redo that the declared set itself was changed. Oracle stores the number of the
-set with each column, so ALTER DATABASE CHARACTER SET changes every text column in the dictionary.
+The module also notices in redo that the declared set itself was changed. Oracle stores the number
+of the set with each column, so ALTER DATABASE CHARACTER SET changes every text column in the
+dictionary.
 """
 
 from __future__ import annotations

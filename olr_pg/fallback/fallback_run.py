@@ -1,8 +1,8 @@
 """Applies the transactions that commit in PostgreSQL to Oracle, in commit order.
 
 Several PostgreSQL transactions are written in one Oracle transaction, as net changes per table. If
-that fails, the batch is applied again, transaction by transaction and change by change. This
-identifies the change that Oracle refuses. The table of that change is stopped; the other tables
+that fails, the batch is applied again, transaction by transaction and change by change. So the run
+finds the change that Oracle refuses. The table of that change is stopped; the other tables
 continue. While a table is stopped, the replication slot keeps the WAL from the transaction that
 stopped it. The changes of the table are not stored anywhere else.
 
@@ -11,8 +11,8 @@ that commit. If the process is killed between the two, PostgreSQL sends transact
 Oracle already has, and the run skips them.
 
 While a table is stopped, the run checks periodically whether it was resumed. Then the run reads the
-WAL again from the point at which that table stopped. It skips changes of the other tables, because
-Oracle already has them.
+WAL again from the point at which that table stopped. The run then skips changes of the other
+tables, because Oracle already has them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rows are identified by the bytes of their key. Oracle's array binds do not guarantee an order
 between rows. So the changes of a segment are written in this order: deletes, updates, inserts. An
-update that changes a key ends the segment. Such updates form a segment of their own, and are
-written in the order in which they were made.
+update that changes a key ends the segment. Updates that change keys form a segment of their own,
+and are written in the order in which they were made.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ The row `ALL_TABLES` contains the common position of all tables. A table that is
 up has its own row; transactions after the LSN in this row have not been applied to the table.
 
 A second table counts the differences from PostgreSQL that policies caused: changed values and
-conflicts. It is updated in the same transaction, so its counts are also exact.
+conflicts. The transaction that applies the changes also updates this table, so the counts are
+exact.
 """
 
 from __future__ import annotations

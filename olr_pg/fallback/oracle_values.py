@@ -1,7 +1,7 @@
 """Converts values for the fallback: from PostgreSQL's binary form to Python values that
 python-oracledb can bind for a column.
 
-This module does the inverse of `datatypes.convert`, with every choice of the configuration
+The conversion is the inverse of `datatypes.convert`, with every choice of the configuration
 (`datatypes.choices`): for example, a boolean is converted back to the text or number that stands
 for it, and a uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping
 §4). Each such value has a cause, and each cause has a policy in the configuration

@@ -178,7 +178,7 @@ class OracleWriter:
 def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table]) -> None:
     """If a column has a configured character set, check that Oracle stores all bytes unchanged.
 
-    This should be so, but the manuals do not say it explicitly: a VARCHAR2 that is made of a RAW
+    Oracle should do so, but its manuals do not say it explicitly: a VARCHAR2 that is made of a RAW
     has the same bytes, and in a database with one byte per character, a CLOB has the character set
     of a VARCHAR2. So `oracle.key_cuts` needs no conversion. Long text is checked only if a column
     can have it; in a database with several bytes per character, no such column does.

@@ -5,7 +5,8 @@ DDL, and it sends nothing that would show that changes are missing:
 
 - A publication contains tables by their OID. A table that was dropped and created again, or removed
   from the publication, is not in it any more, and a renamed table has another name in the stream.
-  Such a table must stop, because its changes would be lost.
+  A table that is not published any more, or has another name, must stop, because its changes would
+  be lost.
 - The tables are published as a whole (``publish_via_partition_root``). Then PostgreSQL does not
   send the TRUNCATE of one partition (CREATE PUBLICATION), and it never sends DROP and DETACH. The
   rows stay in Oracle. Partitions are often removed on purpose, so this is only reported.

@@ -4,8 +4,7 @@ The page, its files and its server are shared with the appliance (`monitor`). On
 PostgreSQL and Oracle every few seconds, so requests for the page cause no load on Oracle.
 
 The most important metric is the WAL that the slot retains: if the fallback stops, this WAL fills
-the disk of the database that applications use. Another metric shows whether PostgreSQL and Oracle
-answer.
+the disk of the database that applications use. Another metric shows whether both databases answer.
 """
 
 from __future__ import annotations

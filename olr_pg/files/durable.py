@@ -167,9 +167,9 @@ def tells_of_full_disk(error: BaseException | None) -> bool:
 def has_room(directory: Path) -> bool:
     """Return whether a directory has space for a file of `PROBE_BYTES` now.
 
-    It writes a test file, because the number of free bytes that a file system reports ignores
-    quotas and the space that is reserved for root. Other errors (for example, missing permission)
-    do not count as missing space.
+    The function writes a test file, because the number of free bytes that a file system reports
+    ignores quotas and the space that is reserved for root. Other errors (for example, missing
+    permission) do not count as missing space.
     """
     try:
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:

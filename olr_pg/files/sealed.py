@@ -13,9 +13,9 @@ An encrypted file consists of a head, followed by frames::
 Each file has its own key, derived from the configured key and the file's number by HKDF with
 SHA-256. The cipher is AES-256-GCM. The tag also authenticates the number of the frame and whether
 it is the last one. So a reader detects frames that were moved, removed, or copied from another
-file. It detects a truncated file even if that ends with a whole frame. A file that grows while it
-is read (the copy of an online log) has no frame marked as the last; its reader knows how long the
-file must be.
+file. The reader also detects a truncated file, even if the file ends with a whole frame. A file
+that grows while it is read (the copy of an online log) has no frame marked as the last; its reader
+knows how long the file must be.
 """
 
 from __future__ import annotations

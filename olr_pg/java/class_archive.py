@@ -3,11 +3,11 @@ session's start.
 
 At a start, Java reads, verifies and links about ten thousand classes; this takes about ten seconds
 of processor time. Java can store the linked classes in a file, the archive, and map it at later
-starts. It uses the archive only if Java and Spark's jars are the same, in the same directories;
+starts. Java uses the archive only if Java and Spark's jars are the same, in the same directories;
 otherwise it reads the classes as usual.
 
-The archive has about 120 MB. It is in the directory of the start script for this Java (`runtime`).
-A session uses it if it exists; `spark.jobs` creates it.
+The archive has about 120 MB. The archive is in the directory of the start script for this Java
+(`runtime`). A session uses it if it exists; `spark.jobs` creates it.
 """
 
 from __future__ import annotations

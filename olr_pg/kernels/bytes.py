@@ -39,12 +39,12 @@ def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
 
 
 def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy bytes as `copy_bytes` does, but faster if there are few. It may also overwrite bytes
-    after the copy in `out`.
+    """Copy bytes as `copy_bytes` does, but faster if there are few. The function may also overwrite
+    bytes after the copy in `out`.
 
-    It copies a fixed number of bytes, with few instructions. A call of the copy function in the C
-    library takes ten times as long. Because it overwrites following bytes, use it only for an
-    output that is written from the beginning to the end.
+    The function copies a fixed number of bytes, with few instructions. A call of the copy function
+    in the C library takes ten times as long. Because it overwrites following bytes, use it only for
+    an output that is written from the beginning to the end.
     """
     return copy_bytes(out, at, data, begin, end)
 

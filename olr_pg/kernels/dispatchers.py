@@ -1,10 +1,11 @@
 """Creates Numba's dispatchers for kernels, with one function for each decorator in `compile`.
 
-By default, Numba counts references to every array that is passed in a call. This would be about
-half of the machine code of a kernel. It is not needed, because the caller holds all arrays during
-the call. So kernels are compiled without reference counting (`_nrt`). Such a kernel cannot allocate
-memory; Numba reports an error if it does. Do not assign a slice to a slice: this counts as
-allocating memory, and is slow to compile because of its error messages. Copy in a loop instead.
+By default, Numba counts references to every array that is passed in a call. The counting would be
+about half of the machine code of a kernel. Kernels need no counting, because the caller holds all
+arrays during the call. So kernels are compiled without reference counting (`_nrt`). A kernel
+without reference counting cannot allocate memory; Numba reports an error if it does. Do not assign
+a slice to a slice: this counts as allocating memory, and is slow to compile because of its error
+messages. Copy in a loop instead.
 
 By default, Numba also compiles every function to machine code, together with a copy of all
 functions that it calls. A part is then optimized once by itself, and again in each function that
@@ -69,7 +70,7 @@ class _LinkedLate(JITCodeLibrary):
 
 
 class PartLibrary(_LinkedLate):
-    """The code of a part. It is linked into kernels and optimized there. It never runs
+    """The code of a part. This code is linked into kernels and optimized there. It never runs
     separately.
     """
 

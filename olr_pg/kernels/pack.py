@@ -2,10 +2,10 @@
 compile the kernels.
 
 The first line of a pack is its format, the second line the SHA-256 of the rest. The rest is a
-gzipped tar file. Its first member contains the processor, the versions and the sources for which
-the kernels were compiled. The other members are Numba's files for each kernel (`cache`); their
-names begin with the module of the kernel. The SHA-256 detects damage, but it does not protect
-against an attacker: anyone who can write a pack can make its users run any code.
+gzipped tar file. The first member of the tar file contains the processor, the versions and the
+sources for which the kernels were compiled. The other members are Numba's files for each kernel
+(`cache`); their names begin with the module of the kernel. The SHA-256 detects damage, but it does
+not protect against an attacker: anyone who can write a pack can make its users run any code.
 """
 
 from __future__ import annotations

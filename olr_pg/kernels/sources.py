@@ -1,4 +1,5 @@
-"""The digest of the sources of a kernel. It shows whether a compiled kernel on disk is outdated.
+"""The digest of the sources of a kernel. The digest shows whether a compiled kernel on disk is
+outdated.
 
 Numba itself checks only the source file in which a kernel is defined: its name, time and size. But
 a kernel inlines functions and uses table layouts from other modules. If these change in an upgrade,

@@ -18,8 +18,8 @@ A row's image is the result of ``record_send`` for these values. A row's digest 
 `fields_of` splits composite images into values, for rows that are displayed or repaired.
 
 `canonical_json` prints JSON as jsonb does: keys in PostgreSQL's order, without duplicates, numbers
-as numeric. It works without recursion, because PostgreSQL accepts documents that are nested more
-deeply than Python's stack allows.
+as numeric. The conversion works without recursion, because PostgreSQL accepts documents that are
+nested more deeply than Python's stack allows.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A read is repeated after the connection to the source was lost.
 The tasks of a load or a verification run on Spark, or in this process if they are small. Starting a
 Spark session takes seconds, and starting a job takes some tens of milliseconds. Parts that one core
 can process in about that time are therefore processed in the calling thread, one after the other.
-The same function processes them there and in tasks.
+The calling thread and the tasks use the same function for a partition.
 """
 
 from __future__ import annotations

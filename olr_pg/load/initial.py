@@ -3,8 +3,9 @@ continues from that SCN.
 
 A table is loaded when all its partitions are loaded. Then the table is analysed, and its row in the
 ledger records that the table contains all changes up to the SCN. `olr-pg run` skips changes that
-were committed up to that SCN. It starts at the begin SCN of the oldest transaction that was open at
-that SCN (`applier.session.handover`). Until a table is loaded, `run` refuses to replicate it.
+were committed up to that SCN. The run starts at the begin SCN of the oldest transaction that was
+open at that SCN (`applier.session.handover`). Until a table is loaded, `run` refuses to replicate
+it.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class LoadOptions(NamedTuple):
         progress: called after each loaded partition with (table, rows of the partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
         undo_retention: describes how long the source currently keeps undo; see `TableSource`.
-        later: returns a table as of the current SCN. It is called to restart the load of a table
-            whose rows can no longer be read as of the original SCN. None to fail instead.
+        later: returns a table as of the current SCN. This function is called to restart the load of
+            a table whose rows can no longer be read as of the original SCN. None to fail instead.
     """
 
     resume: bool = False

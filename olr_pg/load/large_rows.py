@@ -1,9 +1,9 @@
 """Builds the images of rows with large values on disk, piece by piece.
 
-A large value is read, encoded and written to disk in pieces (`files.waiting_rows`). It is sent only
-when it is complete on disk, because the size of the value must be sent first. So COPY never needs
-the whole row in memory. The whole row is in memory only when tables are compared, because the
-kernel for the comparison needs the image of the row.
+A large value is read, encoded and written to disk in pieces (`files.waiting_rows`). The value is
+sent only when it is complete on disk, because the size of the value must be sent first. So COPY
+never needs the whole row in memory. The whole row is in memory only when tables are compared,
+because the kernel for the comparison needs the image of the row.
 
 Values are written in pieces only if they can be encoded in pieces: text as text, and bytes as
 bytes. A value with another target type (xml, jsonb) is assembled in memory first.

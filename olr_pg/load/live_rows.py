@@ -439,8 +439,8 @@ def read_moments(containers: ContainerDatabases) -> LiveMoment:
 def read_moment(connection: Connection) -> LiveMoment:
     """Read the current moment of one container; see the docstring of the module.
 
-    A transaction that has not changed anything yet has a START_SCN of 0. It is ignored, because it
-    begins later.
+    A transaction that has not changed anything yet has a START_SCN of 0. Such a transaction is
+    ignored, because its changes will be later than the SCN of the rows.
     """
     before = read_scn(connection)
     begin = tables.TRANSACTION.c.START_SCN

@@ -160,11 +160,11 @@ class TableLoadProgress(NamedTuple):
     def begin(self, connection: Connection[Any], load: LoadState) -> None:
         """Record the start of the load; records of the table's earlier state are deleted.
 
-        The deleted records are held changes, and records of loaded partitions. The latter can exist
-        if someone has deleted the record of an earlier load; they would count as partitions of this
-        load, although their rows are missing. Changes after the load's SCN are delivered again, and
-        none of them is skipped: if an operator has skipped one before, the decision was about rows
-        that the load replaces.
+        The deleted records are held changes, and records of loaded partitions. Records of loaded
+        partitions can exist if someone has deleted the record of an earlier load. Such partitions
+        would count as partitions of this load, although their rows are missing. Changes after the
+        load's SCN are delivered again, and none of them is skipped: if an operator has skipped one
+        before, the decision was about rows that the load replaces.
         """
         self._drop_held(connection, load.scn)
         self.forget(connection)
@@ -254,7 +254,7 @@ class TableLoadProgress(NamedTuple):
         return int(done[0]), int(done[1])
 
     def age_seconds(self, connection: Connection[Any]) -> float:
-        """Return the seconds since the load began. Its SCN is slightly older."""
+        """Return the seconds since the load began. The SCN of the load is slightly older."""
         row = connection.execute(_AGE, self[:2]).fetchone()
         return 0.0 if row is None else float(row[0])
 

@@ -3,8 +3,8 @@
 During a fetch the table's row of the ledger is locked, so that replication of the table waits. Rows
 are read as of the SCN up to which all changes of the table are applied. Later changes are applied
 after the fetched value was written, so a fetched value never replaces a newer one. A row is read by
-its ROWID. It is written only if its key equals the key of the list entry, because another row can
-meanwhile have that ROWID.
+its ROWID. The row's value is written only if the row's key equals the key of the list entry,
+because another row can meanwhile have that ROWID.
 """
 
 from __future__ import annotations

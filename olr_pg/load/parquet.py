@@ -90,7 +90,7 @@ class RowGroup(NamedTuple):
 
 @contextmanager
 def opened_file(path: str | Path) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. Its name can be any bytes; pyarrow would encode a text as UTF-8.
+    """Open a Parquet file. The file's name can be any bytes; pyarrow would encode a text as UTF-8.
 
     Raises:
         OSError, pa.ArrowException: it cannot be read.

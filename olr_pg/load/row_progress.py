@@ -77,8 +77,8 @@ class Meter:
 
     @property
     def share(self) -> float | None:
-        """The share that is done, from 0 to 1; None if unknown. It can be inexact, because totals
-        can be estimates.
+        """The share that is done, from 0 to 1; None if unknown. The share can be inexact, because
+        totals can be estimates.
         """
         return min(self.rows / self.total, 1.0) if self.total else None
 

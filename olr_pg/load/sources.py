@@ -290,7 +290,9 @@ class _OfflineTables:
         )
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """See `TableSource.later`; None, because files do not change."""
+        """See `TableSource.later`; files contain the rows as of only one SCN, so the result is
+        None.
+        """
         del source
         return None
 

@@ -6,9 +6,9 @@ process. So each action has only one implementation, a load does not use the mem
 appliance, and the output of the command is the answer. Only the actions in `ACTIONS` can be run,
 with arguments in the forms that are defined there.
 
-A token is compared in constant time. It is accepted only in a header, so that the page of another
-site cannot make a browser send it. The token identifies its holder: each action is logged with the
-holder's name, the address, and the result.
+A token is compared in constant time. A token is accepted only in a header, so that the page of
+another site cannot make a browser send it. The token identifies its holder: each action is logged
+with the holder's name, the address, and the result.
 """
 
 from __future__ import annotations

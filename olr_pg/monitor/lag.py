@@ -3,11 +3,12 @@
 Oracle's clock and time zone can differ from those of this host, so no times from the redo are used.
 Each stage has `Milestones`: the SCNs that it reached, with the time by the clock of this host. For
 a change that a table may lack, the times are as follows. A change counts as written when the first
-log after it was written. It counts as read when this host found its log. Decoding of the change
-ends when it enters the ready queue. The stage of the queue ends when the change is sent to the
-client. Since then the change waits for the applier. Redo in an online log counts as written at the
-last check that did not find it. This is the earliest possible time, so the stage `reading` is an
-upper limit. It is not known whether Oracle has written more redo since the newest known redo.
+log after it was written. A change counts as read when this host found the change's log. Decoding of
+the change ends when it enters the ready queue. The stage of the queue ends when the change is sent
+to the client. Since then the change waits for the applier. Redo in an online log counts as written
+at the last check that did not find it. The redo cannot have been written earlier, so the lag of the
+stage `reading` is an upper limit. It is not known whether Oracle has written more redo since the
+newest known redo.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
 
 
 def held_lag(lag: Lag, since: float, now: float) -> Lag:
-    """Return the lag of a stopped table. It is counted from the table's first held change.
+    """Return the lag of a stopped table. The lag of a stopped table is counted from its first held
+    change.
 
     Args:
         lag: the lag of this change, if the milestones of the earlier stages still contain it.

@@ -1,11 +1,11 @@
 """The status page, its history, `/metrics` and `/healthz`, served over HTTP in a thread.
 
-`starlette` and `uvicorn` were chosen instead of `aiohttp`. They are pure Python, and with their
-dependencies they have a third of the size of `aiohttp`. `uvicorn` accepts an `ssl.SSLContext` and a
-protocol class of this module. This class closes connections that uvicorn would keep: connections
-from addresses that are not allowed, and connections that do not send a request in time. If all
-connections are in use, a connection without a request is closed for a new one, so that health
-checks always succeed.
+`starlette` and `uvicorn` were chosen instead of `aiohttp`. `starlette` and `uvicorn` are pure
+Python, and with their dependencies they have a third of the size of `aiohttp`. `uvicorn` accepts an
+`ssl.SSLContext` and a protocol class of this module. The protocol class closes connections that
+uvicorn would keep: connections from addresses that are not allowed, and connections that do not
+send a request in time. If all connections are in use, a connection without a request is closed for
+a new one, so that health checks always succeed.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class StatusService:
         control: runs commands for clients with a token; without it commands are refused.
 
     Attributes:
-        allow: `settings.allow`. It can be changed while the service runs; a change applies to new
-            connections.
+        allow: `settings.allow`. You can set this attribute while the service runs; the new value
+            applies to new connections.
     """
 
     def __init__(

@@ -377,7 +377,7 @@ class Status:
     def lag_of(self, table: TableStatus) -> Lag | None:
         """Return the lag of a table; None if it is unknown which changes the table lacks.
 
-        It is unknown before redo is read, and before a client has requested a start position.
+        The lag is unknown before redo is read, and before a client has requested a start position.
         """
         is_seen = self.archive_seconds is not None or self.source.threads
         is_known = is_seen and self.state.name not in _NOTHING_ASKED

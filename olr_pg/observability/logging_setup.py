@@ -61,8 +61,8 @@ _lock = threading.Lock()
 def remember(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Keep an event if it is a warning or an error. This is a structlog processor; it runs after
-    secrets were removed.
+    """Keep an event if it is a warning or an error. The function is a structlog processor that runs
+    after secrets were removed.
     """
     if event.get("level") in _GRAVE:
         kept = {

@@ -6,11 +6,11 @@ their real values, so a table that was loaded, compared or repaired with such qu
 from the replicated changes: rows would be missing, or values would be wrong, and a comparison would
 delete what replication has written.
 
-Such policies do not apply to accounts with EXEMPT ACCESS POLICY or EXEMPT REDACTION POLICY (Oracle
-Database Security Guide, “Using Oracle Virtual Private Database to Control Data Access”; Advanced
-Security Guide, “Exemption of Users from Oracle Data Redaction Policies”). A policy's function or
-expression can also exempt the account. But this cannot be read, so such a policy is reported as one
-that applies.
+Access policies do not apply to accounts with EXEMPT ACCESS POLICY or EXEMPT REDACTION POLICY
+(Oracle Database Security Guide, “Using Oracle Virtual Private Database to Control Data Access”;
+Advanced Security Guide, “Exemption of Users from Oracle Data Redaction Policies”). A policy's
+function or expression can also exempt the account. But this cannot be read, so such a policy is
+reported as one that applies.
 """
 
 from __future__ import annotations

@@ -130,10 +130,10 @@ def list_positions(
 def open_threads(connection: Connection, scn: int = MAX_SCN) -> frozenset[int]:
     """Return the redo threads that will produce more archived logs.
 
-    An instance that is shut down closes its thread. Another instance archives the last redo of this
-    thread later. A thread can be disabled before that: ALTER DATABASE DISABLE THREAD only requires
-    that no instance uses it. The redo of a disabled thread ends at DISABLE_CHANGE# (Database
-    Reference, V$THREAD).
+    An instance that is shut down closes its thread. Another instance archives the last redo of the
+    closed thread later. A thread can be disabled before that: ALTER DATABASE DISABLE THREAD only
+    requires that no instance uses it. The redo of a disabled thread ends at DISABLE_CHANGE#
+    (Database Reference, V$THREAD).
 
     Args:
         scn: redo with a lower SCN is not needed. So a thread that was disabled before this SCN is

@@ -4,10 +4,10 @@ Oracle would read the index from ``a = 1`` on for each range. So a range of a ke
 columns is divided into several cuts. Each cut compares the first columns with ``=`` and the next
 column with a bound.
 
-It also contains the form of a row with a LOB that is too large for memory (`LargeRow`).
+The module also contains the form of a row with a LOB that is too large for memory (`LargeRow`).
 
-It also reads and writes text as the bytes that Oracle stores, for columns with a character set that
-differs from the declared one (`dictionary.true_charsets`).
+The module also reads and writes text as the bytes that Oracle stores, for columns with a character
+set that differs from the declared one (`dictionary.true_charsets`).
 
 Between the server and the driver, text is converted from and to the declared set. Bytes that are no
 character of this set arrive as a replacement character. RAW is never converted (PL/SQL Packages

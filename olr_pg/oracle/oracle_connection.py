@@ -136,8 +136,8 @@ class OracleDatabase:
         container: the container that connections switch to. By default it is the first of
             `source.containers`; if there are none, connections stay in the container of the
             service.
-        standby: connect to this database instead of the source. It can be mounted and not open, so
-            only fixed views can be read, and no transaction can begin.
+        standby: connect to this database instead of the source. A standby can be mounted and not
+            open, so only fixed views can be read, and no transaction can begin.
 
     Raises:
         OlrPgError: 7008, thick mode is configured and the client libraries cannot be loaded.

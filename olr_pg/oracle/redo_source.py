@@ -1,9 +1,10 @@
 """The database whose redo is read: the source, or a standby of it (`source.standby`).
 
 A physical standby receives a byte-for-byte copy of the primary's redo, and its control file lists
-the logs. It can be mounted and not open. Then only users with an administrative privilege can log
-in, and they can read only fixed views (Database Error Messages, ORA-01219). So the source, which is
-the primary, provides everything else: the dictionary, rows, LOB values, and three facts about redo.
+the logs. The standby can be mounted and not open. Then only users with an administrative privilege
+can log in, and they can read only fixed views (Database Error Messages, ORA-01219). So the source,
+which is the primary, provides everything else: the dictionary, rows, LOB values, and three facts
+about redo.
 
 - **The open redo threads.** The status of threads in a standby's control file follows the redo that
   the standby applies, and says nothing about the redo that it has not received yet.
@@ -17,7 +18,7 @@ the primary, provides everything else: the dictionary, rows, LOB values, and thr
 Each read first checks that the two databases belong together. If the standby is activated (a
 failover), its redo continues in an incarnation that the old primary does not have. From then on,
 rows and LOB values of the old primary would be wrong, so the read fails until `source.server` leads
-to the new primary. Both connections may lead to the same database then.
+to the new primary. After a failover, both connections may lead to the same database.
 
 Oracle writes an audit record for each statement of an administrative user, in a mounted database
 into files of its host (Database Reference, AUDIT_SYS_OPERATIONS; Security Guide, mandatory

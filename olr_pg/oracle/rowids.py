@@ -144,8 +144,8 @@ def changed_since(
     A query names the table, and Oracle reads the table that has this name now. If two tables have
     exchanged their names meanwhile, or a table and a partition their segments, a range of ROWIDs of
     the former segment contains no rows. Oracle refuses ``AS OF SCN`` (ORA-01466) only after DDL
-    that changes the structure of a table (SQL Language Reference, FLASHBACK TABLE). These exchanges
-    do not change it.
+    that changes the structure of a table (SQL Language Reference, FLASHBACK TABLE). An exchange of
+    names or segments does not change the structure.
 
     Args:
         part: the range that was read; None for another part of the table.

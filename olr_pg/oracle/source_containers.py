@@ -2,7 +2,7 @@
 
 Each container has its own session: a common user connects to the service of `source.server` and
 switches to the container (ALTER SESSION SET CONTAINER). Code that reads one container gets a source
-that names only this container (`sources_of`), and needs no knowledge of the others. This module
+that names only this container (`sources_of`), and needs no knowledge of the others. The module
 combines the results of all containers.
 """
 

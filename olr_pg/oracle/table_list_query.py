@@ -1,13 +1,14 @@
 """Runs the client's TableList query in the source database.
 
-The query comes from a client over the network. It is checked: it must be a single SELECT that calls
-only known functions. The check reads the text as tokens, so literals, quoted names and comments can
-contain anything. The text does not show two cases: a user's function that is called without
-brackets, and a view that calls a user's function. The read-only transaction and the privileges of
-the account protect against both.
+The query comes from a client over the network. The server accepts the query only if it is a single
+SELECT that calls only known functions. The check reads the text as tokens, so literals, quoted
+names and comments can contain anything. The text does not show two cases: a user's function that is
+called without brackets, and a view that calls a user's function. The read-only transaction and the
+privileges of the account protect against both.
 
 The query runs as an inline view in a read-only transaction, so it cannot be anything but a query.
-Its time and the size of its result are limited, and it is cancelled if the client disconnects.
+The time of the query and the size of its result are limited. The query is cancelled if the client
+disconnects.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class LogVault:
         confirmed: returns the SCN below which everything is confirmed; None if unknown.
         transport: fetches the logs; None if they are mounted on this host.
         needed: called with an SCN up to which copies could be removed; returns the SCN below which
-            no start needs redo, which loads can make lower; None if unknown. It is called only if
-            there are such copies.
+            no start needs redo, which loads can make lower; None if unknown. This function is
+            called only if copies could be removed.
 
     Raises:
         OlrPgError: 7030, the directory cannot be used.
@@ -262,8 +262,8 @@ class LogVault:
         """Remove the copies that are no longer needed and old enough.
 
         Args:
-            scn: the SCN from which redo is read now. It can be below the confirmed SCN: replication
-                of a table that was added begins at the SCN of its load.
+            scn: the SCN from which redo is read now. This SCN can be below the confirmed SCN,
+                because replication of an added table begins at the SCN of the table's load.
 
         Raises:
             OlrPgError: 7030, the directory cannot be used.

@@ -9,8 +9,8 @@ Three laws must hold; otherwise something was lost silently:
 - Each row vector whose own header names a subscribed table became a change or a fault, undoes a
   change, contains no row, or is unpaired.
 - The number of changes = committed + undone + rolled back + dropped + open. A change is dropped if
-  the begin or the end of its transaction was not read. It is open while its transaction may still
-  end.
+  the begin or the end of its transaction was not read. A change is open while its transaction may
+  still end.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ class ReadyBatch:
 
 @dataclass(slots=True, eq=False)
 class ReadyRun:
-    """Transactions `first` to `end` (exclusive) of a batch. Its properties describe only these
-    transactions, and its length is their number.
+    """Transactions `first` to `end` (exclusive) of a batch. The properties of a `ReadyRun` describe
+    only these transactions. Its length is the number of the transactions.
     """
 
     batch: ReadyBatch

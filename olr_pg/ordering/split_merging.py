@@ -74,8 +74,8 @@ def merge_splits(
     Args:
         merger: merges the splits; check its `failure` after each result.
         sources: the splits, in redo order.
-        decode: decodes splits in their order. Its iterator is closed if its remaining results are
-            not needed.
+        decode: decodes splits in their order. The iterator that `decode` returns is closed if its
+            remaining results are not needed.
 
     Raises:
         OlrPgError: any error of `decode` or the merger.

@@ -14,8 +14,8 @@ before all others.
 
 If DDL adds a column with a default such as ``seq.NEXTVAL``, Oracle updates the existing rows in the
 same transaction (dictionary §10). These updates are before the commit of the DDL, so they name a
-column that the table does not have at their SCN. They are no fault: the event of the DDL already
-contains this (`Evolution.filled`), and stops the table if it has rows.
+column that the table does not have at the SCN of the updates. Such updates are no fault: the event
+of the DDL already contains the new values (`Evolution.filled`), and stops the table if it has rows.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Applies the filters that leave out whole transactions (`decoding.filters`). They need the session
-of every transaction.
+"""Applies the filters that leave out whole transactions (`decoding.filters`). These filters need
+the session of every transaction.
 """
 
 from __future__ import annotations

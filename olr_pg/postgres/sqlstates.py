@@ -24,7 +24,7 @@ connection. So the text of the message is compared with known texts (`_WORDS`). 
 only if the server's ``lc_messages`` is English. In other languages the form of the message still
 shows that the server answered (`is_answer`), and the message is passed on unchanged.
 
-It also contains texts of PostgreSQL's errors, with and without the values of rows.
+The module also makes the texts of PostgreSQL's errors, with and without the values of rows.
 
 Values of rows may be written only to the error table in the target, because the rows are in the
 same database. Logs, status pages and reports may be read by people who must not see the rows.

@@ -746,7 +746,7 @@ class _Notes:
         """Record the rows after a statement. Of the COMMIT statements, only every n-th is recorded.
 
         Args:
-            every: the number n. Other statements are always recorded.
+            every: the number n. All other statements are always recorded.
         """
         self._taken += 1
         is_commit = step.text.strip().upper().startswith("COMMIT")

@@ -1,15 +1,15 @@
 """The replay judge: it applies the decoded changes to the initial rows, and compares the result
 with the source's rows at each commit.
 
-In the source, the judge needs only flashback queries. It finds wrong values, lost rows, phantom
-rows, and changes at a wrong commit. If DDL changes rows without row changes in the redo (the
-default of a new column, ROWIDs of a moved table), the new state is taken from the source. LOB
+In the source, the judge needs only flashback queries. The judge finds wrong values, lost rows,
+phantom rows, and changes at a wrong commit. If DDL changes rows without row changes in the redo
+(the default of a new column, ROWIDs of a moved table), the new state is taken from the source. LOB
 values that the redo contains only partly are also taken from the source. A TRUNCATE is applied; if
 it truncates a partition, it removes the rows of data objects (segments) that have no rows in the
 source any more. A renamed table is compared only up to the rename.
 
-The expected rows are read as of an SCN with Oracle's flashback query, and not from redo. They are
-converted to the form that decoding prints, so that the judge can compare them.
+The expected rows are read as of an SCN with Oracle's flashback query, and not from redo. The
+expected rows are converted to the form that decoding prints, so that the judge can compare both.
 """
 
 from __future__ import annotations

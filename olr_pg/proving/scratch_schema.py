@@ -1,4 +1,5 @@
-"""The scratch schema, in which scenarios run. All objects that they create are removed again.
+"""The scratch schema, in which scenarios run. `olr-pg prove` removes all objects that the scenarios
+create.
 
 A table in the schema, called the journal, lists every object before the object is created. So the
 next run finds the objects that a killed run left, and drops exactly these. A schema with other

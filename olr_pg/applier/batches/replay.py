@@ -1,10 +1,10 @@
 """Replays a stopped table: applies its held changes in order, and then resumes the table.
 
-Each step is one target transaction under the lock of the table's ledger row. It reads the first
-held changes, applies them and deletes them from the hold. So changes are neither lost nor applied
-twice if the process is killed, and a running applier can add changes to the hold meanwhile. The
-step that finds the hold empty marks the table as resumed, which the applier notices at the table's
-next batch. So any process can replay a table, with or without a running applier.
+Each step is one target transaction under the lock of the table's ledger row. Each step reads the
+first held changes, applies them and deletes them from the hold. So changes are neither lost nor
+applied twice if the process is killed, and a running applier can add changes to the hold meanwhile.
+The step that finds the hold empty marks the table as resumed, which the applier notices at the
+table's next batch. So any process can replay a table, with or without a running applier.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Applies the changes of all tables of a subscription in one stream, in units of source
 transactions.
 
-This is used if `apply.consistency` is "transaction". Each target transaction contains whole source
-transactions with their changes of every table, in commit order. So the target's tables always have
-the same rows as the source had after one of its commits. One connection applies all changes. If a
-transaction fails permanently, its table cannot be stopped alone, because the other tables would
-continue without its changes. So all transactions before the failed one are applied, the failed
-change is recorded, and the run ends.
+The applier uses this module if `apply.consistency` is "transaction". Each target transaction
+contains whole source transactions with their changes of every table, in commit order. So the
+target's tables always have the same rows as the source had after one of its commits. One connection
+applies all changes. If a transaction fails permanently, its table cannot be stopped alone, because
+the other tables would continue without its changes. So all transactions before the failed one are
+applied, the failed change is recorded, and the run ends.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class StreamApplier:
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return a function that reports the tables' progress. It counts the waiting changes by
-        table, which takes time.
+        """Return a function that reports the tables' progress. The returned function counts the
+        waiting changes by table, which takes time.
         """
         return partial(_progress, self, waiting, pending)
 

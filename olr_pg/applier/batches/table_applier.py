@@ -155,8 +155,8 @@ class TableApplier:
         self._writer.drop()
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Make the statements for a selection of changes before `apply` is called. This can run in
-        another thread.
+        """Make the statements for a selection of changes before `apply` is called. Another thread
+        can call this method.
         """
         writer = self._writer.writer
         return None if writer is None else writer.prepare(selection)

@@ -208,8 +208,8 @@ class TableQueue:
 
         Most attempts are short, because the worker's other tables wait during an attempt. An
         occasional long attempt waits in PostgreSQL's queue for the lock, so it gets the lock even
-        if other sessions take it one after the other. It also gives time to find out which session
-        holds the lock.
+        if other sessions take it one after the other. While it waits, the applier can find out
+        which session holds the lock.
         """
         return self._tries % _PATIENT_TRY == 0
 

@@ -2,8 +2,8 @@
 
 All changes are applied together as a set (`table_statements.steps`). If a conflict or an error
 occurs, they are applied *carefully*: transaction by transaction, and the failing transaction change
-by change. This finds the change that conflicts, and the conflict policy decides about it. Before
-that, the change is retried together with later changes that share its keys (`shared_keys`).
+by change. So the applier finds the change that conflicts, and handles it by the conflict policy.
+Before that, the change is retried together with later changes that share its keys (`shared_keys`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class TableWriter:
         self._ledger = ledger
 
     def prepare(self, selection: Selection) -> Prepared:
-        """Make the statements for a selection of changes. This can run in another thread."""
+        """Make the statements for a selection of changes. Another thread can call this method."""
         try:
             check_lost(self._settings, selection)
             return Prepared(self.plan, selection, self._steps(selection))
@@ -168,7 +168,7 @@ class TableWriter:
     def write_one_by_one(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Write one transaction after the other. This also compares the table's columns."""
+        """Write one transaction after the other. The writer also compares the table's columns."""
         # Perhaps PostgreSQL refused the set only because somebody has altered the target.
         self.shape.check(connection)
         written = self._write_transactions(connection, selection, skipped)

@@ -4,10 +4,10 @@ A worker has two threads. One thread forms a batch as soon as enough changes wai
 statements. The other thread executes the statements. While one batch is executed, the next one is
 already prepared, so that PostgreSQL does not wait for statements.
 
-If the next batch is ready, the current batch is committed without waiting for the disk. It counts
-as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its commit.
-If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the server
-delivers all pending changes again, and the ledger shows which of them are already applied.
+If the next batch is ready, the current batch is committed without waiting for the disk. This batch
+counts as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its
+commit. If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the
+server delivers all pending changes again, and the ledger shows which of them are already applied.
 
 A worker applies one batch at a time. The batches of one table can take long: its key has no index,
 a trigger is slow, or there are many changes. Then the lag of the worker's other tables grows too,

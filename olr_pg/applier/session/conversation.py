@@ -1,9 +1,9 @@
 """The applier's session with the server.
 
 The session's thread sends requests (`LastCommitedSCN`) without waiting for the answer to each, so
-that many are in flight. It parses elements that arrive together with one kernel, and groups the
-changes by table. It delivers a transaction to the workers only when its Commit has arrived. Each
-worker applies its changes at its own pace. Events of tables arrive in order between the elements.
+that many are in flight. A kernel parses all elements that arrived together, and groups the changes
+by table. The workers get a transaction only when its Commit has arrived. Each worker applies its
+changes at its own pace. Events of tables arrive in order between the elements.
 
 Each request confirms an SCN: all changes up to it are durable in every table. Two transactions can
 have the same commit SCN, and the answer to a request in flight can contain the second one. So a

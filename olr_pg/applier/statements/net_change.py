@@ -67,8 +67,10 @@ class NetChange(NamedTuple):
     Attributes:
         end: the first change that is not included.
         reason: why the run ends there, if changes remain: `REST`, `SINGLE` or `NO_KEY`.
-        delete: rows with the keys to delete. Their other columns have no meaning.
-        update: rows to update. They contain the key; the columns that are not `ABSENT` are set.
+        delete: rows with the keys to delete. The columns outside the key have no meaning in these
+            rows.
+        update: rows to update. Each of these rows contains the key; the UPDATE sets the columns
+            that are not `ABSENT`.
     """
 
     end: int
@@ -98,8 +100,8 @@ class Fold(NamedTuple):
     Attributes:
         data, offset, length: the cells: n before images, n after images, n spare rows.
         key: columns of the key.
-        slots: a hash table with open addressing; an entry is the number of a key + 1. Its size is a
-            power of two, and at least twice the number of keys.
+        slots: a hash table with open addressing; an entry is the number of a key + 1. The size of
+            the table is a power of two, and at least twice the number of keys.
         state: shape (2 n), of type `STATE`; a change contains at most two keys.
     """
 

@@ -1,8 +1,8 @@
 """Groups changes of one transaction that share keys.
 
 Oracle checks keys at the end of a statement, so rows can exchange keys (``SET k = k + 1``, or two
-rows that swap their keys). Such changes conflict if they are applied one by one, although they
-succeed as a set.
+rows that swap their keys). Changes that exchange keys conflict if they are applied one by one,
+although they succeed as a set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PlacedKeys:
 
     In the target, a row can have a key that belonged to another row, because one statement in
     Oracle gave both rows new keys. If the other row is missing or overwritten in the target, a
-    later change of it would find the wrong row by the key. Such a change must not be applied.
+    later change of it would find the wrong row by the key. So the later change must not be applied.
 
     Args:
         key: indexes of the key's columns.

@@ -11,10 +11,10 @@ Facts: architecture, “How a batch becomes statements”, “What PostgreSQL do
 `rewritten` applies updates as deletes and inserts, for transactions whose rows exchange their keys.
 Oracle checks unique keys at the end of a statement, but PostgreSQL checks them for each row. So if
 rows exchange values of a unique key (``SET position = position + 1``), PostgreSQL reports a
-duplicate. The same happens if rows exchange primary keys and their other values are unknown,
-because `net_change` cannot insert them again. `rewritten` makes one statement that deletes the rows
-from the target and inserts them again: old values come from the deleted rows, new values from the
-transaction's changes.
+duplicate. PostgreSQL also reports a duplicate if rows exchange primary keys and their other values
+are unknown, because `net_change` cannot insert them again. `rewritten` makes one statement that
+deletes the rows from the target and inserts them again: old values come from the deleted rows, new
+values from the transaction's changes.
 """
 
 from __future__ import annotations

@@ -144,7 +144,8 @@ def read_error(connection: Connection[Any], subscription: str, number: int) -> E
 
 
 def skip_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Mark the change of an error table's row as skipped. This does not resume the table.
+    """Mark the change of an error table's row as skipped. The table stays stopped until it is
+    resumed.
 
     If it is already skipped, change nothing: an earlier command may have lost its connection before
     it resumed the table, and the operator repeats it. In particular, the decision about one gap in

@@ -2,10 +2,10 @@
 them.
 
 If the LOB value of a change is missing, an INSERT sets the column to NULL, and an UPDATE keeps the
-old value. The same target transaction adds an entry to the list. The entry is removed by the target
-transaction in which a later change sets the column, deletes the row or empties the table. If a
-change modifies the row's key, the entry gets the new key. Entries contain the key as text, so that
-users can find the row.
+old value. The target transaction that applies the change also adds an entry to the list of missing
+values. The entry is removed by the target transaction in which a later change sets the column,
+deletes the row or empties the table. If a change modifies the row's key, the entry gets the new
+key. Entries contain the key as text, so that users can find the row.
 
 The table's row in the ledger contains the number of the table's entries. The list is changed only
 while this row is locked, so the number is reliable: if it is 0, batches do not read the list. For
@@ -319,7 +319,9 @@ class _Lines:
         self._by_row.setdefault(_name(line.key, line.row_id), []).append(line)
 
     def add(self, row: _Row, lob: LostLob, commit_scn: int, xid: int) -> None:
-        """Add an entry for a missing value. It replaces the row's entry for the same column."""
+        """Add an entry for a missing value. The new entry replaces an existing entry of the row for
+        the same column.
+        """
         self.remove(row, {lob.column})
         line = _Line(None, row.key, row.row_id or None, lob.column, row.key, lob, commit_scn, xid)
         self._put(line)

@@ -4,8 +4,8 @@ A partition of the target has the name of the table, an underscore, and the name
 partition, as `schema export` creates it. After SPLIT, MERGE, RENAME or DROP of a partition in the
 source, the target keeps its partitions, so a partition with the same name may hold other rows
 (`dictionary.partition_groups`). The table `olr_pg.partition` records, for each such partition of
-the source, which partitions of the target hold its rows. It is written in the transaction of the
-DDL event.
+the source, which partitions of the target hold its rows. The record is written in the target
+transaction of the DDL event.
 
 If an operator has made the same change in the target, a partition exists whose name is recorded
 nowhere as a holder of other rows. This partition is assumed to hold the rows of the source's

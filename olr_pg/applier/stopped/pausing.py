@@ -7,9 +7,9 @@ redo can be deleted. A replay of the held changes resumes the table. The pause i
 table's row in the ledger. Each batch locks this row and reads the flag, so any process can set it,
 with or without a running applier.
 
-If a whole *subscription* is paused, the applier requests nothing from the server. It applies the
-changes that it has already received. Later changes are neither held nor confirmed, so the
-checkpoint does not advance, and the source's redo must be kept. The pause is a row in
+If a whole *subscription* is paused, the applier requests nothing from the server. The changes that
+the applier has already received are still applied. Later changes are neither held nor confirmed, so
+the checkpoint does not advance, and the source's redo must be kept. The pause is a row in
 ``olr_pg.paused``, which a running applier reads every second.
 """
 

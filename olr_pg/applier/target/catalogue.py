@@ -207,7 +207,8 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
-    """Return the error for a missing table. It says what exists instead, if anything.
+    """Return the error for a missing table. The error also names a similar table or schema that
+    exists, if there is one.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.

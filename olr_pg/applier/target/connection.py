@@ -248,7 +248,9 @@ class KeptConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a connection was opened and not closed. It may have been lost without notice."""
+        """Whether a connection was opened and not closed. An open connection may be broken although
+        psycopg has not noticed it yet.
+        """
         return self._connection is not None
 
     def _reason(self, error: psycopg.Error) -> psycopg.Error:

@@ -6,8 +6,8 @@ base backup is restored. That a table is empty proves nothing, because the sourc
 empty, too. So ``olr_pg.crash_mark`` is an UNLOGGED table with one row for each subscription, and
 ``olr_pg.crash_watch`` is an ordinary table that records that the row was inserted. Each new
 connection compares the two tables before it writes: if the row is missing, a crash has emptied all
-UNLOGGED tables. This also detects emptied partitions, and tables that were set to UNLOGGED just
-before the crash.
+UNLOGGED tables. The missing row also shows emptied partitions, and tables that were set to UNLOGGED
+just before the crash.
 
 UNLOGGED tables are recorded in ``olr_pg.unlogged`` before any crash, because an operator may set a
 table to LOGGED after it was emptied. Changes of emptied tables are refused until a new load deletes

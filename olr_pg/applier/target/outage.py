@@ -70,8 +70,8 @@ class TargetOutage:
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Record an error of a connection, if the error means an outage.
 
-        A connection that was idle during an outage can notice it after its end. This is not a
-        second outage.
+        A connection that was idle during an outage can notice it after its end. Such a late notice
+        does not begin a second outage.
 
         Args:
             connection: a key that identifies the connection.

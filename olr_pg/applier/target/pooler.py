@@ -3,7 +3,8 @@
 The applier sets parameters and takes locks in its PostgreSQL sessions, and relies on them. A pooler
 that gives a client another session for each transaction (pgbouncer's pool_mode ``transaction`` or
 ``statement``) would silently break this: triggers would fire, and two appliers could write to one
-table. Such a pooler is refused. A pooler that gives each client its own session is accepted.
+table. The applier refuses to work through such a pooler. A pooler that gives each client its own
+session is accepted.
 
 A pooler is detected by process ids: the pooler invents the process id that a client receives when
 it connects, but ``pg_backend_pid()`` returns the real one.

@@ -311,7 +311,7 @@ class StatementWatch:
 
 
 class ConnectionWatch(StatementWatch):
-    """The watch of a command that has a single connection. It ends with the connection.
+    """The watch of a command that has a single connection. The watch ends with the connection.
 
     If another session blocks a statement, it logs that session once.
     """

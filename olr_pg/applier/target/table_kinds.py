@@ -6,8 +6,8 @@ changes nothing. Kinds that would lose or hide rows are refused. The others are 
 `olr-pg doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
 INSERT, UPDATE and DELETE, Inheritance, and Publication (replica identity).
 
-It also contains the properties that make a target unfit for replication (`Unfit`), and the error
-with which a load or a run refuses such a target.
+The module also contains the properties that make a target unfit for replication (`Unfit`), and the
+error with which a load or a run refuses such a target.
 """
 
 from __future__ import annotations
@@ -230,8 +230,8 @@ def suspicious(
 def check_kind(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
-    """Yield the unfit properties of the kind of a target table. Those because of which it is
-    refused come first.
+    """Yield the unfit properties of the kind of a target table. The properties because of which a
+    load or a run refuses the table come first.
     """
     yield from _refusable(connection, settings, target)
     yield from _parents(connection, target)

@@ -49,8 +49,9 @@ def assess(
 ) -> None:
     """Report what the source's schemas contain, what needs manual work, and how much.
 
-    It reads the live dictionary, or the inventory beside an exported one. It changes nothing: it
-    tries statements in the target in a transaction that is rolled back.
+    The command reads the dictionary of a live source, or the inventory file beside an exported
+    dictionary. The command changes nothing: it tries statements in the target in a transaction that
+    is rolled back.
     """
     from olr_pg.assessment.forms import report_json, report_lines
 

@@ -76,9 +76,9 @@ def cutover(
     """Cut over to the target, step by step. Run it again to continue where it stopped.
 
     The steps: quiet, archived, applied, verified, sequences, constraints, report. Stop `olr-pg run`
-    first: this command applies the remaining changes itself. It changes nothing in the source,
-    except with --fallback: that adds the step fallback before the report, which starts replication
-    back to the source.
+    first: this command applies the remaining changes itself. The command changes nothing in the
+    source, except with --fallback: this option adds the step `fallback` before the report. The step
+    starts replication back to the source.
     """
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over, restart_cutover, steps_of
     from olr_pg.load.initial import PRELOAD

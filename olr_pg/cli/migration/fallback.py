@@ -127,9 +127,9 @@ def run_command(
 ) -> None:
     """Apply PostgreSQL's transactions to Oracle, in commit order, until Ctrl-C or SIGTERM.
 
-    You can restart it at any time, also after a kill: nothing is applied twice or skipped. It
-    serves its status page at `fallback.metrics-address`, except with --once. With --once, exit code
-    1 means that tables are stopped.
+    You can restart it at any time, also after a kill: nothing is applied twice or skipped. The
+    command serves a status page at `fallback.metrics-address`, except with --once. With --once,
+    exit code 1 means that tables are stopped.
     """
     from olr_pg.fallback.fallback_run import run_all
     from olr_pg.fallback.pgoutput import lsn_text
@@ -204,8 +204,9 @@ def skip_command(
 ) -> None:
     """Skip the transaction that stopped a table, and resume the table.
 
-    It skips all changes that the transaction made to this table; other tables get theirs. Run
-    `olr-pg fallback verify` afterwards, because later changes of these rows can conflict.
+    The command skips all changes that the transaction made to this table; other tables get their
+    changes of the transaction. Run `olr-pg fallback verify` afterwards, because later changes of
+    these rows can conflict.
     """
     _resume(config, target_name, table, skip=True)
 
@@ -299,7 +300,8 @@ def cutover_command(
 def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> None:
     """End the fallback: remove slot and publication in PostgreSQL, the ledger in Oracle.
 
-    It first enables the triggers and foreign keys in Oracle that `run` has disabled.
+    First, the command enables the triggers and foreign keys in Oracle that `fallback run` has
+    disabled.
 
     Changes that are not applied by then never reach Oracle.
     """

@@ -287,7 +287,7 @@ def fetch_lobs(
 ) -> None:
     """Fetch the LOB values that the target lacks from the live source.
 
-    These are the values that `olr-pg errors list` shows as incomplete. It works with and without a
+    `olr-pg errors list` shows these values as incomplete. The command works with and without a
     running `olr-pg run`. Exit code 1 if some could not be fetched.
     """
     from olr_pg.load.lob_fetching import fetch_lobs as fetch

@@ -1,6 +1,6 @@
 """``olr-pg migrate``: all steps until the cut-over, with one command.
 
-Its progress is displayed as a table on a terminal, otherwise as lines every few seconds.
+The command shows its progress as a table on a terminal, otherwise as lines every few seconds.
 """
 
 from __future__ import annotations

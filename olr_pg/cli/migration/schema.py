@@ -68,8 +68,8 @@ def export(
 ) -> None:
     """Write SQL files by kind; all.sql runs them in order with psql.
 
-    It tries each statement in the target, in a transaction that is rolled back. Statements without
-    a translation, or that PostgreSQL refuses, are comments in the files with the reason.
+    The command tries each statement in the target, in a transaction that is rolled back. Statements
+    without a translation, or that PostgreSQL refuses, are comments in the files with the reason.
     """
     from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.schema.statement import write_files

@@ -134,10 +134,10 @@ def verify(
     the command fails with its error.
 
     With --continuous it compares the tables repeatedly, the one with the oldest comparison first,
-    until Ctrl-C or SIGTERM. It compares tables with a key range by range. It compares differing
-    rows once more as of a later SCN. The metrics and the status page of `run` show when each table
-    was last found equal. `verify.continuous` of the configuration makes `run` do the same. The
-    section `verify` also contains the values of options that are not given here.
+    until Ctrl-C or SIGTERM. The command compares tables with a key range by range. Rows that differ
+    are compared once more as of a later SCN. The metrics and the status page of `run` show when
+    each table was last found equal. `verify.continuous` of the configuration makes `run` do the
+    same. The section `verify` also contains the values of options that are not given here.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample must be greater than 0 and at most 100 percent")
@@ -351,8 +351,9 @@ def repair(
 ) -> None:
     """Repair exactly the rows that `olr-pg verify --differences FILE` listed.
 
-    Without --yes it only shows what it would do. It does not change rows that have changed since
-    the comparison. If it fails, it lists which tables were repaired and which were not.
+    Without --yes, the command only shows what it would do. The command does not change rows that
+    have changed since the comparison. If it fails, it lists which tables were repaired and which
+    were not.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.files.sealed import sealing

@@ -344,8 +344,8 @@ class Budget(NamedTuple):
     """The limits of continuous verification.
 
     Attributes:
-        share: maximum share of the time of one core, above 0 up to 1. This process, the source and
-            the target work one after the other, so together they use one core at most.
+        share: maximum share of the time of one core, above 0 up to 1. Verification, source and
+            target work one after the other, so together they use one core at most.
         rows_per_second: maximum rows of the source per second; None for no limit.
         lag_max: from this lag in seconds on, nothing is compared. Below it, the share decreases
             linearly with the lag.

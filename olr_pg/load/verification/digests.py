@@ -3,8 +3,8 @@ are fetched only for chunks that differ.
 
 A chunk contains the rows for which the digest of the key has the same low bits. Without a key, the
 digest of the whole row is used. For each chunk the number of rows and the sum of the rows' digests
-(modulo 2^64) are kept. Neither depends on the order of the rows, and each of several equal rows is
-counted.
+(modulo 2^64) are kept. The number and the sum do not depend on the order of the rows, and each of
+several equal rows is counted.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ range, found by the target's index. A bound is a value of the key in the canonic
 sides compare their rows with the same bounds. So each row of either side is in exactly one range,
 even if that side has no row with the bound's key.
 
-Both sides must order keys in the same way. Otherwise a row could be in one range in Oracle and in
-another range in PostgreSQL. The order is the same for these types:
+The source and the target must order keys in the same way. Otherwise a row could be in one range in
+Oracle and in another range in PostgreSQL. The order is the same for these types:
 
 - NUMBER as an integer or numeric, RAW as bytea or uuid, DATE, and TIMESTAMP with a precision of at
   most 6 (microseconds). A higher precision is rounded in PostgreSQL.

@@ -1,9 +1,9 @@
 """Detects changes of a target table between a comparison and the repair of its rows.
 
-A repair writes what the source contained as of the SCN of the comparison. This is only right if
-replication has not applied a later change of the row. A row that looks as before proves nothing: a
-status can change to another value and back, and a row that is still missing can have been deleted
-in the source meanwhile. Three observations together are a proof:
+A repair writes what the source contained as of the SCN of the comparison. The repaired row is right
+only if replication has not applied a later change of the row. A row that looks as before proves
+nothing: a status can change to another value and back, and a row that is still missing can have
+been deleted in the source meanwhile. Three observations together are a proof:
 
 - A row version of PostgreSQL has the number of the transaction that wrote it (``xmin``). If it is
   the same as during the comparison, nobody has written the row.

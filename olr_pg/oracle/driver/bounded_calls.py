@@ -1,10 +1,10 @@
 """Connections to Oracle with time limits that also hold if the network is silent.
 
-The driver limits the time of TCP's connect and of each call on a connection. It does not limit the
-login, which comes between the two: a proxy that accepts a connection and sends nothing blocks a
-login forever. The time limit of a call must be long enough for the longest query, so it detects a
-lost connection late. Therefore this module watches the sockets. A Python audit hook reports each
-socket that connects in a thread.
+The driver limits the time of TCP's connect and of each call on a connection. The driver does not
+limit the login, which comes between the connect and the first call: a proxy that accepts a
+connection and sends nothing blocks a login forever. The time limit of a call must be long enough
+for the longest query, so it detects a lost connection late. Therefore this module watches the
+sockets. A Python audit hook reports each socket that connects in a thread.
 
 - A login can take `LOGIN_SECONDS`.
 - While `giving_up_silence` is active, a connection that has received nothing for `SILENT_SECONDS`
@@ -190,7 +190,8 @@ class BoundedCalls:
         answered.
 
         Raises:
-            SilenceError: the connection was ended. It is raised instead of the driver's error.
+            SilenceError: the connection was ended. SilenceError is raised instead of the driver's
+                error.
         """
         with self._lock:
             known = self._sockets.get(connection)

@@ -368,8 +368,8 @@ def _column(row: Row, identity: Row | None, comment: str) -> InventoryColumn:
 def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable]:
     """Read the tables, with the columns from `read_columns`.
 
-    DBA_TABLES contains only relational tables. The other tables of DBA_OBJECTS are object tables,
-    which includes tables of XMLTYPE.
+    DBA_TABLES contains only relational tables. A table that is only in DBA_OBJECTS is an object
+    table; tables of XMLTYPE are object tables, too.
     """
     rows = reader.rows(TABLES)
     external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(EXTERNAL_TABLES)}

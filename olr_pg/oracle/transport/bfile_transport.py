@@ -1,10 +1,10 @@
 """Reads logs over the SQL connection, as BFILEs in Oracle's directory objects.
 
-The driver reads BFILEs itself, also in thin mode. This needs no PL/SQL and no temporary LOB, and
-only the READ privilege on the directory. Each piece takes two round trips: one to check whether the
-file is open, and one to read. So pieces are large, and several sessions read one log in parallel.
-Pieces are written in order, so after an interrupted fetch the file contains the beginning of the
-log.
+The driver reads BFILEs itself, also in thin mode. Reading a BFILE needs no PL/SQL and no temporary
+LOB, and only the READ privilege on the directory. Each piece takes two round trips: one to check
+whether the file is open, and one to read. So pieces are large, and several sessions read one log in
+parallel. Pieces are written in order, so after an interrupted fetch the file contains the beginning
+of the log.
 """
 
 from __future__ import annotations

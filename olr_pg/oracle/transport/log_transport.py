@@ -27,8 +27,8 @@ class LogTransport(Protocol):
 
         Args:
             listed: the log to copy; its attribute `name` is the path in Oracle.
-            into: the file to write. It can contain the beginning of the log from an interrupted
-                fetch; this part need not be copied again.
+            into: the file to write. The file can contain the beginning of the log from an
+                interrupted fetch; this part need not be copied again.
 
         Raises:
             OlrPgError: 7031 or 7033 the fetch failed; `into` contains the bytes copied so far.

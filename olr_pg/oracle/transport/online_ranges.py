@@ -115,7 +115,7 @@ class OnlineRanges:
         self._again = clock()
 
     def open(self, name: str) -> FarMember:
-        """Open a member. Its first read shows whether the file exists."""
+        """Open a member. Only the first read shows whether the file exists."""
         with self._lock:
             self._openings += 1
             return FarMember(self, name, self._openings, self._clock)

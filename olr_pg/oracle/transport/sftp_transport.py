@@ -1,12 +1,13 @@
 """Reads logs over SFTP from Oracle's host: copies whole archived logs, and reads ranges of online
 logs.
 
-`SftpChannel` is an SFTP client over an SSH channel. It implements the part of SFTP version 3
-(draft-ietf-secsh-filexfer-02) that reading needs: INIT, OPEN, FSTAT, READ and CLOSE. It sends
-requests without waiting for earlier answers, which can arrive in any order. So a range takes one
-round trip, regardless of the number of requests. The client of the library (paramiko) waits for
-each answer, or reads ahead in threads that fail if a connection breaks. It also waits forever if a
-connection breaks while a channel is opened. In this module every wait has a time limit.
+`SftpChannel` is an SFTP client over an SSH channel. The client implements the part of SFTP version
+3 (draft-ietf-secsh-filexfer-02) that reading needs: INIT, OPEN, FSTAT, READ and CLOSE. The client
+sends requests without waiting for earlier answers; answers can arrive in any order. So a range
+takes one round trip, regardless of the number of requests. The client of the library (paramiko)
+waits for each answer, or reads ahead in threads that fail if a connection breaks. Paramiko's client
+also waits forever if a connection breaks while a channel is opened. In this module every wait has a
+time limit.
 """
 
 from __future__ import annotations
