@@ -1801,6 +1801,13 @@ class Code(IntEnum):
         " again, end the way back, if there is one, with `olr-pg fallback end`, delete the record"
         " of the cut-over with `olr-pg cutover --restart --status`, and repeat the command",
     )
+    POOLER_KEEPS_SETTINGS = _Entry(
+        5172,
+        "a connection pooler gives sessions of PostgreSQL to other clients without resetting them,"
+        " so triggers would not fire for other applications",
+        "connect to PostgreSQL itself, or let the pool reset each session when its client leaves"
+        " (pgbouncer: server_reset_query = DISCARD ALL, then RELOAD)",
+    )
     MIGRATION_STEP_FAILED = _Entry(
         5260,
         "a step of the migration failed",

@@ -70,6 +70,7 @@ ALLOWED: Final = {
     ("oracle/transport/online_ranges.py", "result", "read"): TRANSPORT,
     ("postgres/embedded.py", "result", "_end_orphans"): "a value that is there",
     ("postgres/embedded.py", "join", "supervised"): "starting a server has a bound; " + OVER,
+    ("postgres/pooler.py", "result", "_shares_sessions"): "it is done",
     ("proving/script.py", "wait", "run"): STATEMENT,
     ("proving/script.py", "wait", "finish"): STATEMENT,
     ("proving/script.py", "wait", "close"): STATEMENT,
@@ -100,13 +101,13 @@ ALLOWED: Final = {
 CONNECTING: Final = {
     "appliance/demo_run.py": "the demo's own PostgreSQL, on this machine",
     "applier/target/connection.py": "the one place: with a watch",
-    "applier/target/pooler.py": "bounded by itself (_WAIT_SECONDS)",
     "applier/target/statement_watch.py": "the watch's own, with answer_seconds",
     "applier/structure_maker.py": "without: an index takes its time; ended by `give_up`",
     "applier/target_health.py": "with answer_seconds",
     "fallback/slot_stream.py": "with a watch, which does not see the stream; `check` asks for it",
     "monitor/exporter.py": "with answer_seconds",
     "postgres/embedded.py": "the embedded PostgreSQL, on this machine",
+    "postgres/pooler.py": "bounded by itself (_WAIT_SECONDS)",
 }
 """Modules that open connections to PostgreSQL; who uses a target calls `connection.connect`."""
 

@@ -337,7 +337,7 @@ def check_target(
     except psycopg.Error as problem:
         return [coded("postgres.connection", target_error(problem))]
     except OlrPgError as problem:
-        if problem.code == Code.POOLER_SHARES_SESSIONS:
+        if problem.code in (Code.POOLER_SHARES_SESSIONS, Code.POOLER_KEEPS_SETTINGS):
             return [coded("postgres.pooler", problem)]
         if problem.code != Code.TARGET_PRIVILEGE:
             return [coded("postgres.version", problem)]

@@ -219,7 +219,9 @@ class SlotStream:
         now = time.monotonic()
         if self._asked_at is None or now - self._asked_at < self._answer_seconds:
             return
-        row = connection.execute(_AT_WORK, (self._connection.info.backend_pid,)).fetchone()
+        pooled = self._connection.pooled
+        pid = self._connection.info.backend_pid if pooled is None else pooled[0]
+        row = connection.execute(_AT_WORK, (pid,)).fetchone()
         if row == (True,):
             self._asked_at = now
             return

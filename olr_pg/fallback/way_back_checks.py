@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
+import psycopg
 from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_name
@@ -24,8 +25,11 @@ from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
+from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle.access_policies import check_access_policies
+from olr_pg.postgres.bounded_connection import BoundedConnection
+from olr_pg.postgres.sqlstates import target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,6 +161,8 @@ def check_way_back(
         ways: the fallbacks, one for each PDB.
     """
     found = list(_check_server(connection, section, [way.slot for way in ways]))
+    if isinstance(connection, BoundedConnection) and connection.pooled is not None and ways:
+        found += _check_stream(ways[0].connect_string)
     for way in ways:
         for table in way.tables:
             target = read_table(connection, *target_name(way.settings, table.owner, table.name))
@@ -203,6 +209,15 @@ def _check_server(
             "ALTER SYSTEM SET max_slot_wal_keep_size = -1;",
             "SELECT pg_reload_conf();",
         )
+
+
+def _check_stream(connect_string: str) -> list[Finding]:
+    """Check that the pooler in front of PostgreSQL passes on the replication protocol."""
+    try:
+        SlotStream(connect_string).close()
+    except psycopg.Error as problem:
+        return [coded(SLOT, target_error(problem, "opening the replication connection"))]
+    return []
 
 
 def _check_room(facts: _Facts, wanted: int) -> Iterator[Finding]:

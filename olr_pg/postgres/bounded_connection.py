@@ -23,6 +23,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from olr_pg.postgres.pooler import refuse_unfit_pooler
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -39,6 +41,19 @@ needs no statement.
 
 _SET_SECONDS: Final = 30.0
 """Time limit for reading and setting the parameters of a new session."""
+
+_END_SECONDS: Final = 5.0
+"""Time limit for the statement that ends a session behind a pooler."""
+
+_BEGUN: Final = """
+SELECT pid, extract(epoch FROM backend_start)::pg_catalog.text,
+    pg_catalog.current_setting('search_path')
+FROM pg_catalog.pg_stat_activity WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()
+"""
+_END: Final = """
+SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s
+"""
 
 _CANCEL_SECONDS: Final = 0.5
 """Time limit for requesting the server to cancel a statement."""
@@ -63,7 +78,9 @@ class BoundedConnection(psycopg.Connection[Any]):
         closing: a function that is called once, before the connection is closed.
         defers_keys: whether each transaction checks deferrable constraints only at its end.
         mark: a value that was set in the connection's own session in PostgreSQL; None if none was
-            set (`applier.target.pooler`).
+            set (`applier.target.session_mark`).
+        pooled: behind a pooler, the process id and the start of the session in PostgreSQL;
+            otherwise None.
     """
 
     answer_seconds: float | None = None
@@ -72,17 +89,20 @@ class BoundedConnection(psycopg.Connection[Any]):
     serves: str = ""
     defers_keys: bool = False
     mark: str | None = None
+    pooled: tuple[int, str] | None = None
     closing: Callable[[BoundedConnection], None] | None = None
     _reason: str | None = None
     _cancels = False
 
     @classmethod
     def connect(cls, *args: Any, **options: Any) -> Self:
-        """Connect as psycopg does. If psycopg cannot read the session's styles of times and
-        intervals, set styles that it can read. If the `search_path` names a schema before
-        ``pg_catalog``, put ``pg_catalog`` first, so that no object replaces a system object.
+        """Connect as psycopg does, unless an unfit pooler is in front of the server. If psycopg
+        cannot read the session's styles of times and intervals, set styles that it can read. If the
+        `search_path` names a schema before ``pg_catalog``, put ``pg_catalog`` first, so that no
+        object replaces a system object.
 
         Raises:
+            OlrPgError: 5029 and 5172, an unfit pooler (`pooler`).
             psycopg.Error: the server cannot be reached.
         """
         connection = super().connect(*args, **options)
@@ -95,15 +115,21 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     def _set_session(self) -> None:
         self.answer_seconds = _SET_SECONDS
+        found = self.cursor(row_factory=tuple_row).execute(_BEGUN).fetchone()
+        assert found is not None
+        pid = found[0]
+        # psycopg returns texts of a database with the encoding SQL_ASCII as bytes.
+        began, path = (one.decode() if isinstance(one, bytes) else one for one in found[1:])
+        if not self.autocommit:
+            self.commit()
+        if pid != self.info.backend_pid:
+            refuse_unfit_pooler(self, pid)
+            self.pooled = pid, began
         wrong = [
             f"SET {name} = '{style}'"
             for name, style in _STYLES.items()
             if not (self.info.parameter_status(name) or style).startswith(style)
         ]
-        path = self.info.parameter_status("search_path")  # reported from PostgreSQL 18 on
-        if path is None:
-            shown = self.cursor(row_factory=tuple_row).execute("SHOW search_path").fetchone()
-            path = "" if shown is None else str(shown[0])
         if "pg_catalog" in path.lower() and not path.lower().startswith("pg_catalog"):
             # A path of the server's configuration or of the options can contain names that SET
             # accepts only in quotation marks, such as $user.
@@ -132,7 +158,20 @@ class BoundedConnection(psycopg.Connection[Any]):
             if closing is not None:
                 closing(self)
         finally:
+            self._end_pooled_session()
             super().close()
+
+    def _end_pooled_session(self) -> None:
+        """End the session in PostgreSQL instead of returning it to the pooler. If somebody has
+        changed the pooler's mode since the connection was opened, another application would get the
+        session with our settings.
+        """
+        session, self.pooled = self.pooled, None
+        if session is None or self.info.transaction_status != TransactionStatus.IDLE:
+            return  # a pooler ends a session whose client leaves in the middle of its work
+        self.answer_seconds = _END_SECONDS
+        with suppress(psycopg.Error):
+            self.execute(_END, session)
 
     def __exit__(self, *ending: Any) -> None:
         try:

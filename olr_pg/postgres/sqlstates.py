@@ -122,6 +122,20 @@ _TLS: Final = Meant(
     "check `sslmode`, `sslrootcert` and `sslcert` of `apply.connect-string`, and the"
     " server's certificate and TLS settings",
 )
+_POOL_FULL: Final = Meant(
+    Meaning.AWAY,
+    Code.TARGET_CONNECTIONS,
+    "lower `apply.workers`, close other sessions, or let the connection pooler allow more"
+    " (pgbouncer: default_pool_size, max_client_conn). Replication needs `apply.workers` + 1"
+    " connections; a load or a comparison needs one per Spark task",
+)
+_POOL_REFUSES: Final = Meant(
+    Meaning.AWAY,
+    Code.POSTGRES_UNREACHABLE,
+    "a connection pooler does not accept this parameter. If it is `replication`, which the way back"
+    " needs, name PostgreSQL itself in `apply.connect-string`; otherwise remove the parameter from"
+    " the connection string",
+)
 _LEDGER_GONE: Final = Meant(
     Meaning.STATEMENT,
     Code.LEDGER_UNUSABLE,
@@ -284,12 +298,16 @@ _TLS_WORDS: Final = re.compile(
     "server does not support SSL|certificate verify failed|SSL error|root certificate file"
     "|server certificate for|could not load .*(?:certificate|key)|sslmode"
 )
+_POOL_FULL_WORDS: Final = re.compile("query_wait_timeout|max_(?:client|db|user)_conn")
+_POOL_REFUSES_WORDS: Final = re.compile("unsupported startup parameter")
+"""Texts of pgbouncer, whose errors have the SQLSTATE 08P01 or none."""
 _CONNECTING: Final = (
     "connection failed",
     "connection is bad",
     "failed to resolve",
     "connection timeout",
 )
+_OF_POOLERS: Final = frozenset({PROTOCOL_VIOLATION, _REFUSED_BY_SERVER})
 _SEVERITY: Final = re.compile(r" failed: [^:\n]{1,40}:  \S")
 """Matches a server's message as libpq formats it: a severity in any language, then two spaces."""
 _FATAL: Final = frozenset({"FATAL", "PANIC"})
@@ -340,6 +358,10 @@ def meant(error: psycopg.Error) -> Meant:
         return _REFUSED if isinstance(error, psycopg.DataError) else _DEFECT
     if error.sqlstate is None and state in {_NOT_MADE, _LOST} and _TLS_WORDS.search(str(error)):
         return _TLS
+    if _POOL_FULL_WORDS.search(str(error)) and state in _OF_POOLERS:
+        return _POOL_FULL
+    if _POOL_REFUSES_WORDS.search(str(error)) and state in _OF_POOLERS:
+        return _POOL_REFUSES
     if state == PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
         # PostgreSQL cannot read a value that the appliance sent. (A FATAL error of this code comes
         # from a pooler that ends the connection.)

@@ -152,6 +152,9 @@ def test_a_row_of_every_type(
         assert found.description is not None
         names = [one.name for one in found.description]
         whole, empty, broken = (dict(zip(names, one, strict=True)) for one in found)
+        xml = connection.execute("SELECT pg_typeof(bx)::text FROM app.types").fetchone()
+        # PostgreSQL prints no declaration of version 1.0. A server without libxml has no xml.
+        declaration = "" if xml == ("xml",) else '<?xml version="1.0"?>'
         assert connection.execute(
             "SELECT pg_typeof(j)::text, pg_typeof(vec)::text, pg_typeof(yes)::text FROM app.types"
         ).fetchone() == ("jsonb", "double precision[]", "boolean")
@@ -177,7 +180,7 @@ def test_a_row_of_every_type(
         "j": {"name": "Zoë", "sizes": [1.5, None, True], "at": "2026-03-07T12:00:01.123456789"},
         "vec": ELEMENTS.tolist(),
         "x": "<a>ż</a>",
-        "bx": '<?xml version="1.0"?><item a="1"><b>x &lt; y</b></item>',
+        "bx": f'{declaration}<item a="1"><b>x &lt; y</b></item>',
         "longer": "long text ż",
         "lr": bytes(range(200)),
         "i2": -9_999,

@@ -24,8 +24,10 @@ from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, 
 from olr_pg.load import sources
 from olr_pg.load.fallback_way import ways_back
 from olr_pg.observability.findings import Finding, Severity
+from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.simulator.sql import database
 from tests.fallback.made_way import way_document, write_document
+from tests.postgres.pooled import NEEDS_PGBOUNCER, pooled
 from tests.proving.served import Served, served_source
 
 if TYPE_CHECKING:
@@ -168,7 +170,7 @@ def checked(path: Path, *, user: str = "app", password: str = "olr") -> list[Fin
         update={"user": user, "password": SecretStr(password)}
     )
     with (
-        psycopg.connect(string, autocommit=True) as connection,
+        BoundedConnection.connect(string, autocommit=True) as connection,
         sources.open_tables(config) as source,
     ):
         ways = [one._replace(source=account) for one in ways_back(config, source, string)]
@@ -194,6 +196,15 @@ def test_wal_level_and_identities_are_checked(served: Served, target: str) -> No
             if one.check == "fallback.replica-identity":
                 connection.execute(one.mend[0].encode())
         assert names(checked(path)) == expected
+
+
+@NEEDS_PGBOUNCER
+def test_a_pooler_that_passes_no_replication_is_found(served: Served, target: str) -> None:
+    with pooled(target, "session") as pool:
+        found = checked(config_file(served, pool.connect_string))
+    (stream,) = [one for one in found if "unsupported startup parameter" in one.what]
+    assert stream.severity is Severity.ERROR
+    assert any("name PostgreSQL itself in `apply.connect-string`" in line for line in stream.mend)
 
 
 def test_a_role_without_rights_gets_its_grants(served: Served, target: str) -> None:

@@ -156,7 +156,7 @@ def test_every_part_that_connects_to_a_target_reads_times_so() -> None:
     }
     assert {name for name in plain if not name.startswith("olr_pg/bench/")} == {
         "olr_pg/appliance/demo_run.py",
-        "olr_pg/applier/target/pooler.py",
+        "olr_pg/postgres/pooler.py",
         "olr_pg/postgres/embedded.py",
     }
 

@@ -13,7 +13,7 @@ from psycopg.pq import Format
 
 from olr_pg.applier.settings import ANSWER_SECONDS, ApplierSettings
 from olr_pg.applier.target.catalogue import MIN_VERSION
-from olr_pg.applier.target.pooler import mark_session, refuse_shared_sessions
+from olr_pg.applier.target.session_mark import mark_session
 from olr_pg.applier.target.statement_watch import ConnectionWatch, StatementWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
@@ -53,6 +53,7 @@ _SETTINGS: Final = """
 SET standard_conforming_strings = on;
 SET row_security = off;
 SET jit = off;
+SET exit_on_error = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
@@ -116,7 +117,7 @@ def connect(
 
     Raises:
         OlrPgError: 5004, the role cannot set session_replication_role; 5014, the server is too old;
-            5029, a pooler shares sessions.
+            5029 and 5172, an unfit pooler.
         psycopg.Error: the server cannot be reached, or a transient error (`target_error`).
     """
     connection = BoundedConnection.connect(
@@ -134,7 +135,6 @@ def connect(
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
-        refuse_shared_sessions(connection, connect_string)
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
