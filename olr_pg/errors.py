@@ -119,16 +119,16 @@ class Code(IntEnum):
     SPILL_LIMIT_REACHED = _Entry(
         1097,
         "the limit of spilled transactions is reached",
-        "raise `context.max-spill-mb`, or end the long transaction in the source. Then start"
-        " again: nothing is lost",
+        "raise `context.max-spill-mb`, or end the long transaction in the source. Then start the"
+        " command again: nothing is lost",
     )
     PATTERN_FITS_NOTHING = _Entry(
         1098,
         "a name or pattern of the configuration matches nothing",
-        "correct it if it is misspelt: without a match, this part of the key has no effect. Names"
+        "correct the name or pattern if it is misspelt: without a match, it has no effect. Names"
         " and patterns are compared with OWNER.NAME of the tables and with the names of the"
-        " columns in the source's dictionary. In `apply.schema-mapping`, write an owner exactly as"
-        " the dictionary does, usually in capitals",
+        " columns in the source's dictionary. In `apply.schema-mapping`, write an owner exactly"
+        " as the dictionary does, usually in capitals",
     )
     CHANGED_CONFIG_REFUSED = _Entry(
         1100,
@@ -155,8 +155,8 @@ class Code(IntEnum):
     NO_CONFIG_FILE = _Entry(
         1120,
         "no configuration file is named, and none is in the usual place",
-        "name it with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start in a directory"
-        " that contains olr-pg.json or configs/Replicator.json",
+        "name the file with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start in a"
+        " directory that contains olr-pg.json or configs/Replicator.json",
     )
     CONFIG_OF_NEWER_VERSION = _Entry(
         1121,
@@ -173,7 +173,8 @@ class Code(IntEnum):
     ROW_CONDITION_UNREADABLE = _Entry(
         1130,
         "the condition of `filter.rows` cannot be parsed",
-        "write it as the WHERE clause of a query on this one table, without the word WHERE",
+        "write the condition as the WHERE clause of a query on this table alone, without the"
+        " word WHERE",
     )
     ROW_CONDITION_UNSUPPORTED = _Entry(
         1131,
@@ -231,9 +232,9 @@ class Code(IntEnum):
     CONTAINER_NAMES_UNUSABLE = _Entry(
         1171,
         "the file with the schema names of the containers cannot be read or written",
-        "make `context.data` writable, with free space. If the file is damaged, restore it from a"
-        " backup. You can delete the file if, since it was written, you have added no schema to"
-        " another container",
+        "make `context.data` writable, with free space. If the file is damaged, restore it from"
+        " a backup. You can delete the file if no schema was added to any container since the"
+        " file was written",
     )
     OTEL_NOT_INSTALLED = _Entry(
         1180,
@@ -263,8 +264,8 @@ class Code(IntEnum):
     ENCRYPTION_FAILED = _Entry(
         1193,
         "a file with rows cannot be encrypted",
-        "check that this user can write in the directory and that the disk has room for a copy of"
-        " the file; then start again",
+        "check that this user can write in the directory and that the disk has room for a copy"
+        " of the file; then start the command again",
     )
     OUTPUT_UNWRITABLE = _Entry(
         1210,
@@ -275,7 +276,8 @@ class Code(IntEnum):
     FILE_KEPT = _Entry(
         1211,
         "an existing Parquet file was kept, because its replacement would lack changes",
-        "to replace the file, also decode the logs before the first log; or use another directory",
+        "to replace the file, decode again, and also name the logs that are older than the first"
+        " log; or use another directory",
     )
     KERNEL_PACK_DAMAGED = _Entry(
         1220,
@@ -299,7 +301,7 @@ class Code(IntEnum):
     NO_LOGS = _Entry(
         2001,
         "no archived log was found",
-        "check `source.logs` (or the LOG arguments): files, directories or globs that hold"
+        "check `source.logs` (or the LOG arguments): files, directories or globs that contain"
         " archived logs",
     )
     LOG_UNREADABLE = _Entry(
@@ -355,8 +357,8 @@ class Code(IntEnum):
     CHANGE_UNDECODABLE = _Entry(
         2011,
         "a change cannot be decoded",
-        "the target table receives no changes from the transaction of this change on. Repair the"
-        " table as docs/stopped-tables.md says, and report the error with the position above",
+        "from the transaction of this change on, the target table receives no changes. Repair"
+        " the table as docs/stopped-tables.md says, and report the error with the position above",
     )
     TWO_LOGS_IN_ONE_PLACE = _Entry(
         2012,
@@ -402,7 +404,8 @@ class Code(IntEnum):
         2018,
         "the undo tablespace is encrypted, so no transaction can be decoded",
         "decrypt the undo tablespace, or create an unencrypted one and switch UNDO_TABLESPACE to"
-        " it. Then load the tables again: the redo until then cannot be read",
+        " it. Then load the tables again: olr_pg cannot read the redo that was written before"
+        " the switch",
     )
     LOGS_DO_NOT_JOIN = _Entry(
         2020,
@@ -426,7 +429,7 @@ class Code(IntEnum):
     LOG_COMPRESSED = _Entry(
         2023,
         "an archived log is compressed",
-        "decompress it; olr_pg reads logs only as Oracle wrote them",
+        "decompress the log; olr_pg reads logs only as Oracle wrote them",
     )
     VALUE_MALFORMED = _Entry(
         2050,
@@ -507,9 +510,9 @@ class Code(IntEnum):
     OVERFLOW_PIECE = _Entry(
         2062,
         "a row of an index-organised table has an overflow piece",
-        "do not replicate the table (`olr-pg tables remove OWNER.NAME`): tables with an"
-        " overflow segment are unsupported. The copy in the target is correct up to that"
-        " transaction",
+        "do not replicate the table (`olr-pg tables remove OWNER.NAME`): tables with an overflow"
+        " segment are unsupported. The copy in the target is correct up to the transaction of"
+        " this error",
     )
     ACCOUNT_DOES_NOT_CLOSE = _Entry(
         2070,
@@ -521,7 +524,8 @@ class Code(IntEnum):
         2071,
         "a recovery image cannot be used",
         "nothing is lost: olr_pg reads the redo from the begin of the oldest open transaction."
-        " Keep the archived logs from there on until olr_pg has written a new recovery image",
+        " Keep the archived logs from this begin on until olr_pg has written a new recovery"
+        " image",
     )
     RECOVERY_IMAGE_UNWRITABLE = _Entry(
         2072,
@@ -543,8 +547,8 @@ class Code(IntEnum):
     SPILL_DAMAGED = _Entry(
         2082,
         "a spilled transaction or row is damaged on disk",
-        "check the disks of `context.data` and of the directory for temporary files, and"
-        " whether other programs write there. Then start again: nothing is lost",
+        "check the disks of `context.data` and of the directory for temporary files, and whether"
+        " other programs write there. Then start the command again: nothing is lost",
     )
     NOT_AN_INCIDENT_FILE = _Entry(
         2100,
@@ -606,8 +610,8 @@ class Code(IntEnum):
     LOB_READ_AS_OF_NOW = _Entry(
         2131,
         "a LOB value was read as of now, not as of its commit",
-        "do nothing: if the value has changed since its commit, that change follows. To"
-        " read values as of their commit, grant FLASHBACK on the table, and raise"
+        "do nothing: if the value was changed after this commit, olr_pg also delivers the later"
+        " change. To read values as of their commit, grant FLASHBACK on the table, and raise"
         " UNDO_RETENTION and the LOB's RETENTION",
     )
     ROWS_WITHOUT_REDO = _Entry(
@@ -651,8 +655,8 @@ class Code(IntEnum):
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,
         "the redo does not contain the columns of a condition in `filter.rows`",
-        "log the columns of the condition always: ALTER TABLE … ADD SUPPLEMENTAL LOG GROUP … (…)"
-        " ALWAYS. Then load the table again",
+        "let Oracle always log the columns of the condition: ALTER TABLE … ADD SUPPLEMENTAL LOG"
+        " GROUP … (…) ALWAYS. Then load the table again",
     )
     ROW_MOVES_IN_INCOMPLETE = _Entry(
         2161,
@@ -673,7 +677,8 @@ class Code(IntEnum):
         2211,
         "the object storage denies access",
         "give this process and every Spark executor credentials with the right to list and read"
-        " there: the environment variables or files of the storage's vendor, or the machine's role",
+        " the logs: the environment variables or files of the storage's vendor, or the machine's"
+        " role",
     )
     BUCKET_MISSING = _Entry(
         2212,
@@ -797,8 +802,8 @@ class Code(IntEnum):
     CONTAINERS_NOT_TOGETHER = _Entry(
         3020,
         "the dictionaries do not belong to different containers of one database",
-        "pass the dictionary of each container once, all exported from the same database."
-        " `con_name` in each names its container",
+        "pass the dictionary of each container once, all exported from the same database. The"
+        " key `con_name` of a dictionary names its container",
     )
     CONTAINERS_DIFFER = _Entry(
         3021,
@@ -824,8 +829,8 @@ class Code(IntEnum):
     DICTIONARY_ROW_UNREADABLE = _Entry(
         3070,
         "a row of the dictionary's own tables cannot be read from redo",
-        "take a new dictionary snapshot, start again with it, and report the error with the"
-        " position above",
+        "take a new dictionary snapshot, start again with the new snapshot, and report the error"
+        " with the position above",
     )
     TABLE_GONE = _Entry(
         3071,
@@ -865,8 +870,8 @@ class Code(IntEnum):
     DDL_READ_LATE = _Entry(
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
-        "start the appliance again: the appliance has recorded the DDL, and then follows it in the"
-        " order of the commits. The cause: an earlier run has read one redo thread while the logs"
+        "start the appliance again: it has recorded the DDL, and after the start it follows all"
+        " DDL in commit order. The cause: an earlier run has read one redo thread while the logs"
         " of another thread were missing",
     )
     TABLE_NOT_REPLICABLE_NOW = _Entry(
@@ -881,15 +886,16 @@ class Code(IntEnum):
     TABLE_NEWER_THAN_SNAPSHOT = _Entry(
         3080,
         "a table of the subscription was created or renamed after the dictionary snapshot",
-        "with a live source, `olr-pg tables add` loads and replicates it. With an offline source,"
-        " load it, and start again with a dictionary of an SCN after the load",
+        "with a live source, `olr-pg tables add` loads and replicates the table. With an offline"
+        " source, load the table, and start the appliance again with a dictionary of an SCN"
+        " after the load",
     )
     COLUMN_LEFT_OUT = _Entry(
         3081,
         "a column of a replicated table is excluded",
-        "the table is replicated without this column, and the target keeps the values that the"
-        " column has. If the reason is TDE, decrypt the column in the source (ALTER TABLE …"
-        " MODIFY (… DECRYPT)) and load the table again",
+        "the table is replicated without this column, and the target column keeps its values. If"
+        " the reason is TDE, decrypt the column in the source (ALTER TABLE … MODIFY (… DECRYPT))"
+        " and load the table again",
     )
     INVENTORY_MISSING = _Entry(
         3260,
@@ -901,8 +907,8 @@ class Code(IntEnum):
     MESSAGE_SIZE = _Entry(
         4001,
         "a message's size is out of bounds",
-        "check that the peer speaks the OLR protocol on this port and that `target.byte-order` is"
-        " the byte order it expects",
+        "check that the peer speaks the OLR protocol on this port and that `target.byte-order`"
+        " is the byte order that the peer expects",
     )
     MESSAGE_MALFORMED = _Entry(
         4002,
@@ -948,14 +954,14 @@ class Code(IntEnum):
     ADDRESS_IN_USE = _Entry(
         4009,
         "the address to listen on is in use",
-        "stop the process that holds the port, or choose another one in `target.address` or"
+        "stop the process that uses the port, or choose another port in `target.address` or"
         " `status.address`",
     )
     ADDRESS_UNUSABLE = _Entry(
         4010,
         "the server cannot listen on the address",
-        "check `target.address` or `status.address`: the host must be an address of this machine"
-        " and the port one that this user can open",
+        "check `target.address` or `status.address`: the host must be an address of this"
+        " machine, and this user must be allowed to open the port",
     )
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
@@ -1029,7 +1035,7 @@ class Code(IntEnum):
     FILE_OF_NEWER_VERSION = _Entry(
         4035,
         "a file of the data directory is of a newer version of olr_pg",
-        "use the newer version, or restore the data directory from before the upgrade",
+        "use the newer version, or restore a backup of the data directory from before the upgrade",
     )
     STATE_FILE_DAMAGED = _Entry(
         4036,
@@ -1063,9 +1069,10 @@ class Code(IntEnum):
     ANOTHER_APPLIANCE = _Entry(
         4044,
         "another appliance uses the data directory",
-        "only one appliance can use a data directory. Stop the other one (`olr-pg status` shows"
-        " its process). To replicate into another target at the same time, use a configuration"
-        " with its own `context.data`, ports and `apply.connect-string` or `apply.subscription`",
+        "only one appliance can use a data directory. Stop the other appliance (`olr-pg status`"
+        " shows its process). To replicate into another target at the same time, use a"
+        " configuration with its own `context.data`, ports and `apply.connect-string` or"
+        " `apply.subscription`",
     )
     THREAD_STUCK = _Entry(
         4045,
@@ -1076,8 +1083,9 @@ class Code(IntEnum):
     ANOTHER_VERIFICATION = _Entry(
         4046,
         "another process compares this target continuously",
-        "only one process can compare a target continuously. If `verify.continuous` is configured,"
-        " `olr-pg run` does it. Stop the other process, or compare once, without --continuous",
+        "only one process can compare a target continuously. If `verify.continuous` is"
+        " configured, `olr-pg run` compares the target. Stop the other process, or compare once,"
+        " without --continuous",
     )
     CLIENT_AHEAD = _Entry(
         4050,
@@ -1171,18 +1179,19 @@ class Code(IntEnum):
     CHANGE_CONFLICTS = _Entry(
         5009,
         "a change conflicts with the rows in the target table",
-        "`olr-pg errors show` names the row: compare it with the source. Correct it in the target,"
-        " then run `olr-pg errors retry`; or set `apply.on-conflict` to skip or overwrite. If the"
-        " change lacks its key, add supplemental logging of the key in the source (`olr-pg doctor`"
-        " has the statement), run `olr-pg errors skip`, and correct the skipped rows with `olr-pg"
-        " verify --differences FILE` and `olr-pg repair --differences FILE --yes`, or load the"
-        " table again",
+        "`olr-pg errors show` names the row: compare it with the source. Correct the row in the"
+        " target, then run `olr-pg errors retry`; or set `apply.on-conflict` to skip or"
+        " overwrite. If the change lacks its key, add supplemental logging of the key in the"
+        " source (`olr-pg doctor` has the statement), run `olr-pg errors skip`, and correct the"
+        " skipped rows with `olr-pg verify --differences FILE` and `olr-pg repair --differences"
+        " FILE --yes`, or load the table again",
     )
     TABLES_STOPPED = _Entry(
         5010,
         "tables stopped with an error",
-        "the changes of these tables are held; the other tables are up to date. See `olr-pg errors"
-        " list`, correct the cause, then run `olr-pg errors retry`, or start again",
+        "the changes of these tables are held; the other tables are up to date. See `olr-pg"
+        " errors list`, correct the cause, then run `olr-pg errors retry`, or start the command"
+        " again",
     )
     SERVER_UNREACHABLE = _Entry(
         5011,
@@ -1236,35 +1245,37 @@ class Code(IntEnum):
     SPOOL_LIMIT = _Entry(
         5020,
         "a source transaction is larger than the limit of the spool",
-        "raise `context.max-spill-mb` and start again: the transaction was not applied, and"
-        " nothing is lost",
+        "raise `context.max-spill-mb` and start the command again: the transaction was not"
+        " applied, and nothing is lost",
     )
     SPOOL_UNWRITABLE = _Entry(
         5021,
         "a large source transaction cannot be spooled to disk",
         "free disk space in `context.data`, and check that this user can write there. Then start"
-        " again: nothing is lost",
+        " the command again: nothing is lost",
     )
     SPOOL_DAMAGED = _Entry(
         5022,
         "a spooled source transaction is damaged on disk",
-        "check the disk of `context.data`. Then start again: the transaction was not applied",
+        "check the disk of `context.data`. Then start the command again: the transaction was not"
+        " applied",
     )
     HOLD_FULL = _Entry(
         5023,
         "the held changes of a stopped table have reached their limit",
         "correct the cause and resume the table with `olr-pg errors retry`, or raise"
-        " `apply.max-held-mb`. Then start again: nothing is lost",
+        " `apply.max-held-mb`. Then start the command again: nothing is lost",
     )
     TARGET_PUT_BACK = _Entry(
         5024,
-        "the target lacks transactions that it had: it was restored from a backup, or it is"
-        " another database",
-        "nothing was applied to it. If this is the wrong server, for example an old primary,"
-        " correct `apply.connect-string` and start again. Otherwise first read docs/operations.md,"
-        ' "The target was restored to an earlier state". Then stop the appliance, delete'
-        " `checkpoint.json` in the directory of the file named above, set `apply.start-scn` to the"
-        " SCN named above, and start again. Or load the tables again",
+        "the target lacks transactions that it contained before: it was restored from a backup,"
+        " or the target is another database",
+        "olr_pg has applied nothing to this database. If this is the wrong server, for example an"
+        " old primary, correct `apply.connect-string` and start the appliance again. Otherwise"
+        ' first read docs/operations.md, "The target was restored to an earlier state". Then stop'
+        " the appliance, delete `checkpoint.json` in the directory of the file named above, set"
+        " `apply.start-scn` to the SCN named above, and start the appliance again. Or load the"
+        " tables again",
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
@@ -1284,11 +1295,11 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_SOURCE = _Entry(
         5027,
         "the ledger records this source table for another source database",
-        "if several sources use the same target database, give each its own `apply.subscription`."
-        " If two sources share a subscription, each assumes that the other's changes are its own"
-        " and already applied. If this source replaced the other one, load its tables again. Only"
-        " if this source continues the SCNs of the other one, run UPDATE olr_pg.ledger SET dbid ="
-        " NULL WHERE subscription = 'NAME'",
+        "if several sources use the same target database, give each its own"
+        " `apply.subscription`. If two sources share a subscription, each assumes that the"
+        " other's changes are its own and already applied. If this source replaced the other"
+        " one, load its tables again. Only if this source continues the SCNs of the other"
+        " source, run UPDATE olr_pg.ledger SET dbid = NULL WHERE subscription = 'NAME'",
     )
     TARGET_FIRES = _Entry(
         5028,
@@ -1362,13 +1373,13 @@ class Code(IntEnum):
     )
     TARGET_TABLE_REPLACED = _Entry(
         5046,
-        "a target table or the ledger was restored or replaced without the other one",
+        "a target table was restored or replaced without the ledger, or the ledger without the"
+        " table",
         "the table may lack changes that the ledger records as applied, or contain changes that the"
-        " ledger does not record. Stop the"
-        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. If"
-        " you have replaced the table yourself and copied all its rows, run `UPDATE olr_pg.ledger"
-        " SET target_oid = NULL WHERE source_table = 'OWNER.NAME'`, then `olr-pg errors retry"
-        " OWNER.NAME`",
+        " ledger does not record. Stop the appliance and load the table again:"
+        " `olr-pg initial-load --anew --table OWNER.NAME`. If you have replaced the table yourself"
+        " and copied all its rows, run `UPDATE olr_pg.ledger SET target_oid = NULL WHERE"
+        " source_table = 'OWNER.NAME'`, then `olr-pg errors retry OWNER.NAME`",
     )
     TABLE_TRUNCATED = _Entry(
         5070,
@@ -1387,8 +1398,8 @@ class Code(IntEnum):
         5091,
         "the name of a PDB differs from the one that the target's tables were created with",
         "rename the PDB back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME). Or use the new name:"
-        " under `containers` in the file named above, remove the line with the old name, and load"
-        " the PDB's tables with `olr-pg initial-load`",
+        " under `containers` in the file named above, remove the line with the old name, and"
+        " load the PDB's tables with `olr-pg initial-load`",
     )
     TARGET_READ_ONLY = _Entry(
         5092,
@@ -1628,8 +1639,9 @@ class Code(IntEnum):
     WAY_BACK_TOO_LATE = _Entry(
         5132,
         "the cut-over has ended without a way back",
-        "changes that applications have written to the target since then are missing in"
-        " the source. If nobody has written yet: `olr-pg cutover --restart --fallback`",
+        "changes that applications have written to the target since then are missing in the"
+        " source. If no application has written to the target yet, run `olr-pg cutover --restart"
+        " --fallback`",
     )
     TARGET_NOT_QUIET = _Entry(
         5133,
@@ -1647,13 +1659,13 @@ class Code(IntEnum):
     OTHER_END_SCN = _Entry(
         5135,
         "the cut-over has begun with another end SCN",
-        "omit --final-scn to continue with that SCN. To begin again with yours, start `olr-pg"
-        " cutover --restart --final-scn SCN`",
+        "omit --final-scn to continue with the recorded end SCN. To begin again with your SCN,"
+        " start `olr-pg cutover --restart --final-scn SCN`",
     )
     LEDGER_OF_LATER_RELEASE = _Entry(
         5140,
         "the applier's tables in the target are of a later release",
-        "use that release of olr_pg",
+        "use the later release of olr_pg",
     )
     HOLD_UNREADABLE = _Entry(
         5141,
@@ -1679,8 +1691,8 @@ class Code(IntEnum):
         5145,
         "a transaction cannot be applied as a whole",
         "all earlier transactions are applied. Look at the change with `olr-pg errors show`,"
-        " correct the target, or skip the change with `olr-pg errors skip`; then start"
-        " again",
+        " correct the target, or skip the change with `olr-pg errors skip`; then start the"
+        " command again",
     )
     CLOB_NOT_TEXT = _Entry(
         5146,
@@ -1705,9 +1717,9 @@ class Code(IntEnum):
         5151,
         "`apply.start-scn` is after the SCN that the target requires, and the saved SCN is lost",
         "stop the appliance, remove `checkpoint.json`, set `apply.start-scn` to the SCN that the"
-        " target requires, and start again: changes that were applied are skipped. If the logs from"
-        " that SCN on are lost, compare the tables with `olr-pg verify`, and load those that differ"
-        " again",
+        " target requires, and start again: changes that were applied are skipped. If the logs"
+        " from that SCN on are lost, compare the tables with `olr-pg verify`, and load the"
+        " tables that differ again",
     )
     LOB_STOPS_TABLE = _Entry(
         5155,
@@ -1751,8 +1763,8 @@ class Code(IntEnum):
     DEAD_ROWS = _Entry(
         5164,
         "a target table has too many dead rows",
-        "run the VACUUM of the message. If it cannot remove rows yet, end the transaction, the"
-        " prepared transaction or the replication slot that keeps them",
+        "run the VACUUM of the message. If VACUUM cannot remove rows yet, end the transaction,"
+        " the prepared transaction or the replication slot that keeps them",
     )
     STATISTICS_MISSING = _Entry(
         5165,
@@ -1868,8 +1880,8 @@ class Code(IntEnum):
     PARQUET_DIRECTORY_IN_USE = _Entry(
         6010,
         "the directory for Parquet files is not empty",
-        'use another directory, or add files with mode="append", or replace all with'
-        ' mode="overwrite"',
+        'use another directory, or add files with mode="append", or replace all files'
+        ' with mode="overwrite"',
     )
     DATA_SOURCE_OPTION = _Entry(
         6040,
@@ -1893,8 +1905,8 @@ class Code(IntEnum):
     STREAM_COLUMNS_CHANGED = _Entry(
         6222,
         "DDL changed the columns of a stream's table",
-        "start the query again with the same checkpointLocation. It then continues with these"
-        " changes and the new columns",
+        "start the query again with the same checkpointLocation. The query then continues with"
+        " these changes and the new columns",
     )
     STREAM_LOG_TOO_LATE = _Entry(
         6223,
@@ -1926,12 +1938,12 @@ class Code(IntEnum):
     ORACLE_PRIVILEGE = _Entry(
         7004,
         "a privilege is missing in Oracle",
-        "run sql/oracle/grants.sql as SYS, in the PDB that holds the tables; `olr-pg doctor`"
+        "run sql/oracle/grants.sql as SYS, in the PDB that contains the tables; `olr-pg doctor`"
         " names each missing grant",
     )
     ORACLE_SNAPSHOT_TOO_OLD = _Entry(
         7005,
-        "Oracle cannot read the dictionary as of that SCN",
+        "Oracle cannot read the dictionary as of the requested SCN",
         "raise undo_retention, or use a dictionary that was exported at that time"
         " (`olr-pg dictionary export`)",
     )
@@ -1965,7 +1977,7 @@ class Code(IntEnum):
     )
     ARCHIVED_LOG_UNREADABLE = _Entry(
         7011,
-        "an archived log cannot be read here",
+        "an archived log cannot be read on this machine",
         "mount the archive destination and map its path in `source.path-mapping`. Restore a"
         " deleted log with RMAN (RESTORE ARCHIVELOG)",
     )
@@ -2025,13 +2037,13 @@ class Code(IntEnum):
     )
     LOG_NOT_BROUGHT = _Entry(
         7031,
-        "an archived log could not be copied here",
+        "an archived log could not be copied to this machine",
         "try `source.transport` by hand as the user that runs the appliance. The appliance retries"
         " until it has the log. Restore a deleted log with RMAN (RESTORE ARCHIVELOG)",
     )
     LOG_ON_ITS_WAY = _Entry(
         7032,
-        "an archived log is being copied here",
+        "an archived log is being copied to this machine",
         "do nothing: decoding continues when the copy is complete",
     )
     LOG_DIRECTORY_UNREADABLE = _Entry(
@@ -2056,8 +2068,8 @@ class Code(IntEnum):
     KEY_RANGE_TOO_SLOW = _Entry(
         7042,
         "reading a range of a table's key takes too long in the source",
-        "`verify --continuous` reads smaller ranges, or the whole table. If this happens"
-        " each time, check that the source has an index on the columns of the key",
+        "`verify --continuous` reads smaller ranges, or the whole table. If this error is logged"
+        " again and again, check that the source has an index on the columns of the key",
     )
     ORACLE_NOT_OPEN = _Entry(
         7043,
@@ -2140,8 +2152,8 @@ class Code(IntEnum):
     NO_SCRATCH_SCHEMA = _Entry(
         7200,
         "the scratch schema for scenarios is missing",
-        "as a DBA, run sql/oracle/prove.sql. Then set its user and password in the `prove` section"
-        " of the configuration",
+        "as a DBA, run sql/oracle/prove.sql. Then set the user and the password of this schema"
+        " in the `prove` section of the configuration",
     )
     SCRATCH_SCHEMA_IN_USE = _Entry(
         7201,
@@ -2165,7 +2177,7 @@ class Code(IntEnum):
     )
     ONLINE_LOG_UNREADABLE = _Entry(
         7250,
-        "no member of a group of online logs can be read here",
+        "no member of a group of online logs can be read on this machine",
         "mount the directories of the online logs read-only, map their paths in"
         " `source.path-mapping`, and let this user read them. Or set `source.transport`, which"
         " reads them without a mount. Files in ASM cannot be read: set `source.redo` to archived",
@@ -2205,7 +2217,8 @@ class Code(IntEnum):
     FALLBACK_LEDGER_MOVED = _Entry(
         7305,
         "another process has moved the ledger of the way back",
-        "end the other `olr-pg fallback run`, then start this one again. Nothing was applied twice",
+        "end the other `olr-pg fallback run`, then start this command again. Nothing was applied"
+        " twice",
     )
     FALLBACK_CONFLICT = _Entry(
         7306,
@@ -2298,8 +2311,9 @@ class Code(IntEnum):
     WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
         7319,
         "`olr-pg run` does not know which account replicates back to Oracle",
-        "create the account, add the section `fallback` to the configuration of `olr-pg run`, and"
-        " restart it (if it is stopped: run `olr-pg run --once`). Then run this command again",
+        "create the account, add the section `fallback` to the configuration of `olr-pg run`,"
+        " and restart `olr-pg run` (if it is stopped, run `olr-pg run --once`). Then run this"
+        " command again",
     )
     FALLBACK_NOT_PUBLISHED = _Entry(
         7320,

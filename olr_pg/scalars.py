@@ -79,8 +79,8 @@ def _rowid_digits(value: int, count: int) -> str:
 
 
 def format_rowid(data_object: int, dba: int, slot: int) -> str:
-    """Return an extended ROWID as text. It has 18 characters: 6 for the data object, 3 for the
-    file, 6 for the block, 3 for the slot.
+    """Return an extended ROWID as text. The text has 18 characters: 6 for the data object, 3 for
+    the file, 6 for the block, 3 for the slot.
     """
     return (
         _rowid_digits(data_object, 6)
@@ -109,8 +109,8 @@ def parse_rowid(text: str) -> tuple[int, int, int]:
 
 
 def decode_redo_time(value: int) -> datetime:
-    """Return the date and time of a 32-bit redo time. It is local time of the database host,
-    without a time zone.
+    """Return the date and time of a 32-bit redo time. The result is local time of the database
+    host, without a time zone.
 
     Raises:
         ValueError: if the number does not contain a valid date.

@@ -396,7 +396,9 @@ class _Loads:
         if code == 0:
             _log.info("a new table was loaded, and is replicated", **named)
             return
-        warn_of_new_table(f"its rows were not loaded: {output[-_REASON_LENGTH_MAX:]}", **named)
+        warn_of_new_table(
+            f"the rows of the table were not loaded: {output[-_REASON_LENGTH_MAX:]}", **named
+        )
 
     def stop(self) -> None:
         """End the command that runs. The load continues when the appliance starts again."""

@@ -2,8 +2,8 @@
 process at a time compares a target continuously.
 
 A second process would delete the ready transactions of the first, write files with the same names,
-and change the first one's checkpoint. The ports do not prevent this, because the second process can
-listen on other ports, or in another container.
+and change the checkpoint of the first process. The ports do not prevent this, because the second
+process can listen on other ports, or in another container.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def _hold(directory: Path, name: str, held: Code) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OlrPgError(held, "another process holds its lock", path=str(directory)) from error
+            raise OlrPgError(
+                held, "another process holds the lock of this directory", path=str(directory)
+            ) from error
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,

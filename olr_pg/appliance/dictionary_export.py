@@ -98,5 +98,5 @@ def _read_as_of(
 
 
 def container_files(path: Path, containers: Sequence[str]) -> list[Path]:
-    """Return the file of each container's dictionary; `path` itself if there is only one."""
+    """Return the file of each container's dictionary; `path` itself if there is one."""
     return [path.with_suffix(f".{name}{path.suffix}") for name in containers] or [path]

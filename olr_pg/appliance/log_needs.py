@@ -208,7 +208,9 @@ def choose_needed(
 def _judged(log: KnownLog, why: str, copied: frozenset[tuple[int, int, int]]) -> JudgedLog:
     if why and log.position in copied:
         return JudgedLog(log, False, "the vault has a copy")
-    return JudgedLog(log, bool(why), why or "all targets have confirmed all transactions in it")
+    return JudgedLog(
+        log, bool(why), why or "all targets have confirmed all transactions in the log"
+    )
 
 
 def _reason(
@@ -225,8 +227,8 @@ def _reason(
         return "the last log of its thread before the start; it proves that no log is missing"
     if any(one.resetlogs_id < log.resetlogs_id and one.next_scn > scn for one in logs):
         return (
-            "an earlier incarnation has redo after the start, and it is unknown which of the"
-            " two was read"
+            "an earlier incarnation has redo after the start, and it is unknown which of the two"
+            " incarnations was read"
         )
     return ""
 

@@ -1,7 +1,7 @@
 """Lists the checks of ``olr-pg doctor`` that passed, each with a sentence that says what it
 guarantees.
 
-A check that could not run because another one failed is not listed.
+A check that could not run because another check failed is not listed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Check(NamedTuple):
     Attributes:
         name: the name of the check, as in its findings.
         passed: a sentence that says what the check guarantees if it found no problem.
-        needs: names of other checks. If one of these failed, this check does not run, or only in
-            part.
+        needs: names of other checks. If one of the named checks failed, this check does not run, or
+            only in part.
         of_tables: whether the check concerns the tables of `apply`.
     """
 

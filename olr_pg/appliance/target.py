@@ -98,7 +98,7 @@ class RunningTarget:
 
     @property
     def name(self) -> str:
-        """The target's name; empty if there is only one."""
+        """The target's name; empty if there is only one target."""
         return self.config.name
 
     @property

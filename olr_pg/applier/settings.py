@@ -144,8 +144,8 @@ class IncompletePolicy(Enum):
 
 
 class TargetSql(NamedTuple):
-    """Statements that create or change an object in the target. After a crash they may be executed
-    again.
+    """Statements that create or change an object in the target. After a crash, the statements may
+    be executed again.
 
     Attributes:
         name: the name of the object.
@@ -204,11 +204,12 @@ class ApplierSettings:
         batch_changes: a batch ends at the end of the source transaction with which it reaches this
             number of changes. If nothing is being applied, a batch starts with half of this number.
         batch_milliseconds: maximum time that a change waits for others before its batch is applied.
-        batch_bytes: like `batch_changes`, in bytes of values. It is a fourth of `queue_bytes`, so
-            that there is space for four batches: one that waits for the disk, one that is applied,
-            one that is ready, and one that is collected.
-        queue_bytes: if more bytes are unconfirmed, nothing more is requested. It must be well below
-            the limit of the server's queue, because more data and confirmations are in flight.
+        batch_bytes: like `batch_changes`, in bytes of values. The limit is a fourth of
+            `queue_bytes`, so that there is space for four batches: one that waits for the disk, one
+            that is applied, one that is ready, and one that is collected.
+        queue_bytes: if more bytes are unconfirmed, nothing more is requested. This limit must be
+            well below the limit of the server's queue, because more data and confirmations are in
+            flight.
         spool_bytes: if more bytes of a source transaction arrive before its Commit, it is moved to
             the spool.
         spool_directory: the directory of the spool; None for the system's directory of temporary
@@ -216,8 +217,8 @@ class ApplierSettings:
         applied_file: the file that records what the target has on disk (`target.applied_file`);
             None to keep it in memory.
         spool_max: maximum bytes of all spooled transactions together; None for no limit.
-        held_max: maximum bytes of the held changes of one table. If they exceed it, the run ends
-            with error 5023. None for no limit.
+        held_max: maximum bytes of the held changes of one table. If a table's held changes exceed
+            this limit, the run ends with error 5023. None for no limit.
         copy_rows: if a statement has at least this many inserts, COPY is used instead of an array.
         create_tables: whether to create missing target schemas and tables.
         schema_names: the PostgreSQL schema of each Oracle owner, if it differs from the default.

@@ -127,8 +127,8 @@ class StructureLine(NamedTuple):
     is_due: bool
 
     def waits_for(self, earlier: Iterable[StructureLine]) -> bool:
-        """Return whether an earlier change removes or renames another object with the name of this
-        one, so that the earlier change must be made first.
+        """Return whether an earlier change removes or renames another object that has the same
+        name. Then the earlier change must be made first.
         """
         return any((one.target, one.name) == (self.target, self.name) for one in earlier)
 
@@ -198,8 +198,8 @@ def make_structure(
         lock_milliseconds: lock timeout for adding a constraint.
 
     Returns:
-        The number of changes that were made. If it is not 0, a change that was skipped may be
-        possible now.
+        The number of changes that were made. If the number is not 0, a change that was skipped may
+        be possible now.
 
     Raises:
         psycopg.Error: the connection is lost.
@@ -299,8 +299,8 @@ class StructureMaker:
             self._making.start()
 
     def finish(self) -> None:
-        """Make all changes that are due now. Call this only after `stop`, because nothing else may
-        make changes at the same time.
+        """Make all changes that are due now. Call this method only after `stop`, because nothing
+        else may make changes at the same time.
         """
         while is_made(self._settings) and self._make_due():
             pass

@@ -4,10 +4,10 @@ fix them.
 Theory of operation
 -------------------
 The module queries only PostgreSQL's catalogue and statistics, and no rows of your tables. `look`
-queries them once, for `olr-pg doctor`. While the applier runs, `TargetHealth` queries them every
-`LOOK_SECONDS` over its own connection. A problem that can disappear by itself (`SETTLES`) is
-reported only if two consecutive queries find it. For example, a table that was just loaded has no
-statistics until autovacuum runs.
+queries catalogue and statistics once, for `olr-pg doctor`. While the applier runs, `TargetHealth`
+queries them every `LOOK_SECONDS` over its own connection. A problem that can disappear by itself
+(`SETTLES`) is reported only if two consecutive queries find it. For example, a table that was just
+loaded has no statistics until autovacuum runs.
 
 Only members of `pg_read_all_stats` can see the transactions of other roles. If the applier's role
 is not a member, it does not find transactions that hold back vacuum, but it finds all other

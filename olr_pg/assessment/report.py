@@ -283,7 +283,7 @@ class Report(NamedTuple):
     @property
     def causes(self) -> list[tuple[int, str]]:
         """Return the number of objects that each reason blocks, including objects that depend on
-        blocked ones; the highest number comes first.
+        blocked objects; the highest number comes first.
 
         An object that depends on a missing object names the first cause (`schema.trial`), and is
         counted for the reason of this cause. Reasons that block only one object are left out.
@@ -459,7 +459,8 @@ def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRate
 
 
 def join_reports(reports: Mapping[str, Report]) -> Report:
-    """Join the assessments of a source's containers. If there is only one, return it unchanged.
+    """Join the assessments of a source's containers. A list with a single report is returned as
+    this report, unchanged.
 
     The redo is that of the whole database, so it is the same in each report.
 

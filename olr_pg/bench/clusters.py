@@ -57,14 +57,14 @@ class Cluster:
         return self._server.connect_string
 
     def new_database(self) -> str:
-        """Create an empty database, drop the earlier ones, and return the new one's connection
-        string.
+        """Create an empty database, drop the earlier databases, and return the connection string of
+        the new database.
         """
         return self.new_databases(1)[0]
 
     def new_databases(self, number: int) -> list[str]:
-        """Create empty databases, drop the earlier ones, and return the new ones' connection
-        strings.
+        """Create empty databases, drop the earlier databases, and return the connection strings of
+        the new databases.
         """
         with psycopg.connect(self.connect_string, autocommit=True) as connection:
             for (name,) in connection.execute(
@@ -83,7 +83,7 @@ class Cluster:
 
 @contextmanager
 def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
-    """Run clusters in these folders, with settings for a server with a high load."""
+    """Run clusters in the given folders, with settings for a server with a high load."""
     with ExitStack() as stack:
         clusters = []
         for folder in folders:

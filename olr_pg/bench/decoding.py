@@ -9,7 +9,7 @@ not affect the figures. The memory is that of the largest Python process, which 
 worker.
 
 `sealing_cost`: the cost of encrypting files that contain rows. The cases are: writing and reading
-such files, decoding encrypted logs, and decoding with spilled transactions.
+encrypted files, decoding encrypted logs, and decoding with spilled transactions.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ _UNUSED_OBJECT: Final = 1_000_000
 
 
 def scan(options: Options) -> Iterator[Result]:
-    """Read logs of which no table is subscribed: every block is checked, and every record is
-    visited.
-    """
+    """Read logs without any subscribed table: every block is checked, each record is visited."""
     logs = log_set(options.cache, "orders", options.size).beginning(_MAPPED_MAX)
     nothing = subscribe((), logs.snapshot.database.con_id)
     opened = [open_for_decoding(str(path)) for path in logs.logs]
@@ -245,8 +243,8 @@ class _Cost(NamedTuple):
 
 
 def growth(options: Options) -> Iterator[Result]:
-    """Decode backlogs up to the given size. Each backlog is the beginning of the next one; the
-    smallest is the anchor.
+    """Decode backlogs up to the given size. Each backlog is the beginning of the next backlog; the
+    smallest backlog is the anchor.
     """
     sizes = backlog_sizes(options.size)
     logs = log_set(

@@ -186,8 +186,8 @@ class Peak(NamedTuple):
 
 
 def memory(options: Options) -> Iterator[Result]:
-    """Measure the peak memory of the largest process, without mapped files. Compare it with the
-    peak for a tenth of the redo.
+    """Measure the peak memory of the largest process, without mapped files. The anchor is the peak
+    for a tenth of the redo.
 
     Pages of mapped files (logs and spooled results) belong to the page cache, and the kernel
     reclaims them when it needs memory. The result's field `peak_rss_mib` includes them.

@@ -1,5 +1,5 @@
-"""The archived logs that the benchmarks read. The simulator makes them; they are kept for the next
-run.
+"""The archived logs that the benchmarks read. The simulator makes the logs; they are kept for the
+next run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Generated row changes of a table with 12 columns or many, and the same changes as SQL.
 
-The applier gets them as protocol elements (`bench.stored_messages`), and a publishing PostgreSQL
-gets them as statements. So the applier and the logical replication worker have the same work.
+The applier gets the changes as protocol elements (`bench.stored_messages`), and a publishing
+PostgreSQL gets them as statements. So the applier and the logical replication worker have the same
+work.
 """
 
 from __future__ import annotations
@@ -158,8 +159,9 @@ def wide_table(width: int, set_columns: int) -> MadeUpTable:
 
     Args:
         width: number of columns.
-        set_columns: how many columns each update sets. They are drawn anew for each of 1,009
-            updates; all except the key if it is not less than their number.
+        set_columns: how many columns each update sets. The columns are drawn anew for each of 1,009
+            updates. If `set_columns` is not less than the number of columns, each update sets all
+            columns except the key.
     """
     places = range(1, width)
     repeated = (_SPECS[_SMALL[place % len(_SMALL)]] for place in places)

@@ -147,9 +147,9 @@ def replicated(
 
     Args:
         more: further sections of the configuration.
-        read_source: called with the source's folder when the source works. It returns the section
-            `source` of the configuration, for a simulated database that answers queries. None to
-            read the source's files in place.
+        read_source: called with the source's folder when the source works. This function returns
+            the section `source` of the configuration, for a simulated database that answers
+            queries. None to read the source's files in place.
     """
     source = folder / "source"
     with running([folder / "postgres"]) as (cluster,):

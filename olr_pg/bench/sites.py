@@ -169,7 +169,7 @@ def targets(options: Options) -> Iterator[Result]:
 
 
 def transaction(options: Options) -> Iterator[Result]:
-    """Measure the memory of a run that replicates one large transaction. Compare it with a
+    """Measure the memory of a run that replicates one large transaction. The anchor is a
     transaction of a tenth of the size.
     """
     with running([options.folder / "postgres"]) as (cluster,):

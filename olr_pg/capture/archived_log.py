@@ -42,7 +42,7 @@ class FoundLog(NamedTuple):
         """Check that a header that was read later is a header of this log.
 
         Raises:
-            OlrPgError: 2022, it is a header of another log.
+            OlrPgError: 2022, the header belongs to another log.
         """
         blocks, next_scn = (header.nab, header.next_scn) if self.end is None else self.end
         pairs = (
@@ -58,7 +58,7 @@ class FoundLog(NamedTuple):
             if now != before:
                 raise OlrPgError(
                     Code.LOG_REPLACED,
-                    f"its {what} is {now}; it was {before} when the log was found",
+                    f"the {what} of the file is {now}; it was {before} when olr_pg found the log",
                     file=path,
                     thread=self.position.thread,
                     sequence=self.position.sequence,

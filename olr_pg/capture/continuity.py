@@ -115,9 +115,9 @@ def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
     """Find the gaps in every thread's sequence numbers, in stream order.
 
     An incarnation starts again at sequence 1 (dictionary §4). So if `logs` also has logs of an
-    earlier incarnation, and the first log of the later one is not number 1, the logs before it are
-    a gap too. Logs before the thread's very first log, or after its last log, are not reported:
-    nothing shows that they exist.
+    earlier incarnation, and the first log of the later incarnation is not number 1, the logs before
+    it are a gap too. Logs before the thread's very first log, or after its last log, are not
+    reported: nothing shows that they exist.
 
     Args:
         logs: in the order of `discover_logs`.
@@ -152,7 +152,8 @@ def check_chain(logs: Sequence[ArchivedLog]) -> None:
         if log.header.dbid != logs[0].header.dbid:
             raise _foreign(
                 log,
-                f"its DBID {log.header.dbid} is not {logs[0].header.dbid}, that of {logs[0].path}",
+                f"the log's DBID {log.header.dbid} is not {logs[0].header.dbid}, that of"
+                f" {logs[0].path}",
             )
     for thread_logs in _threads(logs):
         for log, following in pairwise(thread_logs):
@@ -183,7 +184,7 @@ def check_origin(log: ArchivedLog, database: Database) -> None:
     current = bool(database.resetlogs) and header.resetlogs_id == database.resetlogs[0]
     if database.resetlogs and header.resetlogs_id not in database.resetlogs:
         known = ", ".join(map(str, database.resetlogs))
-        raise _foreign(log, f"its resetlogs id {header.resetlogs_id} is not among {known}")
+        raise _foreign(log, f"the log's resetlogs id {header.resetlogs_id} is not among {known}")
     pairs: tuple[tuple[str, object, object, bool], ...] = (
         ("activation id", header.activation, database.activation, current),
         ("DBID", header.dbid, database.dbid, database.con_id == 0),
@@ -192,7 +193,7 @@ def check_origin(log: ArchivedLog, database: Database) -> None:
     )
     for what, found, expected, comparable in pairs:
         if comparable and expected is not None and found != expected:
-            raise _foreign(log, f"its {what} is {found}, the dictionary's is {expected}")
+            raise _foreign(log, f"the log's {what} is {found}, but the dictionary's is {expected}")
 
 
 def _threads(logs: Sequence[ArchivedLog]) -> Iterator[list[ArchivedLog]]:

@@ -87,8 +87,8 @@ class DecodedLogs:
         if block > log.blocks:
             raise OlrPgError(
                 Code.LOG_SHORTER_THAN_READ,
-                f"it has {log.blocks} blocks, but {block} blocks were read while Oracle"
-                " was writing it",
+                f"the archived log has {log.blocks} blocks, but {block} blocks were read while"
+                " Oracle was writing the log",
                 file=log.path,
                 thread=log.header.thread,
                 sequence=log.header.sequence,

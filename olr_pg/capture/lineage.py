@@ -1,8 +1,8 @@
 """Records, durably, from which incarnation of the source transactions were delivered.
 
 An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: the parent's redo from that SCN on is
-orphaned. If transactions from it were already delivered, the target has transactions that the
-source does not have. olr_pg cannot undo such transactions in the target.
+orphaned. If transactions from this orphaned redo were already delivered, the target has
+transactions that the source does not have. olr_pg cannot undo such transactions in the target.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _File(BaseModel):
 
 
 class Lineage:
-    """The incarnation from which redo was delivered, and the earlier ones.
+    """The incarnation from which redo was delivered, and the earlier incarnations.
 
     Args:
         path: path of the file, in an existing directory.
@@ -106,9 +106,9 @@ class Lineage:
         """Adopt the incarnations that log headers name: the resetlogs id and the RESETLOGS SCN of
         each.
 
-        `capture.wanted_logs` explains which incarnation is taken for the parent of which. The
-        incarnation from which transactions were delivered counts even if its logs are deleted: logs
-        of its parent may still exist, with redo that this incarnation has orphaned.
+        `capture.wanted_logs` explains how the parent of an incarnation is found. The incarnation
+        from which transactions were delivered counts even if its logs are deleted: logs of its
+        parent may still exist, with redo that this incarnation has orphaned.
 
         Raises:
             OlrPgError: 7020, transactions were delivered that the newest incarnation does not

@@ -147,7 +147,7 @@ def open_log(path: str) -> ArchivedLog:
         # beginning. So the last blocks are the last that it writes.
         raise OlrPgError(
             Code.LOG_TRUNCATED,
-            "its last block was never written",
+            "the last block of the log was never written",
             block=log.blocks - 1,
             **place,
         )
@@ -156,7 +156,7 @@ def open_log(path: str) -> ArchivedLog:
     if hole is not None:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
-            "a part of it was never written",
+            "a part of the log was never written",
             block=hole // header.block_size,
             **place,
         )

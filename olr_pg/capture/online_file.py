@@ -118,7 +118,9 @@ class OnlineFile(OnlineMember):
         self._place = found.st_dev, found.st_ino
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISBLK(found.st_mode)):
             self.close()
-            raise OlrPgError(Code.LOG_UNREADABLE, "it is not a regular file", file=path)
+            raise OlrPgError(
+                Code.LOG_UNREADABLE, "the path does not name a regular file", file=path
+            )
 
     def _open(self, flags: int) -> int:
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)

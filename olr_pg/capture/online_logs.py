@@ -1,12 +1,12 @@
 """Reads redo that is not archived yet from the source's online logs, while Oracle writes them.
 
 A group of online logs has one member file, or several with the same content; the first readable
-member is used. If it fails, is damaged, or falls behind another member, the next one replaces it.
-Members are mounted on this host. If they are not, a transport (`source.transport` in the
-configuration) reads ranges of them from another host. Oracle writes one group after the other. If a
-log is archived before it was read to its end, the rest is read from the archived copy, which has
-the same blocks. A position in the redo is (incarnation, thread, sequence, block of an LWN group);
-it does not depend on the file.
+member is used. If this member fails, is damaged, or falls behind another member, the next member
+replaces it. Members are mounted on this host. If members are not mounted, a transport
+(`source.transport` in the configuration) reads ranges of the members from another host. Oracle
+writes one group after the other. If a log is archived before it was read to its end, the rest is
+read from the archived copy, which has the same blocks. A position in the redo is (incarnation,
+thread, sequence, block of an LWN group); it does not depend on the file.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class _Wanted:
 
 
 class MemberWay(NamedTuple):
-    """How members are read. By default, they are mounted.
+    """How members are read. By default, members are mounted.
 
     Attributes:
         open: opens a member by its path.
@@ -302,11 +302,11 @@ class OnlineLogs:
         ]
 
     def poll(self, *, all_headers: bool = False) -> bool:
-        """Read what was written since the last call; return whether anything is new.
+        """Read the redo that was written since the last call; return whether there was any.
 
         Args:
-            all_headers: also read the headers of closed logs. Otherwise they are read after a log
-                has ended and, over a transport, at intervals.
+            all_headers: also read the headers of closed logs. Otherwise these headers are read
+                after a log has ended and, over a transport, at intervals.
 
         Raises:
             OlrPgError: 1092, a copy of an online log cannot be written.
@@ -505,7 +505,7 @@ class OnlineLogs:
                 continue
             yield OlrPgError(
                 Code.ONLINE_LOG_NOT_SOUND,
-                f"its header cannot be read: {group.problem.detail}",
+                f"the header of the log cannot be read: {group.problem.detail}",
                 file=group.members[group.first],
             )
 

@@ -12,8 +12,8 @@ is ignored.
 Oracle does not write logs that are compressed with a tool, and olr_pg does not decode them. But a
 directory of logs often contains some, because scripts compress old archived logs. A compressed log
 must not be skipped like a file that is not a redo log: if it is the first or the last log, no gap
-shows that its changes are missing. So its beginning is decompressed, which shows whether it is a
-log, and which one.
+shows that its changes are missing. So the beginning of the file is decompressed. The beginning
+shows whether the file is a log, and which log.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class _PlainLog:
                 count = os.preadv(self._handle, [out[:_READ_BYTES]], first)
                 if not count:
                     raise OlrPgError(
-                        Code.LOG_TRUNCATED, f"it ends now at offset {first}", file=self._path
+                        Code.LOG_TRUNCATED, f"the file now ends at offset {first}", file=self._path
                     )
                 out, first = out[count:], first + count
 
@@ -275,7 +275,7 @@ def _compressed(compression: Compression, data: bytes, path: str) -> OlrPgError:
     Args:
         data: the first bytes of the file.
     """
-    what = f"it is compressed with {compression.name}"
+    what = f"the file is compressed with {compression.name}"
     action = (
         f"decompress it ({compression.command} FILE); olr_pg reads logs only as Oracle wrote them."
         f" {MOVE_AWAY}"
@@ -357,7 +357,8 @@ def _check_not_damaged(start: bytes, error: OlrPgError) -> None:
     if len(start) == HEADER_BYTES and not any(start):
         raise OlrPgError(
             Code.LOG_TRUNCATED,
-            f"its first {HEADER_BYTES} bytes are zero, so its beginning was never written",
+            f"the first {HEADER_BYTES} bytes of the file are zero, so the beginning of the log"
+            " was never written",
             action=f"{Code.LOG_TRUNCATED.action}. {MOVE_AWAY}",
             file=error.where["file"],
         ) from error
@@ -474,7 +475,7 @@ def check_blocks(log: ArchivedLog) -> None:
         if sound < end:
             raise OlrPgError(
                 Code.BLOCK_CORRUPT,
-                "it was never written, is damaged, or belongs to another log",
+                "the block was never written, is damaged, or belongs to another log",
                 file=log.path,
                 thread=log.header.thread,
                 sequence=log.header.sequence,
@@ -508,7 +509,9 @@ def _open(path: str) -> Iterator[int]:
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OlrPgError(Code.LOG_UNREADABLE, "it is not a regular file", file=path)
+            raise OlrPgError(
+                Code.LOG_UNREADABLE, "the path does not name a regular file", file=path
+            )
         yield handle
     finally:
         os.close(handle)

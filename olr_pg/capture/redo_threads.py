@@ -1,7 +1,7 @@
 """Records, durably, which redo threads a source has.
 
 A transaction can be delivered when every redo thread was read past its commit SCN. The decoder
-cannot wait for a thread that it does not know. If such a thread appears later with redo that is
+cannot wait for a thread that it does not know. If an unknown thread appears later with redo that is
 older than the delivered transactions, its own transactions come too late. Transactions that come
 too late must cause an error. The record of known threads makes this error possible.
 
@@ -73,7 +73,7 @@ class KnownThreads:
             raise damaged(path, data, _IF_DAMAGED) from error
 
     def add(self, threads: Iterable[int]) -> None:
-        """Record that these threads are read from now on.
+        """Record that the given threads are read from now on.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.
@@ -90,7 +90,7 @@ class KnownThreads:
                 self._keep(frozenset(), self._late)
 
     def note_late(self, targets: Iterable[str], error: OlrPgError) -> None:
-        """Record that these targets lack a transaction, because it was read too late.
+        """Record that the given targets lack a transaction that was read too late.
 
         Args:
             error: error 2014, with the transaction.

@@ -302,7 +302,7 @@ def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -
 def absent_gaps(
     scan: LogScan, scn: int, reached: Mapping[int, Reached], decoded: DecodedLogs
 ) -> list[Gap]:
-    """Return gaps for needed logs that are known to exist, but of which no copy was found.
+    """Return gaps for needed logs that are known to exist, but were not found in any place.
 
     A log before the oldest log of its thread is no gap; `check_beginning` decides whether it is
     needed. If no log of a thread was found, its absent logs are gaps, except logs that end before

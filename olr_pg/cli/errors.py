@@ -196,14 +196,14 @@ def retry(
             if name in paused:
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
-                    "a retry applies none of them",
+                    "a retry does not apply the held changes of a paused table",
                     action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`",
                     table=name,
                 )
             if name not in stopped:
                 raise OlrPgError(
                     Code.NO_SUCH_STOPPED_TABLE,
-                    "no error has stopped it",
+                    "no error has stopped the table",
                     table=name,
                     subscription=settings.subscription,
                 )

@@ -1,6 +1,6 @@
 """Makes the man page from the help of the commands; tools/reference.py writes it to a file.
 
-The wheel installs it as share/man/man1/olr-pg.1.
+The wheel installs the page as share/man/man1/olr-pg.1.
 """
 
 from __future__ import annotations

@@ -227,7 +227,9 @@ def resume(
         # after an error had stopped one of the tables.
         held = {*paused, *stopped_tables(connection, settings.subscription)}
         if held.isdisjoint(names):
-            raise OlrPgError(Code.TABLE_NOT_PAUSED, "no change is held", table=names[0])
+            raise OlrPgError(
+                Code.TABLE_NOT_PAUSED, "no change of the table is held", table=names[0]
+            )
         for name in names:
             unpause_table(connection, settings.subscription, name)
         go_on(connection, settings, names, as_json=as_json)
@@ -359,7 +361,7 @@ def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
     for name in names:
         if name in (apply.table_names or ()):
             raise OlrPgError(
-                Code.TABLES_NOT_CHANGEABLE, "the list already contains it", table=str(name)
+                Code.TABLES_NOT_CHANGEABLE, "the list already contains the table", table=str(name)
             )
 
 
@@ -381,7 +383,9 @@ def _check_listed(
     done = [name for name in names if name not in listed and str(name) not in recorded]
     for name in done:
         if name not in apply.changes.removed or len(done) == len(names):
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name))
+            raise OlrPgError(
+                Code.TABLES_NOT_CHANGEABLE, "the table is not replicated", table=str(name)
+            )
     if listed <= set(names):
         raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
 

@@ -78,7 +78,7 @@ def read_text(path: Path) -> str:
     """Read a configuration file.
 
     Raises:
-        OlrPgError: 1001, it cannot be read, is too large or is not UTF-8.
+        OlrPgError: 1001, the file cannot be read, is too large or is not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -88,14 +88,18 @@ def read_text(path: Path) -> str:
     if len(content) > BYTES_MAX:
         raise OlrPgError(
             Code.CONFIG_UNREADABLE,
-            f"it is larger than {BYTES_MAX >> 20} MiB, so it is not a configuration file",
+            f"the file is larger than {BYTES_MAX >> 20} MiB, so it is not a configuration file",
             file=str(path),
             action="check the path given with --config or --file",
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        what = "it is UTF-16 text" if content.startswith(_UTF_16) else "it is not UTF-8 text"
+        what = (
+            "the file contains UTF-16 text"
+            if content.startswith(_UTF_16)
+            else "the file does not contain UTF-8 text"
+        )
         raise OlrPgError(
             Code.CONFIG_UNREADABLE,
             what,
@@ -113,7 +117,7 @@ def parse_syntax(text: str, file: str) -> Any:
         file: its name; the suffix ``.toml`` means TOML.
 
     Raises:
-        ConfigError: 1002, it cannot be parsed.
+        ConfigError: 1002, the text cannot be parsed.
     """
     hint = ""
     try:
@@ -516,8 +520,8 @@ def parse_config(
     """Validate a configuration that is given as a JSON value, and resolve its secrets.
 
     Raises:
-        ConfigError: 1002 it is invalid, 1003 a secret cannot be resolved, 1121 a newer version of
-            olr_pg is needed for it.
+        ConfigError: 1002 the configuration is invalid, 1003 a secret cannot be resolved, 1121 the
+            configuration needs a newer version of olr_pg.
     """
     context = LoadContext(folder, os.environ if environ is None else environ)
     return _validated(data, context, file)

@@ -231,10 +231,10 @@ def configured_table_name(text: str) -> TableName:
 def table_list_query(tables: Sequence[TableName | TablePattern]) -> str:
     """Return the TableList query that returns exactly these tables, in this order.
 
-    The query selects names as literals, not from a view. So it also returns the name of a table
-    that does not exist, and the server rejects that name; a view would silently leave it out. For
-    the same reason, a pattern that matches no table returns its own text. The query runs on Oracle
-    and on the offline source's SQLite database.
+    The query selects names as literals, not from a view. So the query also returns the name of a
+    table that does not exist, and the server rejects that name; a query of a view would silently
+    leave the name out. For the same reason, a pattern that matches no table returns its own text.
+    The query runs on Oracle and on the offline source's SQLite database.
     """
     excluded = [one for one in tables if isinstance(one, TablePattern) and one.excluded]
     wanted = [one for one in tables if one not in excluded]

@@ -162,7 +162,9 @@ class Owner:
         self.commits: dict[int, Bounds] = {}
 
     def add(self, scns: Sequence[int], number: int) -> None:
-        """Add commits of this split's transactions that were found in the split `number`."""
+        """Add commits that were found in the split `number`, of transactions that belong to this
+        split.
+        """
         found = Bounds(min(scns), max(scns))
         self.commits[number] = self.commits.get(number, found).around(found)
 

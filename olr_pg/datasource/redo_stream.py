@@ -6,14 +6,14 @@ with each new log. If a transaction began before the first offset, the batch in 
 reads it again from the split in which it began.
 
 An offset never lies after the SCN up to which every redo thread was read, because later commits
-could depend on a log that is not available yet. The stream waits until such a log arrives, and
+could depend on a log that is not available yet. The stream waits until the missing log arrives, and
 until an incomplete log is complete.
 
 If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
 available log. The result is the same as after a restart.
 
-No stream can deliver redo before the first log that it read. So it does not begin while the first
-log may be incomplete or compressed, and it ends if an earlier log arrives later.
+No stream can deliver redo before the first log that it read. So a stream does not begin while the
+first log may be incomplete or compressed, and it ends if an earlier log arrives later.
 
 `StreamOffset` is the offset of a stream: its position in each redo thread, as Spark's checkpoint
 stores it.
@@ -252,7 +252,7 @@ _END = Place(1 << 62, 0)
 
 
 class Limit(NamedTuple):
-    """The maximum size of a batch; a batch may exceed it if it has only one split.
+    """The maximum size of a batch; a batch with a single split may be larger.
 
     Attributes:
         files: maximum number of logs; None for no limit.
@@ -263,7 +263,7 @@ class Limit(NamedTuple):
     size: int | None = None
 
     def fits(self, files: int, size: int) -> bool:
-        """Return whether this number of logs and bytes is within the limit."""
+        """Return whether the given numbers of logs and bytes are within the limit."""
         return (self.files is None or files <= self.files) and (
             self.size is None or size <= self.size
         )

@@ -2,8 +2,8 @@
 the values.
 
 `encoder_for` chooses the conversion of a column once; the encoder then converts batches. The target
-type may differ from the default mapping. If it cannot hold a value, an error with the row is
-raised; nothing is guessed.
+type may differ from the default mapping. If the target type cannot store a value, the encoder
+raises an error with the row; nothing is guessed.
 """
 
 from __future__ import annotations

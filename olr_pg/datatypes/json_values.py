@@ -80,7 +80,8 @@ def json_converter(
     timezone: str = "+00:00",
     policies: Policies = DEFAULT_POLICIES,
 ) -> JsonConverter:
-    """Return the function that converts a column's values to JSON. Call this once per column.
+    """Return the function that converts a column's values to JSON. Call this function once per
+    column.
 
     Args:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.

@@ -1,4 +1,4 @@
-"""Conversion of single NUMBER and FLOAT values. Oracle stores such a value as an exponent byte and
+"""Conversion of single NUMBER and FLOAT values. Oracle stores a NUMBER as an exponent byte and
 base-100 digits (values-and-lobs §3).
 """
 

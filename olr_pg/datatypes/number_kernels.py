@@ -1,8 +1,8 @@
 """Kernels that convert the digits of NUMBER values to integers, numeric and floats.
 
 The kernels read the *significant digits* of a value: its base-100 digits without zeros at either
-end. So all stored forms of a number give the same result. With n such digits d[0] … d[n − 1] and
-the base-100 exponent E, the value is ± Σ d[i] · 100^(E − i).
+end. So all stored forms of a number give the same result. With the n base-100 digits d[0] … d[n −
+1] and the base-100 exponent E, the value is ± Σ d[i] · 100^(E − i).
 """
 
 from __future__ import annotations

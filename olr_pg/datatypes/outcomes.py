@@ -1,7 +1,7 @@
 """The outcomes that kernels for values return.
 
-A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``. If it
-converts all rows, it returns ``(-1, Outcome.OK)``.
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``. A kernel that
+converts all rows returns ``(-1, Outcome.OK)``.
 """
 
 from __future__ import annotations

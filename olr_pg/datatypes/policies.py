@@ -1,4 +1,4 @@
-"""Policies for values that PostgreSQL cannot hold unchanged, and counters of such values."""
+"""Policies for values that PostgreSQL cannot store unchanged, and counters of these values."""
 
 from __future__ import annotations
 

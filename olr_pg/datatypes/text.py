@@ -1,10 +1,10 @@
 """VARCHAR2, CHAR, NVARCHAR2, NCHAR and LONG values: conversion between bytes of a character set,
 Python text and UTF-8.
 
-Most text is already valid UTF-8 without U+0000. A column of such text is not copied. Kernels
-convert text in single-byte sets and in AL16UTF16. All other rows (undecodable bytes, U+0000,
-multi-byte sets, CESU-8) are converted in Python, once per distinct value, by the policies of
-values-and-lobs §2.4 and type-mapping §4.6.
+Most text is already valid UTF-8 without U+0000. A column whose text needs no conversion is not
+copied. Kernels convert text in single-byte sets and in AL16UTF16. All other rows (undecodable
+bytes, U+0000, multi-byte sets, CESU-8) are converted in Python, once per distinct value, by the
+policies of values-and-lobs §2.4 and type-mapping §4.6.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Decodes splits of logs. This is the work of a Spark task; the room also has the data that a task
-needs.
+"""Decodes splits of logs. Decoding a split is the work of a Spark task; the room also has the data
+that a task needs.
 """

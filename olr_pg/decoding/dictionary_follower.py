@@ -1,14 +1,13 @@
 """Follows dictionary changes: a table has several versions of its definition, each valid from an
 SCN on.
 
-How it works with splits in parallel
-------------------------------------
-A subscription contains the tables of clients and the SYS tables that contain the definitions of
-tables. Tasks decode the rows of SYS tables like other rows, and return them separately
-(`SplitResult.dictionary`). Clients receive them only if they subscribed to these SYS tables. The
-row plan can contain several versions of a table, each with its SCNs. The kernel that looks up an
-object uses the version for the record's SCN. So a row change is decoded with the definition that
-was valid when it was made, in any task.
+How it works with splits in parallel ------------------------------------ A subscription contains
+the tables of clients and the SYS tables that contain the definitions of tables. Tasks decode the
+rows of SYS tables like other rows, and return them separately (`SplitResult.dictionary`). Clients
+receive rows of SYS tables only if they subscribed to these SYS tables. The row plan can contain
+several versions of a table, each with its SCNs. The kernel that looks up an object uses the version
+for the record's SCN. So a row change is decoded with the definition that was valid when it was
+made, in any task.
 
 A task does not know the DDL in other splits. A task decodes with the table versions that were known
 when its job began. The driver (`ordering.merger.Merger`) merges splits in redo order. The merger
@@ -85,8 +84,8 @@ class SubscribedTables:
     never changes.
 
     Args:
-        snapshot: the dictionary. It can contain ledger tables of the fallback: clients receive
-            neither them nor a transaction that changes them.
+        snapshot: the dictionary. A subscription can contain ledger tables of the fallback: clients
+            receive neither them nor a transaction that changes them.
         tables: the initial definitions of the tables.
         followed: the SYS tables whose row changes are needed.
         views: the views to encode. All have the same setting for binary XML.
@@ -327,7 +326,7 @@ class DictionaryFollower:
         """``OWNER.NAME`` of the tables of the subscription, and of the new tables that the next
         subscription will contain.
 
-        The next subscription is made when the part that made this one starts again
+        The next subscription is made when the part that made this subscription starts again
         (`decoding.new_tables.Take`).
         """
         return self.names.union(*(one.taken for one in self._containers.values()))
@@ -356,8 +355,8 @@ class DictionaryFollower:
         """Process committed dictionary transactions, in commit order.
 
         Args:
-            transactions: all dictionary transactions that committed up to an SCN. Those that were
-                processed before are skipped.
+            transactions: all dictionary transactions that committed up to an SCN. Transactions that
+                were processed before are skipped.
 
         Returns:
             The SCN from which the plan of the subscription has changed; None if it has not.

@@ -69,7 +69,7 @@ class Filters:
 
     Attributes:
         include: patterns of ``OWNER.NAME`` or ``PDB.OWNER.NAME``, as all patterns of tables here.
-            If it is empty, all tables match.
+            If `include` is empty, all tables match.
         exclude: patterns of tables that are left out even if `include` matches.
         columns: pattern of tables → patterns of their columns that are left out.
         operations: pattern of tables → kinds of row changes that are left out.
@@ -80,8 +80,8 @@ class Filters:
         rows: (pattern of tables, condition for their rows). If several patterns match a table, its
             rows must fulfil the conditions of all of them.
         ledger: ``OWNER.NAME`` of the fallback's ledger in the source, empty without a fallback.
-            Transactions that change it were written by the fallback and come from the target, so
-            they are left out.
+            The fallback wrote the transactions that change this ledger. They come from the target,
+            so they are left out.
     """
 
     include: tuple[str, ...] = ()
@@ -184,8 +184,8 @@ class Filters:
         return Conditions(found) if found else None
 
     def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
-        """Return (key, pattern) of filters that match nothing in `tables`. The names in these
-        patterns may be misspelt.
+        """Return (key, pattern) of filters that match nothing in `tables`. The names in the
+        returned patterns may be misspelt.
         """
         found = [
             ("filter.tables.exclude", pattern)
@@ -407,7 +407,7 @@ def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
 
 
 def filters_of_target(config: Config) -> Filters:
-    """Return the filters of a target: the common filters and its own ones."""
+    """Return the filters of a target: the common filters and the target's own filters."""
     # Import this here, so that a process without a configuration does not build all models of the
     # configuration.
     from olr_pg.config.model import NamedTarget

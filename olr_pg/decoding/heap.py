@@ -20,7 +20,7 @@ _GIVEN_BACK: Final = 4 << 20
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory for reuse. This has no effect without glibc.
+    """Keep freed memory for reuse. The call has no effect without glibc.
 
     The tables of consecutive windows have the same size. By default, glibc returns large blocks to
     the kernel when they are freed, and the kernel clears the pages before each reuse. Clearing
@@ -37,7 +37,7 @@ def keep_freed_memory() -> None:
 
 
 def share_one_heap() -> None:
-    """Let all threads of this process allocate memory from one heap. This has no effect without
+    """Let all threads of this process allocate memory from one heap. The call has no effect without
     glibc, or after another thread has allocated memory.
 
     By default, glibc makes a heap for each thread, whose blocks are at most 64 MiB. glibc maps a
@@ -49,7 +49,7 @@ def share_one_heap() -> None:
 
 
 def give_back_large_memory() -> None:
-    """Return large blocks to the kernel when they are freed. This has no effect without glibc.
+    """Return large blocks to the kernel when they are freed. The call has no effect without glibc.
 
     The sizes of batches differ. By default, when a block larger than glibc's threshold is freed,
     glibc raises the threshold to its size, and then keeps up to twice as much freed memory per
@@ -59,7 +59,7 @@ def give_back_large_memory() -> None:
 
 
 def mallopt(parameter: int, value: int) -> None:
-    """Set a parameter of glibc's allocator. This has no effect without glibc."""
+    """Set a parameter of glibc's allocator. The call has no effect without glibc."""
     function = getattr(ctypes.CDLL(None), "mallopt", None)
     if function is not None:
         function(parameter, value)

@@ -59,7 +59,7 @@ class LogFile(NamedTuple):
 
     @classmethod
     def of(cls, log: ArchivedLog) -> LogFile:
-        """Return this data for an archived log."""
+        """Return the facts about an archived log."""
         return cls(log.header.thread, log.header.sequence, log.path)
 
 

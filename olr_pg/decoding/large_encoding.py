@@ -30,7 +30,7 @@ def encode_large(
     affect only one view).
 
     Views without row changes are not in the result. Afterwards, the account of the transaction
-    contains the counts of what was encoded.
+    contains the counts of the encoded changes.
     """
     faults: list[RowFault] = []
     while True:

@@ -98,7 +98,7 @@ class LossReporter:
         self._reported: set[tuple[int, str, str]] = set()
 
     def for_tables(self, tables: Sequence[Table]) -> LossReporter:
-        """Return a reporter for other tables, which does not repeat warnings of this one."""
+        """Return a reporter for other tables, which does not repeat warnings of this reporter."""
         other = LossReporter(tables)
         other._reported = self._reported
         return other

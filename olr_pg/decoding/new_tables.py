@@ -11,7 +11,7 @@ Other new tables cannot be replicated until they are loaded, by `Take` or by an 
 - a table that was renamed and was not replicated under its old name;
 - a table for which no statement was logged.
 
-A warning about such a table is logged once, unless `Take` accepts it.
+A warning about a new table is logged once, unless `Take` accepts the table.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class NewTables:
         The history of the name begins with the first table. If `take` did not accept this table, or
         was not asked for it, it is called now. An example is a table that an earlier run without
         the bundled applier has followed. The changes of the dropped table are replicated, too,
-        because the later ones change what they made.
+        because later changes modify rows that earlier changes wrote.
 
         Args:
             is_empty: whether the table was created without rows, so that its rows are those of the
@@ -242,8 +242,8 @@ class NewTables:
         self._report(named)
 
     def see_statement(self, statement: Statement, scn: int) -> None:
-        """Record a DDL statement that committed at `scn`. Call this only if rows of SYS tables are
-        not available.
+        """Record a DDL statement that committed at `scn`. Call this method only if rows of SYS
+        tables are not available.
         """
         if statement.command == CREATE_TABLE:
             place = statement.owner, statement.name

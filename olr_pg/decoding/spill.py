@@ -2,8 +2,8 @@
 
 A file is mapped into memory and unlinked immediately. So the operating system deletes it when its
 bytes are no longer used, even if the process is killed. The pages of a mapping would stay in memory
-until another program needs the memory. A thread releases them every few milliseconds, so that the
-process does not seem larger than it is, and other programs keep their memory.
+until another program needs the memory. A thread releases the pages every few milliseconds, so that
+the process does not seem larger than it is, and other programs keep their memory.
 
 Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are stored
 in encrypted files (`files.waiting_rows`), and readers decrypt a few MiB at a time. Some data then
@@ -64,7 +64,8 @@ class SpillFiles:
     """Implements `transactions.waiting_storage.Storage` in a directory.
 
     Args:
-        directory: the folder for the files. It is created when it is needed for the first time.
+        directory: the folder for the files. The folder is created when it is needed for the first
+            time.
         memory_max: maximum bytes of open transactions in memory.
         file_bytes_min: `allocate` uses a file for buffers of at least this size.
         disk_max: maximum bytes of all files together, None for no limit.

@@ -676,8 +676,8 @@ def open_for_decoding(
     first_group: int = 0,
     wanted: FoundLog | None = None,
 ) -> Log:
-    """Map the log at `path`. If logs are read in ranges, read what is needed to decode the blocks
-    [first, end).
+    """Map the log at `path`. If logs are read in ranges, read the bytes that are needed to decode
+    the blocks [first, end).
 
     Args:
         wanted: the log that was found at `path`; None to accept any log.

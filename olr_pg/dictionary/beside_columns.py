@@ -5,7 +5,7 @@ The decoding of redo does not depend on them. The rows are described in dictiona
 comments are in COM$. The results have the classes of the inventory (`dictionary.inventory`), so
 that the same code translates both to PostgreSQL's SQL. No query reads the texts of defaults,
 expressions and check conditions. So such a text is known only if DDL in the redo has created or
-altered it.
+altered the text.
 """
 
 from __future__ import annotations

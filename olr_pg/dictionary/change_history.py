@@ -149,10 +149,10 @@ class DictionaryHistory:
                     f"the file has version {version}; this release reads versions up to {VERSION}",
                     path=str(self._path),
                 )
-            raise ValueError(f"its format is {head['format']!r}")
+            raise ValueError(f"the file has the format {head['format']!r}")
         if head["database"] != database:
             raise ValueError(
-                f"it belongs to the database {head['database']!r}, not to {database!r}"
+                f"the file belongs to the database {head['database']!r}, not to {database!r}"
             )
 
     def _truncate(self, size: int) -> None:

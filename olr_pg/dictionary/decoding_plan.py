@@ -37,8 +37,8 @@ class UnstoredColumn(IntEnum):
 
 
 class Defaults(NamedTuple):
-    """Arrays with one item per planned column, by running number. They are empty if no column was
-    added with a default.
+    """Arrays with one item per planned column, by running number. The arrays are empty if no column
+    was added with a default.
 
     Attributes:
         missing: the column's `UnstoredColumn`.

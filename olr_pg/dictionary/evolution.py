@@ -353,7 +353,7 @@ def judge(
     if new.refusal is not None:
         return refused_now(new, statements, old)
     if (new.owner, new.name) != (old.owner, old.name):
-        return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
+        return _stop(Code.TABLE_GONE, f"the table was renamed to {new.full_name}", old, statements)
     columns = _Columns.of(old, new)
     fault = _column_fault(old, new, columns, with_default)
     if fault is not None:
@@ -396,7 +396,7 @@ def judge_again(
     empty: bool,
     beside: tuple[BesideColumns, BesideColumns] = (NOTHING, NOTHING),
 ) -> Evolution:
-    """Determine what it means for a copy that a table is created under the name of a dropped one.
+    """Determine the effect on a copy if a table is created under the name of a dropped table.
 
     Args:
         old: the last definition of the dropped table, whose copy is empty now; None if the last
@@ -407,11 +407,12 @@ def judge_again(
             the new one.
     """
     if new.obstacle is not None:
-        reason = f"it was created again: {new.obstacle}"
+        reason = f"the table was created again: {new.obstacle}"
         return _stop(Code.TABLE_NOT_REPLICABLE_NOW, reason, new, statements)
     if not empty:
         reason = (
-            "it was created again with rows that the redo does not contain; load the table again"
+            "the table was created again with rows that the redo does not contain;"
+            " load the table again"
         )
         return _stop(Code.TABLE_GONE, reason, new, statements, load_again(new.full_name))
     if old is None:
@@ -635,7 +636,7 @@ def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
     """Return the evolution of a table that was restored from the recycle bin, together with its
     rows.
     """
-    reason = "it was restored from the recycle bin with its rows; load the table again"
+    reason = "the table was restored from the recycle bin with its rows; load the table again"
     return _stop(Code.TABLE_GONE, reason, table, statements, load_again(table.full_name))
 
 

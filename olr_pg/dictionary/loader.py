@@ -98,7 +98,7 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
     if "sys-obj" not in document and "schema-ref-scn" in document:
         raise OlrPgError(
             Code.SCHEMA_CHECKPOINT_EMPTY,
-            f"its schema is that of SCN {document['schema-ref-scn']}",
+            f"the schema is in the checkpoint of SCN {document['schema-ref-scn']}",
             file=path,
         )
     parsed = validate(_Checkpoint, document, path)

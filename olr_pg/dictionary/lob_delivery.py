@@ -40,8 +40,8 @@ def lob_delivery(column: Column) -> LobDelivery:
     set. The result is `NONE` if the column has no LOB values.
 
     In a database with a multi-byte character set, Oracle stores character LOBs in UTF-16BE, and
-    they are delivered in UTF-16BE (values-and-lobs §17.1). Otherwise they are delivered in the
-    column's own character set.
+    they are delivered in UTF-16BE (values-and-lobs §17.1). In other databases, character LOBs are
+    delivered in the column's own character set.
     """
     if column.type_code in _BYTE_TYPES:
         is_text = column.xml and not column.raw_xml

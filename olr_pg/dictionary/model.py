@@ -218,9 +218,9 @@ class Table:
             the table's rows.
         key: INTCOL# of the key columns, in the order of the key.
         refusal: why the table cannot be replicated; None if it can.
-        segments: DATAOBJ# of each of `partitions`; 0 for one without a segment. If it is empty, the
-            numbers are unknown, and OBJ# is used instead, which is correct until a partition is
-            truncated or moved.
+        segments: DATAOBJ# of each of `partitions`; 0 for one without a segment. If `segments` is
+            empty, the numbers are unknown, and OBJ# is used instead, which is correct until a
+            partition is truncated or moved.
         index_organised: whether the rows are in the primary key's index.
         row_dependencies: whether the table has ROWDEPENDENCIES, so that each row contains an SCN;
             None if unknown.
@@ -343,9 +343,9 @@ class Snapshot:
     (`dictionary.containers`).
 
     Attributes:
-        sys_rows: the rows of the SYS tables from which the tables were built, if known. If they are
-            known and `tables` includes the SYS tables, later DDL can be followed in the redo
-            (`dictionary.followed_dictionary`).
+        sys_rows: the rows of the SYS tables from which the tables were built, if known. If
+            `sys_rows` is known and `tables` includes the SYS tables, later DDL can be followed in
+            the redo (`dictionary.followed_dictionary`).
         xml_tokens: the names in binary XML.
         structure: indexes, foreign keys and sequences, if known.
         members: the dictionary of each container, if there are several. `tables` contains the

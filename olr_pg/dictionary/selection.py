@@ -84,8 +84,8 @@ def find_tables(
 ) -> tuple[Table, ...]:
     """Return the tables with exactly these owners and names, in the order of the pairs, each once.
 
-    If there are several containers, an owner can be given with or without its container. Without
-    it, the tables of that name in all containers are returned.
+    If there are several containers, an owner can be given with or without its container. Without a
+    container, the tables of that name in all containers are returned.
 
     Args:
         with_refused: whether to return also tables that cannot be replicated, for a report with the

@@ -193,7 +193,7 @@ def parse_object(data: bytes, path: str) -> dict[str, Any]:
     """Parse the JSON object in `data`.
 
     Raises:
-        OlrPgError: 3002 it is not JSON; 3003 it is JSON, but not an object.
+        OlrPgError: 3002 the data is not JSON; 3003 the data is JSON, but not an object.
     """
     try:
         document = orjson.loads(data.removeprefix(_UTF8_BOM))

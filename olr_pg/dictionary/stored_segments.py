@@ -3,8 +3,8 @@ encryption and compression.
 
 - Encryption: TS$.FLAGS shows which tablespaces are encrypted, and TS# in a segment's row shows its
   tablespace (dictionary §2.10). The redo of a segment in an encrypted tablespace is encrypted. If
-  such a segment contains rows, the table is refused; if it contains a column's LOB values, the
-  column is left out.
+  an encrypted segment contains rows, the table is refused; if it contains a column's LOB values,
+  the column is left out.
 - Compression: for existing segments, it is in SEG$, and SEG$ is read only if the source is a live
   database; for deferred segments, it is in DEFERRED_STG$. Rows with hybrid columnar compression are
   not in the redo. Other compressed rows are logged with their values only if ALL columns are logged
@@ -216,7 +216,7 @@ class StoredSegments:
     """The encrypted and the compressed segments of a dictionary's tables.
 
     Args:
-        rows: the tables' SYS rows. If they do not show which tablespaces are encrypted (see
+        rows: the tables' SYS rows. If the SYS rows do not show which tablespaces are encrypted (see
             `is_encryption_known`), all tablespaces count as unencrypted.
 
     Attributes:

@@ -141,7 +141,7 @@ def query_tables(
     with closing(_run(names, query, watch, snapshot.database.containers)) as rows:
         tables = find_tables(snapshot, rows, with_refused=with_refused)
     if not tables:
-        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "the query returns no row")
     return tables
 
 
@@ -174,7 +174,7 @@ def names_in_containers(
                 raise OlrPgError(Code.TABLE_UNKNOWN, f"there is no {full_name}", table=full_name)
             found.update(dict.fromkeys(fitting))
     if not found:
-        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "the query returns no row")
     return list(found)
 
 
@@ -237,7 +237,7 @@ class _Watch:
     def _is_over(self) -> bool:
         if self.reason is None:
             if time.monotonic() > self._deadline:
-                self.reason = f"it has taken more than {self._seconds:g} s"
+                self.reason = f"the query has taken more than {self._seconds:g} s"
             elif self._is_abandoned is not None and self._is_abandoned():
                 self.reason = "the client has disconnected"
         return self.reason is not None
@@ -355,13 +355,13 @@ def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
 
 def _rows(connection: sqlite3.Connection, query: str) -> Iterator[tuple[str, str]]:
     if "\0" in query:
-        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it contains a NUL character")
+        raise OlrPgError(Code.TABLE_QUERY_INVALID, "the query contains a NUL character")
     cursor = connection.execute(query)
     width = len(cursor.description or ())
     if width != 2:
         raise OlrPgError(
             Code.TABLE_QUERY_NOT_TWO_COLUMNS,
-            f"it returns {width} columns" if width else "it is not a query",
+            f"the query returns {width} columns" if width else "the text is not a query",
         )
     for number, (owner, name) in enumerate(cursor, 1):
         if not isinstance(owner, str) or not isinstance(name, str):
@@ -376,7 +376,8 @@ def _coded(error: Exception, stopped: str | None) -> OlrPgError:
         return OlrPgError(Code.TABLE_QUERY_TOO_SLOW, stopped)
     if isinstance(error, MemoryError):
         return OlrPgError(
-            Code.TABLE_QUERY_TOO_SLOW, f"it has taken more than {MEMORY_BYTES >> 20} MiB of memory"
+            Code.TABLE_QUERY_TOO_SLOW,
+            f"the query has taken more than {MEMORY_BYTES >> 20} MiB of memory",
         )
     # SQLite reports a rejected function as a generic error, and a rejected action as SQLITE_AUTH.
     if getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH" or _REFUSED.search(str(error)):

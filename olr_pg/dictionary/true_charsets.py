@@ -2,9 +2,10 @@
 
 A client whose NLS_LANG names the database's own set writes its bytes without conversion. So a
 US7ASCII database can contain text in WE8MSWIN1252. The user names the true sets in
-`source.character-sets`; here they become part of the dictionary: such a column has the number of
-the true set, and the form `EXPLICIT_FORM`. Everything that decodes, compares or writes text takes
-the set from the column. If DDL changes the definition later, the column keeps the true set.
+`source.character-sets`; this module makes them part of the dictionary: a column with a named set
+has the number of the true set, and the form `EXPLICIT_FORM`. Everything that decodes, compares or
+writes text takes the set from the column. If DDL changes the definition later, the column keeps the
+true set.
 
 If the declared set has several bytes per character, this is possible only for VARCHAR2 and CHAR
 that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when they are written, so

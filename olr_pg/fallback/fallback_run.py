@@ -257,8 +257,9 @@ def run_all(
     """Run the fallbacks to all PDBs at the same time, each in a thread; return the sum of their
     results.
 
-    With `once`, the fallbacks to all PDBs finish before an error is raised. Without it, the first
-    error stops all of them, so that an operator notices that the service cannot continue.
+    With `once`, the fallbacks to all PDBs finish before an error is raised. Without `once`, the
+    first error stops the fallbacks to all PDBs, so that an operator notices that the service cannot
+    continue.
 
     Raises:
         OlrPgError: see `run`.
@@ -286,8 +287,8 @@ def run(
     stopping: Event | None = None,
 ) -> int:
     """Apply the transactions that commit in PostgreSQL to Oracle, until the process ends; return
-    the number of row changes that were sent to Oracle. If they were sent again, because Oracle
-    refused a batch or a connection was lost, they count again.
+    the number of row changes that were sent to Oracle. Row changes that were sent again, because
+    Oracle refused a batch or a connection was lost, count again.
 
     If PostgreSQL or Oracle cannot be reached, retry without limit.
 
@@ -520,7 +521,9 @@ class _Session:
         if known is None:
             begun = read_beginning(self._target, way)
             code = Code.FALLBACK_NOT_BEGUN if begun is None else Code.FALLBACK_LEDGER_LOST
-            raise OlrPgError(code, "Oracle has no row for this subscription", slot=way.slot)
+            raise OlrPgError(
+                code, "the ledger in Oracle has no row for this subscription", slot=way.slot
+            )
         if known.system_id != system.identifier:
             raise OlrPgError(
                 Code.FALLBACK_OTHER_CLUSTER,
@@ -530,7 +533,7 @@ class _Session:
         _check_history(known, system, stream)
         if slot is None or slot.wal_status == "lost":
             what = (
-                "it does not exist"
+                "the slot does not exist"
                 if slot is None
                 else ("PostgreSQL has removed WAL that the slot needs")
             )

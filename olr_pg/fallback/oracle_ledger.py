@@ -157,7 +157,7 @@ class Record(NamedTuple):
 
     @property
     def is_conflict(self) -> bool:
-        """Return whether this is a conflict, in contrast to a changed value."""
+        """Return whether the record counts a conflict, in contrast to a changed value."""
         return self.cause in (ROW_MISSING, ROW_EXISTS)
 
 
@@ -308,7 +308,7 @@ class OracleLedger:
         if moved != 1:
             raise OlrPgError(
                 Code.FALLBACK_LEDGER_MOVED,
-                "another process has changed the row of this subscription",
+                "another process has changed the ledger's row of this subscription",
                 table=LEDGER,
             )
 

@@ -4,7 +4,7 @@ python-oracledb can bind for a column.
 The conversion is the inverse of `datatypes.convert`, with every choice of the configuration
 (`datatypes.choices`): for example, a boolean is converted back to the text or number that stands
 for it, and a uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping
-§4). Each such value has a cause, and each cause has a policy in the configuration
+§4). Each value that does not fit has a cause, and each cause has a policy in the configuration
 (`config.fallback_section.FallbackPolicies`). The policy either refuses the value, which stops its
 table, or changes the value and records the change. No value is changed without a record: before
 values are sent to Oracle, this module finds those that Oracle would round, truncate or store as
@@ -634,7 +634,7 @@ class _TextFit:
 
     @property
     def limited_by(self) -> str:
-        """The beginning of a clause that names what limits the length, for an error."""
+        """The beginning of a clause for an error: it names the limit of the length."""
         return "olr_pg can write" if self.keeps_empty else "the column accepts"
 
     def __call__(self, text: str, judge: _Judge) -> object:

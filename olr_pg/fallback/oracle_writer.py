@@ -68,7 +68,8 @@ class OracleWriter:
             self._write(plan, one)
 
     def write_one(self, plan: RelationPlan, rows: NetRows) -> None:
-        """Write one change. If it is a conflict, resolve it according to the policy.
+        """Write one change. If the change is a conflict, resolve the conflict according to the
+        policy.
 
         Raises:
             OlrPgError, oracledb.Error: see `write`; 7306 also if the policy cannot resolve the
@@ -127,9 +128,9 @@ class OracleWriter:
         if plan.is_partial:
             raise OlrPgError(
                 Code.FALLBACK_TABLE_CHANGED,
-                "it was truncated, but Oracle's table has rows that `filter` keeps out of"
-                " PostgreSQL. Make this transaction's changes of the table in Oracle by hand, then"
-                " run `olr-pg fallback skip`",
+                "the table was truncated, but Oracle's table has rows that `filter` keeps out of"
+                " PostgreSQL. Make this transaction's changes of the table in Oracle by hand,"
+                " then run `olr-pg fallback skip`",
                 table=plan.name,
             )
         with self._connection.cursor() as cursor:
@@ -181,7 +182,8 @@ def check_bytes_are_kept(connection: oracledb.Connection, tables: Iterable[Table
     Oracle should do so, but its manuals do not say it explicitly: a VARCHAR2 that is made of a RAW
     has the same bytes, and in a database with one byte per character, a CLOB has the character set
     of a VARCHAR2. So `oracle.key_cuts` needs no conversion. Long text is checked only if a column
-    can have it; in a database with several bytes per character, no such column does.
+    can have it; in a database with several bytes per character, no column with a configured set can
+    have it.
 
     Raises:
         OlrPgError: 7351, Oracle changes bytes.

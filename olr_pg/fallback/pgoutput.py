@@ -99,8 +99,8 @@ class Origin(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """The description of a table. PostgreSQL sends it before the table's first change, and again
-    after each DDL.
+    """The description of a table. PostgreSQL sends this description before the table's first
+    change, and again after each DDL.
 
     Attributes:
         identity: kind of the replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i``

@@ -126,7 +126,7 @@ def wait_until_free(connection: Connection[Any], name: str) -> None:
     until = time.monotonic() + FREE_SECONDS
     while (slot := read_slot(connection, name)) is not None and slot.is_active:
         if time.monotonic() >= until:
-            raise OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads it", slot=name)
+            raise OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads the slot", slot=name)
         time.sleep(_LOOK_SECONDS)
 
 
@@ -177,7 +177,7 @@ def begin(
         begin_life(connection, way.subscription, life, exists=known is not None)
     if known is not None:
         if read_slot(connection, way.slot) is None:
-            raise OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=way.slot)
+            raise OlrPgError(Code.FALLBACK_SLOT_LOST, "the slot does not exist", slot=way.slot)
         # The fallback has begun, but tables may have been added to the configuration since then.
         prepare_target(way, connection)
         _note_life(way, connection, ledger, account)
@@ -186,7 +186,9 @@ def begin(
         return Prepared(way.slot, way.publication, known.lsn, way.container)
     if has_begun:
         raise OlrPgError(
-            Code.FALLBACK_LEDGER_LOST, "the row of this subscription is missing", slot=way.slot
+            Code.FALLBACK_LEDGER_LOST,
+            "the ledger's row of this subscription is missing",
+            slot=way.slot,
         )
     ledger.create()
     lsn = prepare_target(way, connection)

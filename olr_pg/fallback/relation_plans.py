@@ -98,7 +98,7 @@ def key_names(table: Table) -> list[str]:
     if not table.key:
         raise OlrPgError(
             Code.FALLBACK_TABLE_UNFIT,
-            "it has no primary or unique key in Oracle",
+            "the table has no primary or unique key in Oracle",
             table=table.full_name,
         )
     return [names[number] for number in table.key]
@@ -149,7 +149,7 @@ class RelationPlans:
         return dict(self._relations), dict(self._plans)
 
     def restore(self, known: tuple[dict[int, Any], dict[int, Any]]) -> None:
-        """Set the descriptions back to `known`; PostgreSQL will send the later ones again."""
+        """Set the descriptions back to `known`; PostgreSQL will send later transactions again."""
         self._relations, self._plans = dict(known[0]), dict(known[1])
 
     def is_own(self, oid: int) -> bool:
@@ -279,8 +279,8 @@ FROM part JOIN pg_class c ON c.oid = part.oid WHERE c.relkind = 'r'
 def unpublished(way: WayBack, connection: Connection[Any]) -> dict[tuple[str, str], str]:
     """Return the tables whose changes the publication does not contain, with the reason.
 
-    A publication contains tables by their OID. So it does not contain a table that was dropped and
-    created again, and PostgreSQL then sends nothing of the new table, without an error.
+    A publication contains tables by their OID. So a publication does not contain a table that was
+    dropped and created again. PostgreSQL then sends nothing of the new table, without an error.
 
     Returns:
         (schema, name) in PostgreSQL → the reason; also for `OWN_TABLES`.

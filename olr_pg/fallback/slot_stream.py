@@ -64,7 +64,7 @@ class System(NamedTuple):
 
     Attributes:
         identifier: identifier of the cluster; a copy of the cluster has the same identifier.
-        timeline: the current timeline; each promotion begins a new one.
+        timeline: the current timeline; each promotion begins a new timeline.
         lsn: the position up to which PostgreSQL has flushed WAL to disk.
     """
 
@@ -288,11 +288,11 @@ def _failure(result: PGresult) -> psycopg.Error:
 def _start_error(error: psycopg.Error, slot: str) -> OlrPgError | psycopg.Error:
     """Return the error that explains why a slot cannot be read."""
     if is_in_use(error):
-        return OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads it", slot=slot)
+        return OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads the slot", slot=slot)
     if is_missing(error):
-        return OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=slot)
+        return OlrPgError(Code.FALLBACK_SLOT_LOST, "the slot does not exist", slot=slot)
     if is_unusable(error):
-        what = "PostgreSQL has removed WAL that it needs"
+        what = "PostgreSQL has removed WAL that the slot needs"
         return OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=slot)
     return error
 

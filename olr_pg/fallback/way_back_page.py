@@ -58,7 +58,9 @@ class WayBackWatch:
         self._shown: tuple[Looked, float] | None = None
 
     def look(self) -> None:
-        """Query PostgreSQL and Oracle. If this fails, store the error instead of the answers."""
+        """Query PostgreSQL and Oracle. If a database does not answer, store the error instead of
+        the answers.
+        """
         now = steady_time()
         try:
             looked = Looked(now, self._ask())

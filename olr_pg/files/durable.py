@@ -1,7 +1,7 @@
 """Writes files atomically and durably, checks their versions, and detects errors that a full disk
 causes.
 
-After such an error, `has_room` checks whether the disk has space again.
+After an error of a full disk, `has_room` checks whether the disk has space again.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ task's number. If Spark runs a task more than once, the first attempt that renam
 all attempts write the same bytes. So the driver can take each result as soon as a file with its
 number exists, without waiting for the end of the job.
 
-To overwrite a used file costs half as much as to write a new one, because the used file's pages are
-in the page cache and have blocks on disk. So the driver does not delete a file whose result is no
-longer needed, but moves it to a directory of spare files; later calls use them too. A task takes a
-spare file by renaming it. If several tasks try to rename the same file, one succeeds, and only that
-task writes to the file. If a task is lost, its file is deleted with the directory.
+To overwrite a used file costs half as much as to write a new file, because the used file's pages
+are in the page cache and have blocks on disk. So the driver does not delete a file whose result is
+no longer needed, but moves it to a directory of spare files; later calls use them too. A task takes
+a spare file by renaming it. If several tasks try to rename the same file, one succeeds, and only
+that task writes to the file. If a task is lost, its file is deleted with the directory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Result = bytes | memoryview
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece. Each subclass writes it to another place."""
+    """A result that a task writes piece by piece. Each subclass writes to another place."""
 
     def write(self, data: Result) -> None:
         """Append bytes.
@@ -100,14 +100,14 @@ class ResultFile:
         self.size += memoryview(data).nbytes
 
     def fail(self, kind: Kind, record: bytes) -> None:
-        """Discard what was written, and return an error instead."""
+        """Discard the written bytes, and return an error instead."""
         self._file.seek(_HEAD.size)
         self.size = 0
         self.write(record)
         self.finish(kind)
 
     def close(self) -> None:
-        """Close the file. If it is unfinished, it is deleted with the directory."""
+        """Close the file. An unfinished file is deleted with the directory."""
         with suppress(OSError):  # errors of writing were already raised
             self._file.close()
 

@@ -12,7 +12,7 @@ An encrypted file consists of a head, followed by frames::
 
 Each file has its own key, derived from the configured key and the file's number by HKDF with
 SHA-256. The cipher is AES-256-GCM. The tag also authenticates the number of the frame and whether
-it is the last one. So a reader detects frames that were moved, removed, or copied from another
+it is the last frame. So a reader detects frames that were moved, removed, or copied from another
 file. The reader also detects a truncated file, even if the file ends with a whole frame. A file
 that grows while it is read (the copy of an online log) has no frame marked as the last; its reader
 knows how long the file must be.
@@ -257,7 +257,8 @@ def stored_rows(path: Path) -> bytes:
     """Return the decrypted contents of a small file, which may be encrypted.
 
     Raises:
-        OSError: the file cannot be read. SealError: it cannot be decrypted with this process's key.
+        OSError: the file cannot be read. SealError: the file cannot be decrypted with this
+            process's key.
     """
     if not is_sealed(path):
         return path.read_bytes()

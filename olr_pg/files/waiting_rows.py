@@ -57,7 +57,7 @@ class WaitingUse(NamedTuple):
 class WaitingRows:
     """A file to which bytes are appended, and from which ranges are read; see the module.
 
-    One thread appends; any thread can read what was appended.
+    One thread appends; any thread can read the appended bytes.
 
     Args:
         directory: the directory of the file, created if it is missing; None for the system's

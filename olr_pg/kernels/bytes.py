@@ -2,8 +2,8 @@
 processor.
 
 Starting a loop over bytes takes a few nanoseconds. Values and headers of a row have only a few
-bytes each, so such loops took most of the time. If kernels are not compiled, the same functions run
-as Python code.
+bytes each, so loops over bytes took most of the time. If kernels are not compiled, the same
+functions run as Python code.
 """
 
 from __future__ import annotations

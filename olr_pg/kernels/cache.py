@@ -3,7 +3,7 @@
 When Numba itself loads a kernel, it also prepares for compiling other kernels: it imports the
 modules that the compiler needs, and parses the code that other kernels may inline. Most processes
 compile nothing. So this module loads only the machine code of a kernel, when the kernel is first
-called. The other steps are done later, if another kernel that uses this one is compiled.
+called. The other steps are done later, if another kernel that uses this kernel is compiled.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class _Names:
 
 class LoadedLibrary(JITCodeLibrary):
     """The machine code of a loaded kernel. The code for inlining is parsed only if another kernel
-    that inlines this one is compiled.
+    that inlines this kernel is compiled.
     """
 
     def __init__(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         """Compile `function` with Numba as a kernel, which Python calls."""
 
     def inlined(function: F) -> F:
-        """Compile `function` with Numba and inline it into the kernels that call it. Do not call it
-        from Python.
+        """Compile `function` with Numba and inline it into the kernels that call it. Python code
+        must not call such a function.
         """
 
     def part(function: F) -> F:

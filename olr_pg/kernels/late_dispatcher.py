@@ -4,9 +4,9 @@ kernel.
 Most processes that import a module of kernels call only a few of its dozens of kernels, or none. To
 create a dispatcher takes half a millisecond, and to import Numba takes a third of a second.
 
-To compile the kernels takes half a minute. To run them as Python code, without compiling, takes a
-second for 100 KB of redo. So if the work of a process is short, or another process compiles the
-kernels, the process runs the kernels that are not on disk as Python code (`interpret_first`).
+To compile the kernels takes half a minute. To run the kernels as Python code, without compiling,
+takes a second for 100 KB of redo. So if the work of a process is short, or another process compiles
+the kernels, the process runs the kernels that are not on disk as Python code (`interpret_first`).
 """
 
 from __future__ import annotations

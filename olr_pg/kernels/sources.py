@@ -2,10 +2,10 @@
 outdated.
 
 Numba itself checks only the source file in which a kernel is defined: its name, time and size. But
-a kernel inlines functions and uses table layouts from other modules. If these change in an upgrade,
-Numba would load an old kernel that reads columns at the wrong place. So the names of the cache
-files (`cache`) contain a digest of all modules that the kernel's module imports, directly or
-indirectly, and of the modules that compile the kernel.
+a kernel inlines functions and uses table layouts from other modules. If these functions and layouts
+change in an upgrade, Numba would load an old kernel that reads columns at the wrong place. So the
+names of the cache files (`cache`) contain a digest of all modules that the kernel's module imports,
+directly or indirectly, and of the modules that compile the kernel.
 
 The digest is calculated from the current files. If an upgrade replaces files while a process runs,
 the process would compile old code and save it under the digest of the new files. `are_loaded`

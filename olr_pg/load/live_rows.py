@@ -339,7 +339,8 @@ class LiveTables:
         if now is None or _without_segments(now) != _without_segments(_definition(before, table)):
             raise OlrPgError(
                 Code.DEFINITION_CHANGED,
-                f"its definition as of SCN {scn} differs from that as of SCN {self.moment.scn}",
+                f"the table's definition as of SCN {scn} differs from that as of SCN"
+                f" {self.moment.scn}",
                 table=table.full_name,
             )
         return now

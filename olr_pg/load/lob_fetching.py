@@ -2,8 +2,8 @@
 
 During a fetch the table's row of the ledger is locked, so that replication of the table waits. Rows
 are read as of the SCN up to which all changes of the table are applied. Later changes are applied
-after the fetched value was written, so a fetched value never replaces a newer one. A row is read by
-its ROWID. The row's value is written only if the row's key equals the key of the list entry,
+after the fetched value was written, so a fetched value never replaces a newer value. A row is read
+by its ROWID. The row's value is written only if the row's key equals the key of the list entry,
 because another row can meanwhile have that ROWID.
 """
 
@@ -123,8 +123,8 @@ def fetch_lobs(
     Args:
         names: ``OWNER.NAME`` of the tables; empty for all.
         wanted: called with the applier's settings, a table and a column; returns whether to fetch
-            the column's values. If it is given, values whose fetch recently failed are skipped.
-            None to fetch all.
+            the column's values. If `wanted` is given, values whose fetch recently failed are
+            skipped. None to fetch all.
 
     Raises:
         OlrPgError: 5156 the source is not a live database, 5157 there is no such table, 5171 a

@@ -126,7 +126,7 @@ def find_table_data(folder: Path, name: str) -> TableData:
         if schema is not None and not own.equals(schema):
             raise OlrPgError(
                 Code.TABLE_DATA_UNUSABLE,
-                f"its columns differ from those of {files[0].name}",
+                f"the columns of the file differ from those of {files[0].name}",
                 file=str(path),
             )
         schema = own
@@ -192,6 +192,6 @@ def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
     except ValueError as error:
         raise OlrPgError(
             Code.TABLE_DATA_UNUSABLE,
-            f"its metadata {key.decode()} is not an SCN: {text!r}",
+            f"the metadata {key.decode()} is not an SCN: {text!r}",
             file=str(path),
         ) from error

@@ -411,7 +411,7 @@ def _sources(
             # look like differences, or not be noticed.
             raise OlrPgError(
                 Code.TABLE_DATA_UNUSABLE,
-                f"its rows are as of SCN {data.scn}, not {scn}",
+                f"the rows in the files are as of SCN {data.scn}, not {scn}",
                 action="omit --at-scn, or name the files of this SCN with --tables",
                 table=table.full_name,
             )

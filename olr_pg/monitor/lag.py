@@ -7,8 +7,8 @@ log after it was written. A change counts as read when this host found the chang
 the change ends when it enters the ready queue. The stage of the queue ends when the change is sent
 to the client. Since then the change waits for the applier. Redo in an online log counts as written
 at the last check that did not find it. The redo cannot have been written earlier, so the lag of the
-stage `reading` is an upper limit. It is not known whether Oracle has written more redo since the
-newest known redo.
+stage `reading` is an upper limit. olr_pg does not know whether Oracle has written more redo since
+the newest known redo.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Milestones:
 
     def add(self, scn: int, at: float) -> None:
         """Record that the stage has processed everything below `scn`. Ignore the call if `scn` is
-        not higher than the last one.
+        not higher than the last recorded SCN.
 
         Args:
             at: Unix time in seconds.

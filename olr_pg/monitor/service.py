@@ -5,7 +5,7 @@ Python, and with their dependencies they have a third of the size of `aiohttp`. 
 `ssl.SSLContext` and a protocol class of this module. The protocol class closes connections that
 uvicorn would keep: connections from addresses that are not allowed, and connections that do not
 send a request in time. If all connections are in use, a connection without a request is closed for
-a new one, so that health checks always succeed.
+the new connection, so that health checks always succeed.
 """
 
 from __future__ import annotations

@@ -194,8 +194,8 @@ class PortStatus:
         taken_scn: the client has received every transaction that commits below this SCN.
         ready, transmitted: number of transactions that the client has not received yet, and of
             transactions that it has received but not confirmed.
-        bytes_max, transactions_max: limits of the queue. Above them decoding waits, or transactions
-            are written to disk.
+        bytes_max, transactions_max: limits of the queue. If the queue exceeds these limits,
+            decoding waits, or transactions are written to disk.
         spilled_bytes: bytes of ready transactions on disk; used only if there are several targets.
         silent_seconds: seconds since the client's last request. Until the next request, no
             transaction leaves the queue and `saved_scn` does not advance.
@@ -232,8 +232,8 @@ class TableStatus:
         lag_seconds: the total lag.
         altered: number of values in this run that a policy has changed, because PostgreSQL cannot
             store them.
-        held_scn: for a stopped table, the commit SCN of its first held change. The table lacks this
-            change and all later ones. None if no change is held.
+        held_scn: for a stopped table, the commit SCN of its first held change. The table lacks the
+            first held change and all later changes. None if no change is held.
         held_since: the time when this change was held; None if no change is held.
         incomplete: number of the table's missing LOB values in olr_pg.incomplete.
         paused: whether the table is paused; its changes are then held until it is resumed.

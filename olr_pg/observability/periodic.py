@@ -4,7 +4,7 @@ A machine's clock is corrected from time to time, perhaps by an hour. Ages, lags
 differences of two times. If the clock was changed between the two times, a table that is behind
 would show no lag for an hour, or a lag that is an hour too long. So a steady time is the Unix time
 at the start of the process plus the time since then, including time in which the machine was
-suspended. To show such a time to people, or to compare it with the time of a file, add
+suspended. To show a steady time to people, or to compare it with the time of a file, add
 `clock_shift`.
 """
 

@@ -9,8 +9,8 @@ delete what replication has written.
 Access policies do not apply to accounts with EXEMPT ACCESS POLICY or EXEMPT REDACTION POLICY
 (Oracle Database Security Guide, “Using Oracle Virtual Private Database to Control Data Access”;
 Advanced Security Guide, “Exemption of Users from Oracle Data Redaction Policies”). A policy's
-function or expression can also exempt the account. But this cannot be read, so such a policy is
-reported as one that applies.
+function or expression can also exempt the account. But olr_pg cannot read this, so it reports such
+a policy as a policy that applies.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def check_access_policies(connection: Any, table: Table, *, writes: bool = False
     Args:
         connection: a connection of the driver, in the table's container.
         table: the table, with the names that it has in its container.
-        writes: whether the connection also changes rows. A policy for these statements can hide
-            rows from them too: DELETE without a condition would leave them.
+        writes: whether the connection also changes rows. A policy for INSERT, UPDATE or DELETE can
+            hide rows from such statements, too: DELETE without a condition would leave the hidden
+            rows.
 
     Raises:
         OlrPgError: 7047, a policy applies.
@@ -85,8 +86,8 @@ def _hides_rows(connection: Any, table: Table, writes: bool) -> str | None:
     flagged = _rows_if_allowed(connection, _FLAGS, obj=table.obj)
     if any(int(flags or 0) & _HAS_POLICY for (flags,) in flagged):
         return (
-            "according to TAB$.FLAGS it has a security policy that ALL_POLICIES does not show, such"
-            " as a policy of Label Security, which may hide rows"
+            "according to TAB$.FLAGS, the table has a security policy that ALL_POLICIES does not"
+            " show, such as a policy of Label Security, which may hide rows"
         )
     return None
 

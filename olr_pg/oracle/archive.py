@@ -230,7 +230,7 @@ def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
         if found != expected:
             raise OlrPgError(
                 Code.NOT_THE_LISTED_LOG,
-                f"its {what} is {found}, but V$ARCHIVED_LOG says {expected}",
+                f"the {what} of the file is {found}, but V$ARCHIVED_LOG says {expected}",
                 file=log.path,
                 thread=listed.thread,
                 sequence=listed.sequence,

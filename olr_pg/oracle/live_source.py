@@ -386,8 +386,9 @@ class LiveDatabase:
             if now != (known.charset, known.ncharset):
                 raise OlrPgError(
                     Code.CHARACTER_SET_CHANGED,
-                    f"its character sets are {' and '.join(now)}, but the dictionary as of SCN"
-                    f" {snapshot.scn} has {known.charset} and {known.ncharset}",
+                    f"the character sets of the source are {' and '.join(now)}, but the"
+                    f" dictionary as of SCN {snapshot.scn} has {known.charset} and"
+                    f" {known.ncharset}",
                     container=known.con_name or known.name,
                 )
 

@@ -1,9 +1,9 @@
 """Checks for NOLOGGING operations: whether the source allows them, and whether the control file
-shows that one has happened.
+shows that such an operation has happened.
 
 A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents such operations. Without
 FORCE LOGGING, every table, partition or LOB with the NOLOGGING attribute is a risk. For each data
-file Oracle records the last SCN of such a write (V$DATAFILE.UNRECOVERABLE_CHANGE#).
+file, Oracle records the last SCN of a write without redo (V$DATAFILE.UNRECOVERABLE_CHANGE#).
 
 `Storage` checks for `olr-pg doctor` whether the segments of the tables are stored in a form that
 can be decoded.

@@ -133,7 +133,7 @@ class OracleDatabase:
 
     Args:
         source: the address of the database, and the account.
-        container: the container that connections switch to. By default it is the first of
+        container: the container that connections switch to. The default is the first of
             `source.containers`; if there are none, connections stay in the container of the
             service.
         standby: connect to this database instead of the source. A standby can be mounted and not
@@ -270,8 +270,8 @@ class ReadingDialect(OracleDialect_oracledb):
     source.
 
     To find the isolation level, SQLAlchemy would ask DBMS_TRANSACTION for a transaction id, which
-    allocates a slot in an undo segment. Then it would query V$TRANSACTION, which the account may
-    not be allowed to read.
+    allocates a slot in an undo segment. Then SQLAlchemy would query V$TRANSACTION, which the
+    account may not be allowed to read.
     """
 
     supports_statement_cache = True

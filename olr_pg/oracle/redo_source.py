@@ -86,7 +86,7 @@ class _ShownRedo(NamedTuple):
 
 
 class RedoSource:
-    """Reads what the source, and its standby if one is configured, show about redo.
+    """Reads the facts about redo from the source, and from its standby if a standby is configured.
 
     Args:
         source: the configuration.
@@ -194,7 +194,7 @@ def _check_fit(primary: Connection, standby: Connection) -> None:
     if ours != theirs:
         raise OlrPgError(
             Code.STANDBY_OF_ANOTHER_DATABASE,
-            f"its DBID is {theirs}, but the DBID of the source is {ours}",
+            f"the DBID of the standby is {theirs}, but the DBID of the source is {ours}",
         )
     line, other = read_incarnations(primary), read_incarnations(standby)
     # The standby may be behind: it reaches a RESETLOGS of the primary later.
@@ -255,7 +255,7 @@ def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tupl
 
 
 def unreadable_group(paths: tuple[str, ...], problem: OlrPgError) -> OlrPgError:
-    """Return the error for a group of which no member can be read on this host."""
+    """Return the error for a group if none of its members can be read on this host."""
     return OlrPgError(Code.ONLINE_LOG_UNREADABLE, f"looked at {', '.join(paths)}: {problem.detail}")
 
 
@@ -295,7 +295,8 @@ def read_in_doubt(connection: Connection) -> list[str]:
     Transactions”). GV$TRANSACTION no longer contains it, so nobody knows where its redo begins.
 
     Returns:
-        Their LOCAL_TRAN_ID, such as ``70.31.1376339``; empty if the account cannot read the view.
+        The LOCAL_TRAN_ID of each transaction in doubt, such as ``70.31.1376339``; empty if the
+        account cannot read the view.
     """
     if unreadable(connection, (PENDING,)):
         return []

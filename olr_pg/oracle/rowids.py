@@ -158,9 +158,9 @@ def changed_since(
     with connection.cursor() as cursor:
         found = cursor.execute(_OBJECTS, binds).fetchall()
     if table.obj not in {obj for obj, _ in found}:
-        return f"another table has its name now: it is no longer the object {table.obj}"
+        return f"the name now belongs to another table, not to the object {table.obj}"
     if segment is not None and segment not in {data_obj for _, data_obj in found}:
-        return f"it no longer has the segment {segment}, which was read"
+        return f"the table no longer has the segment {segment}, which was read"
     return None
 
 

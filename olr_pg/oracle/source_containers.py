@@ -43,8 +43,8 @@ class ContainerDatabases:
         source: the address of the database, and the account.
 
     Attributes:
-        sources: the source of each container, by the container's name. If there is only one, its
-            name is empty.
+        sources: the source of each container, by the container's name. If there is only one
+            container, its name is empty.
         databases: the database of each container, by the same names and in the same order.
 
     Raises:

@@ -59,7 +59,9 @@ def run_table_list(
     """
     text = query.strip().rstrip(";").rstrip()
     if "\0" in text:
-        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it contains a NUL character", action=_ACTION)
+        raise OlrPgError(
+            Code.TABLE_QUERY_INVALID, "the query contains a NUL character", action=_ACTION
+        )
     check_plain(text)
     deadline = time.monotonic() + database.query_seconds
     watch = _Watch(is_abandoned)
@@ -73,7 +75,7 @@ def run_table_list(
             raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "the client has disconnected") from error
         raise _coded(error) from error
     if not names:
-        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "the query returns no row")
     return list(dict.fromkeys(names))
 
 
@@ -131,17 +133,19 @@ def _run(
     result = connection.exec_driver_sql(query)
     width = len(result.keys())
     if width != 2:
-        raise OlrPgError(Code.TABLE_QUERY_NOT_TWO_COLUMNS, f"it returns {width} columns")
+        raise OlrPgError(Code.TABLE_QUERY_NOT_TWO_COLUMNS, f"the query returns {width} columns")
     names: list[tuple[str, str]] = []
     while rows := result.fetchmany(_FETCH_ROWS):
         for row in rows:
             names.append(_name(row, len(names) + 1))
         if len(names) > ROWS_MAX:
-            raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, f"it returns more than {ROWS_MAX} rows")
+            raise OlrPgError(
+                Code.TABLE_QUERY_TOO_SLOW, f"the query returns more than {ROWS_MAX} rows"
+            )
         # The driver limits the time of each call; this check limits the time of all calls together.
         if time.monotonic() > deadline:
             raise OlrPgError(
-                Code.TABLE_QUERY_TOO_SLOW, "it takes longer than `source.query-timeout`"
+                Code.TABLE_QUERY_TOO_SLOW, "the query takes longer than `source.query-timeout`"
             )
         if watch.has_fired:
             raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "the client has disconnected")
@@ -233,7 +237,9 @@ def check_plain(query: str) -> None:
     tokens = _tokens(query)
     first = next((token for token in tokens if token.text != "("), _END)
     if first.word not in _FIRST:
-        raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, "it does not begin with SELECT or WITH")
+        raise OlrPgError(
+            Code.TABLE_QUERY_NOT_READ_ONLY, "the query does not begin with SELECT or WITH"
+        )
     depth = 0
     for at, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -243,7 +249,7 @@ def check_plain(query: str) -> None:
         if reason is not None:
             raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, reason)
     if depth:
-        raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, "its brackets do not match")
+        raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, "the brackets of the query do not match")
 
 
 def _tokens(query: str) -> list[_Token]:
@@ -265,17 +271,17 @@ def _reason(tokens: list[_Token], at: int) -> str | None:
     token = tokens[at]
     before = tokens[at - 1] if at else _END
     if token.text == ";":
-        return "it is more than one statement"
+        return "the query is more than one statement"
     if token.text == "@":
-        return "it reads over a database link"
+        return "the query reads over a database link"
     if before.word == "FOR" and token.word == "UPDATE":
-        return "it locks rows (FOR UPDATE)"
+        return "the query locks rows (FOR UPDATE)"
     if before.word == "WITH" and token.word in ("FUNCTION", "PROCEDURE"):
-        return f"it contains PL/SQL (WITH {token.word})"
+        return f"the query contains PL/SQL (WITH {token.word})"
     if before.text == "." and token.text.strip('"').upper() in ("NEXTVAL", "CURRVAL"):
-        return "it reads a sequence"
+        return "the query reads a sequence"
     if token.text == "(" and not _may_open(tokens, at):
-        return f"it calls {before.text}, which is not an allowed function"
+        return f"the query calls {before.text}, which is not an allowed function"
     return None
 
 

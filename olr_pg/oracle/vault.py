@@ -101,8 +101,8 @@ class LogVault:
             self._fetching.close()
 
     def logs(self) -> tuple[list[ArchivedLog], bool]:
-        """Return (copies, whether these are all copies). Damaged copies are left out, with a
-        warning; `keep` replaces them.
+        """Return (copies, whether the list contains all copies). Damaged copies are left out, with
+        a warning; `keep` replaces them.
 
         Raises:
             OlrPgError: 7030, the directory cannot be read.

@@ -89,7 +89,7 @@ class CommitOrder:
         already released.
 
         Raises:
-            OlrPgError: 2014, it comes too late (`check_in_time`).
+            OlrPgError: 2014, the commit comes too late (`check_in_time`).
         """
         if run:
             self.check_in_time(*run.first_key)

@@ -1,5 +1,5 @@
-"""The merger brings the decoded results of splits into commit order. With Spark, it runs in the
-driver, not in the decoding tasks.
+"""The merger brings the decoded results of splits into commit order. With Spark, the merger runs in
+the driver, not in the decoding tasks.
 
 Splits are merged in redo order, thread by thread. A transaction is released when every open redo
 thread has been read past its commit SCN (`Watermarks`, `commit_order`). Changes of the dictionary
@@ -317,7 +317,7 @@ class Merger:
         return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
 
     def add_thread(self, thread: int, scn: int) -> None:
-        """Add a redo thread, which will be read from `scn` on. Transactions wait for it, too."""
+        """Add a redo thread that will be read from `scn` on. Transactions wait for it, too."""
         self._watermarks.add(thread, scn)
 
     def expect(self, commits: tuple[ParallelCommit, ...]) -> None:

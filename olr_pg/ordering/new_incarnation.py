@@ -5,8 +5,9 @@ from that SCN on. Every redo thread must be read up to that SCN before the first
 incarnation: transactions that are open at that point are dropped, so no thread may still contain
 the commit of one.
 
-A run may have read orphaned redo before the RESETLOGS was known. If nothing that was committed in
-this redo was released, the run drops what it has read of it, and continues at the RESETLOGS.
+A run may have read orphaned redo before the RESETLOGS was known. If no transaction that was
+committed in this redo was released, the run drops the changes of this redo, and continues at the
+RESETLOGS.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ class Incarnations:
         ]
 
     def begin(self, log: ArchivedLog) -> int | None:
-        """Record that `log` is read next. If it begins a new incarnation that replaces redo that
-        was already read, return the SCN from which it replaces the redo, else None.
+        """Record that `log` is read next. If the log begins a new incarnation that replaces redo
+        that was already read, return the SCN from which it replaces the redo, else None.
 
         Raises:
             OlrPgError: 7020, transactions or DDL from the replaced redo were already released, or

@@ -5,9 +5,9 @@ Theory of operation
 Transactions that the encoder wrote together stay together in memory: a `ReadyBatch` contains the
 messages of n transactions, one after the other, and one array for each property. Operations
 (waiting for other redo threads, queueing, delivery, confirmation, undoing) always affect
-consecutive transactions. So they work on a `ReadyRun`: a batch, the number of a first transaction,
-and an end. To cut a run takes the same time for any length, because no work is done per
-transaction.
+consecutive transactions. So the operations work on a `ReadyRun`: a batch, the number of a first
+transaction, and an end. To cut a run takes the same time for any length, because no work is done
+per transaction.
 
 Transactions of a batch are in commit order: by commit SCN, then by `CommitPosition`.
 

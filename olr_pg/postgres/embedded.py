@@ -375,7 +375,9 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
         if "\n" in str(place):
             # The server writes the path to a line of postmaster.pid.
             raise OlrPgError(
-                Code.EMBEDDED_FOLDER_UNUSABLE, "its path contains a line break", file=str(place)
+                Code.EMBEDDED_FOLDER_UNUSABLE,
+                "the path of the directory contains a line break",
+                file=str(place),
             )
         is_new = not place.exists()
         if is_new:

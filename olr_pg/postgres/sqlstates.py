@@ -399,7 +399,7 @@ def may_last(error: psycopg.Error) -> bool:
 
 
 def is_conflict(error: psycopg.Error) -> bool:
-    """Return whether existing rows of the table conflict with a new one."""
+    """Return whether existing rows of the table conflict with a new row."""
     return error.sqlstate in _CONFLICTS
 
 

@@ -185,8 +185,8 @@ class WholeWay:
         config: the configuration of the command.
         owner: the owner of the scratch schema.
         target: the target's connection string.
-        out: the directory of the command. A file in it records that the target had no ledger
-            before, so that the next run knows this if this one is killed.
+        out: the directory of the command. A file in this directory records that the target had no
+            ledger before, so that the next run knows this if the current run is killed.
         session: returns the Spark session; called only if there is too much data for this process.
     """
 

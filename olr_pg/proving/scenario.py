@@ -11,8 +11,8 @@ Each directive is a line ``-- name: value`` of its own:
 - ``-- large`` the scenario takes minutes: tests leave it out, `olr-pg prove` runs it.
 - ``-- stops: NAME OLR-05009`` name of a table that the appliance may stop, and the code of the
   error.
-- ``-- start`` from here on, changes are judged. Without this line, they are judged from the first
-  statement on that is not a CREATE.
+- ``-- start`` from here on, changes are judged. Without this line, changes are judged from the
+  first statement on that is not a CREATE.
 - ``-- restart`` the appliance of the end-to-end judge replicates up to here and ends before the
   next statement.
 - ``-- session: B`` the session that executes the following statements; at the beginning it is

@@ -6,9 +6,9 @@ A *window* consists of consecutive, complete LWN groups of one log. The payloads
 contiguous. Payload position p is block ``first + p // (block size − 16)``, offset ``16 + p % (block
 size − 16)``.
 
-A *split* is a range of blocks. It owns the LWN groups that begin in its blocks, so any division of
-a log into splits gives the same groups. Facts: redo-format §1.3, §2; checked on real logs of 19c
-and 23ai.
+A *split* is a range of blocks. A split owns the LWN groups that begin in its blocks, so any
+division of a log into splits gives the same groups. Facts: redo-format §1.3, §2; checked on real
+logs of 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -219,8 +219,8 @@ def window_end(
     `first`: the block after the window, the number of its LWN chunks, and the number of blocks of
     its largest group.
 
-    The window consists of whole groups, at least one. It ends when it has `most` blocks, or when
-    the next group begins at or after `split_end`.
+    The window consists of whole groups, at least one. The window ends when it has `most` blocks, or
+    when the next group begins at or after `split_end`.
     """
     block = first
     chunks = 0

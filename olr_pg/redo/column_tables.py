@@ -20,8 +20,8 @@ A = TypeVar("A", bound="np.ndarray[Any, Any]")
 class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
     """A structured array whose fields, the columns of the table, are also attributes.
 
-    It is like NumPy's record array, but access to a column is three times faster. Decoding a split
-    accesses about a hundred columns.
+    The class is like NumPy's record array, but access to a column is three times faster. Decoding a
+    split accesses about a hundred columns.
     """
 
     def __getattr__(self, name: str) -> Any:

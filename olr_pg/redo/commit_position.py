@@ -21,8 +21,8 @@ _SLOT: Final = 32
 
 
 class CommitPosition(NamedTuple):
-    """The position of a commit record in the redo. It defines the order of transactions with the
-    same commit SCN.
+    """The position of a commit record in the redo. The position defines the order of transactions
+    with the same commit SCN.
 
     Attributes:
         delay: SCN of the record minus the commit SCN: 0, except for the children of parallel DML

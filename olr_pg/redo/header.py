@@ -136,7 +136,10 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
     compat = LOG_HEADER.number(block1, "compat", big=big_endian)
     if compat == 0:
         raise OlrPgError(
-            Code.LOG_COPIED_TOO_EARLY, "its header was not yet written", file=path, block=1
+            Code.LOG_COPIED_TOO_EARLY,
+            "the header of the log was not yet written",
+            file=path,
+            block=1,
         )
     if not is_known_version(compat):
         raise OlrPgError(
@@ -179,8 +182,8 @@ def _log_header(block0: bytes, block1: bytes, block_size: int, *, big: bool) -> 
 
 
 def block_checksum(block: bytes) -> int:
-    """Return the XOR of the 16-bit words of a block. It is 0 if the block is undamaged (redo-format
-    §1.3).
+    """Return the XOR of the 16-bit words of a block. The result is 0 if the block is undamaged
+    (redo-format §1.3).
     """
     return int(np.bitwise_xor.reduce(np.frombuffer(block, np.uint16)))
 

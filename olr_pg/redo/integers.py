@@ -1,7 +1,7 @@
 """Functions with which kernels read integers from redo.
 
-All functions have the byte order of the file as an argument. They do not check bounds; the caller
-must.
+All functions have the byte order of the file as an argument. The functions do not check bounds; the
+caller must check them.
 """
 
 from __future__ import annotations

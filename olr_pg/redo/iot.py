@@ -4,9 +4,9 @@ A row of such a table is an entry in the index of its primary key: the key conta
 and the other columns follow the key. Columns are numbered as in the supplemental data: first the
 key columns, then the others. The row has no physical ROWID.
 
-A 10.18 writes new data after an existing key. This is an update, or an insert if an earlier delete
-left the key in the leaf; the supplemental header shows which of the two it is. Rows with a piece in
-an overflow segment and array operations are refused.
+A 10.18 writes new data after an existing key. A 10.18 is an update, or an insert if an earlier
+delete left the key in the leaf; the supplemental header shows which of the two it is. Rows with a
+piece in an overflow segment and array operations are refused.
 
 Facts: redo-format §6.1. 10.30 and 10.35 were checked on real records of 19c. The facts about 10.2,
 10.4 and 10.18 could not be checked. In real records of ordinary indexes, a 10.18 restores a deleted

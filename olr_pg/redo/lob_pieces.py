@@ -4,7 +4,7 @@ operations.
 An event of kind LOB has one piece per logged item. The piece contains the `LobOp` in `op` and the
 block in `bdba`. It has two entries: the LOB id (length −1 if the vector has none), and the bytes.
 `LobOp` says which numbers are in `head_bdba` and `slot`. Numbers inside the bytes keep the byte
-order of the log; `row_flags` says which one it is.
+order of the log; `row_flags` contains this byte order.
 
 Facts: values-and-lobs §18, §19, §23, redo-format §6; the layout of 26.6 was checked on 230 real
 vectors, the layout of 11.17 on real records of both byte orders. The rest is from publications.

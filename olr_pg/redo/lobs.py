@@ -1,5 +1,5 @@
-"""Decodes vectors of LOB storage into events: finds the table that each one belongs to, and pushes
-its pieces (`redo.lob_pieces`).
+"""Decodes vectors of LOB storage into events: finds the table to which each vector belongs, and
+pushes its pieces (`redo.lob_pieces`).
 
 If a vector cannot be decoded, and its header names the LOB segment or LOB index of a subscribed
 table, the vector becomes an UNDECODED event (`events`), as for rows (`vector_changes`). Facts:

@@ -2,7 +2,7 @@
 complete.
 
 An online log is a file of fixed size that is reused. After the end of the redo, the file contains
-blocks of an earlier log, empty blocks, or blocks that are just being written. None of this is an
+blocks of an earlier log, empty blocks, or blocks that are just being written. Such blocks are no
 error; the redo has not been written yet. Facts: redo-format §1.5, §1.6, §2.1.
 """
 
@@ -67,7 +67,8 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
     """Return the end of the complete LWN groups that begin at block `first`.
 
     `LogEnd.scn` is the highest SCN of the last group, plus one if the LWN header shows that the
-    next LWN has a higher SCN. This was true for all 526 LWNs in real logs (23ai).
+    next LWN has a higher SCN. The header showed this correctly for all 526 LWNs in real logs
+    (23ai).
 
     Args:
         data: shape (bytes), whole blocks from block `first` on.

@@ -357,8 +357,8 @@ def fits_operation(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def ends(length: Any, field: int, fields: int, op: int) -> bool:
-    """Return whether a row vector ends after its columns. If it does not, it contains more data
-    than it declares.
+    """Return whether a row vector ends after its columns. A vector that does not end there contains
+    more data than it declares.
 
     The result is always True for operations without columns, because a copy of the supplemental
     header may follow (redo-format §4.3).

@@ -343,8 +343,8 @@ _LOB_XID_AT: Final = {KDLI_SUPLOG: KDLI_SUPLOG_XID, KDLI_FPLOAD: KDLI_FPLOAD_XID
 
 
 def vector_xids(vector: Vector) -> set[int]:
-    """Return the XIDs that a vector names. If it contains only the slot (5.6, 5.11), the sequence
-    in the XID is 0.
+    """Return the XIDs that a vector names. If the vector contains only the slot (5.6, 5.11), the
+    sequence in the XID is 0.
     """
     fields, opcode = vector.fields, vector.opcode
     if opcode in _XID_AT:

@@ -202,8 +202,8 @@ class SessionDirectory:
         self._names.update(names)
 
     def name_of(self, xid: int) -> str:
-        """Return the name of a transaction. It is empty if the transaction has no name, or if names
-        are not collected.
+        """Return the name of a transaction. The result is empty if the transaction has no name, or
+        if names are not collected.
         """
         return self._names.get(xid, "")
 

@@ -119,7 +119,7 @@ class Tally(NamedTuple):
             whatever the undo record and the fields contain. Clustered tables are not counted,
             because they share a segment.
         told: the vectors counted in `named` that are also counted in `changes`, `undoing`,
-            `without_row` or `unpaired`. If it is less than `named`, changes were lost.
+            `without_row` or `unpaired`. If `told` is less than `named`, changes were lost.
     """
 
     vectors: int = 0

@@ -1,4 +1,4 @@
-"""Reads a log window by window. It calls the kernels of `blocks` and raises errors with the
+"""Reads a log window by window. The module calls the kernels of `blocks` and raises errors with the
 position of a fault.
 """
 
@@ -115,7 +115,7 @@ def blocks_in_use(log: Log) -> int:
     if header.nab is None or header.next_scn is None:
         raise OlrPgError(
             Code.LOG_COPIED_TOO_EARLY,
-            "its header does not contain the end of the log",
+            "the header of the log does not contain the log's end",
             file=log.path,
             thread=header.thread,
             sequence=header.sequence,
@@ -246,8 +246,8 @@ def processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np
     """Return the rows of valid records sorted by LWN group, SCN, SUBSCN and position (redo-format
     §2.5).
 
-    If a group has one strand, its records are in this order already. If it has several, its chunks
-    must be merged.
+    If a group has one strand, its records are in this order already. If a group has several
+    strands, its chunks must be merged.
     """
     rows = np.flatnonzero(records.vld & VLD_VALID)
     group, scn, subscn = lwns.group[records.lwn[rows]], records.scn[rows], records.subscn[rows]

@@ -61,8 +61,8 @@ def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Co
         database: the database from which the values come.
 
     Returns:
-        A function that converts a column of values. It raises OlrPgError 2050, 2051 or 2053 for an
-        invalid value; the error has the value's `row`.
+        A function that converts a column of values. The function raises OlrPgError 2050, 2051 or
+        2053 for an invalid value; the error has the value's `row`.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.

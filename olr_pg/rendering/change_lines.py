@@ -1,11 +1,11 @@
 """Writes row changes as JSON Lines: the output of ``olr-pg decode`` (docs/decode-output.md).
 
-Each line is one object. Its keys, in this order, are ``op``, ``scn``, ``commit_scn``, ``xid``,
-``table``, ``rowid``, ``before``, ``after``. A key without a value is left out.
+Each line is one object. The keys of the object, in this order, are ``op``, ``scn``, ``commit_scn``,
+``xid``, ``table``, ``rowid``, ``before``, ``after``. A key without a value is left out.
 
-One kernel writes the lines of many changes (`line_kernel`). If it cannot write a value, it notes a
-gap at that position. Python code then inserts the missing values, one by one. If there are no gaps,
-no Python code runs per value.
+One kernel writes the lines of many changes (`line_kernel`). If the kernel cannot write a value, it
+notes a gap at that position. Python code then inserts the missing values, one by one. If there are
+no gaps, no Python code runs per value.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Lines(NamedTuple):
         text: the text of all lines.
         line_end: the offset in `text` at which each element's line ends.
         images: shape (elements, `IMAGE_BOUNDS`); the offsets of the images of row changes in
-            `text`. It has no rows if the caller does not need them.
+            `text`. The array has no rows if the caller does not need the offsets.
     """
 
     text: Buffer
@@ -75,7 +75,7 @@ class Lines(NamedTuple):
 class ChangeLines:
     """Writes the lines of the changes of one database.
 
-    Use it in one thread only. It reuses its buffer for each piece.
+    Use an object of this class in one thread only, because it reuses its buffer for each piece.
 
     Args:
         invalid_dates: as for `LinePlan`.
@@ -100,7 +100,7 @@ class ChangeLines:
         self._common = np.empty(128, np.uint8)
 
     def of(self, changes: ChangeColumns, session: I64 = _NO_SESSIONS) -> Iterator[Lines]:
-        """Yield the lines in pieces. Each piece is valid until the next one is requested.
+        """Yield the lines in pieces. Each piece is valid until the next piece is requested.
 
         Args:
             session: the sessions as in `ReadChanges`; used only if the object has `sessions`.
@@ -221,8 +221,8 @@ def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> di
 def thread_session(sessions: SessionDirectory, thread: int | None, session: int) -> dict[str, Any]:
     """Return the known fields of a session: its numbers, and the attributes that are set.
 
-    The session is looked up in the redo thread `thread`. If it is not found there, or `thread` is
-    None, it is looked up in all threads.
+    The session is looked up in the redo thread `thread`. If the session is not found in this
+    thread, or `thread` is None, it is looked up in all threads.
     """
     number, serial = session_numbers(session)
     attributes = None

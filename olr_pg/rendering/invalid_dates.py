@@ -1,9 +1,9 @@
 """Replaces invalid dates by NULL in the output of ``olr-pg decode`` and of the data source, as the
 policy `invalid_date` does in the target.
 
-Kernels write only valid dates. They leave all other values to Python code, which raises an error
-for an invalid date. So this code sees each invalid date before the error is raised, and valid dates
-cost nothing.
+Kernels write only valid dates. The kernels leave all other values to Python code, which raises an
+error for an invalid date. So this code sees each invalid date before the error is raised, and valid
+dates cost nothing.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ The functions here do not write values that have a rare form or invalid bytes. T
 `olr_pg.datatypes.json_values`, which handles every form and raises the errors. Both modules write
 the same text; tests compare them.
 
-Each `put_…` function writes to `out` from offset `at` on; `out` must have `room_of` the value. It
-returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text. That does
-no harm, because the next value is written over them.
+Each `put_…` function writes to `out` from offset `at` on; `out` must have `room_of` the value. The
+function returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text.
+The overwritten bytes do no harm, because the next value is written over them.
 """
 
 from __future__ import annotations
@@ -494,8 +494,8 @@ def _put_time(data: U8, start: int, size: int, form: int, out: U8, at: int) -> i
 
 @inlined
 def is_time(form: int) -> bool:
-    """Return whether values of a form are written without the closing quote. The caller writes it,
-    because a suffix may come first.
+    """Return whether values of a form are written without the closing quote. The caller writes the
+    closing quote, because a suffix may come first.
     """
     return _DATE <= form <= _TIMESTAMP_TZ
 

@@ -11,8 +11,8 @@ or a column:
 
 The text of a key begins with the comma before it; in the first key of an image, a brace replaces
 the comma. The kernel records where the images begin and end. There are two things that it cannot
-write: the session, and a value for which `json_values` returns `LEFT`. At their positions it writes
-nothing and adds a row to `gaps`, so that the caller can insert the text.
+write: the session, and a value for which `json_values` returns `LEFT`. At the positions of these
+two, the kernel writes nothing and adds a row to `gaps`, so that the caller can insert the text.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def write_lines_kernel(
         gaps: shape (m, `GAP_SIZE`); gets the gaps.
         line_end: gets the offset in `out` at which the line of each element ends.
         images: shape (elements, `IMAGE_BOUNDS`); gets the offsets of the images of row changes. If
-            it has no rows, they are not recorded.
+            `images` has no rows, the offsets are not recorded.
         common: scratch memory of 128 bytes.
 
     Returns:

@@ -4,10 +4,10 @@ in which changes of the table committed.
     OUT/SHOP.ORDERS/1_118_1224959854.parquet        thread, sequence, resetlogs id of the log
     OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of that log, after a DDL of the table
 
-A file has the columns of `arrow_changes.schema_of`, and its rows are in delivery order. While it is
-written, it has a hidden name; when it is complete, it gets its final name. The commits of a redo
-thread arrive in the order of its logs. So the files of a log are complete when a transaction
-arrives that commits in the next log of the same thread.
+A file has the columns of `arrow_changes.schema_of`, and its rows are in delivery order. While a
+file is written, it has a hidden name; when the file is complete, it gets its final name. The
+commits of a redo thread arrive in the order of its logs. So the files of a log are complete when a
+transaction arrives that commits in the next log of the same thread.
 
 A new file replaces one with the same name, unless transactions that commit in its log are left out
 because they began before the first log. The existing file can have been written with earlier logs,
@@ -392,7 +392,7 @@ class _TableFile(GroupedFile):
         return pa.OSFile(name, "wb")
 
     def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
-        """Write batches as a row group. If they are the last, complete the file.
+        """Write batches as a row group. If no more batches follow, complete the file.
 
         Raises:
             OSError, ArrowException: the file cannot be written.

@@ -67,17 +67,16 @@ class Delivery:
     Attributes:
         view, is_told: see above.
         ends_with_table: whether the delivery ends with an error when changes of a table cannot be
-            delivered any more, because the client receives no events; initially False. It must be
-            set before the first session begins.
+            delivered any more, because the client receives no events; initially False. Set it
+            before the first session begins.
         drained: set when everything available was queued.
         failure: the error that ended the decoding for the last session, or prevented its start;
             None if there was none.
         progress: the progress of decoding for this target.
         monitor: the state of decoding for this target.
-        told: called when something was added to the queue. It must be set before the first session
-            begins.
-        is_renewed: returns whether the bundled applier is ending, because the next one has other
-            tables.
+        told: called when something was added to the queue. Set it before the first session begins.
+        is_renewed: returns whether the bundled applier is ending, because the next applier has
+            other tables.
     """
 
     def __init__(

@@ -60,8 +60,8 @@ class DecodeProgress:
         self.accounting: Accounting | None = None
 
     def begin(self, scn: int = 0) -> None:
-        """Record that a run begins. It can begin at an earlier position than the last run. Counters
-        are kept.
+        """Record that a run begins. The new run can begin at an earlier position than the last run.
+        Counters are kept.
 
         Args:
             scn: the start SCN of the run; transactions that commit before it were already

@@ -35,7 +35,7 @@ class PublishedEvents:
     """Recognizes events that an earlier run of decoding has put into the same queue.
 
     Each run finds the same row events in the same commit order. So an event with a lower commit SCN
-    than the last one was queued already; only the events at the last SCN are remembered. Each run
+    than the last event was queued already; only the events at the last SCN are remembered. Each run
     begins with all changes of definitions, so these are all remembered; they are few.
     """
 

@@ -3,8 +3,8 @@
 Numba compiles a kernel at its first call, and stores it on disk. Spark forks its workers from one
 daemon, so the workers already have the kernels that the daemon has loaded. Numba uses only one
 core. So this process compiles the extraction's kernels, while a second process compiles the kernels
-of the later steps; this takes less time than one process would need. If several processes start at
-the same time, the first one compiles; the others wait for it, and load the compiled kernels.
+of the later steps. Two processes need less time than one. If several processes start at the same
+time, the first process compiles; the others wait, and then load the compiled kernels.
 
 The package contains small generated logs (``tools/warmup_log.py`` writes them). Decoding these logs
 calls all kernels.

@@ -58,7 +58,7 @@ class Run(Protocol):
     ending: threading.Event
 
     def begin(self) -> None:
-        """Start the thread. When it ends, it calls `Runs.ended`."""
+        """Start the thread. When the run ends, it calls `Runs.ended`."""
 
     def join(self) -> None:
         """Wait until the thread has ended."""

@@ -102,8 +102,8 @@ class SharedLogs:
     def is_reached(self, scn: int) -> bool:
         """Return whether the source has reached an SCN, even if no available log contains it yet.
 
-        Return False if this is unknown. After the source has reached the SCN, it is not queried
-        again.
+        Return False if it is unknown whether the source has reached the SCN. After the source has
+        reached the SCN, it is not queried again.
         """
         with self._lock:
             if scn > self._source_scn:
@@ -125,7 +125,7 @@ class SharedLogs:
         """Check that the oldest log of every redo thread begins at `scn` or before it.
 
         Raises:
-            OlrPgError: 2010, it begins later; or any error of the source.
+            OlrPgError: 2010, the oldest log begins later; or any error of the source.
         """
         reader = object()
         try:

@@ -49,7 +49,7 @@ threads need as much time as with 16 MB, and a third less memory.
 
 
 class ThreadDecoding:
-    """Decodes splits in several threads. It is a context manager, which ends the threads.
+    """Decodes splits in several threads. The object is a context manager that ends the threads.
 
     Args:
         jobs: the number of threads.

@@ -4,8 +4,8 @@ Rules”, “Conditions”).
 When Oracle compares two CHAR values, or a CHAR with a literal, it ignores trailing blanks. When it
 compares a CHAR with a VARCHAR2, trailing blanks matter. The translated SQL orders texts by their
 bytes, whatever the collation of the target database is. Oracle converts a text that is compared
-with a number to a number. It converts a text that is compared with a date by NLS_DATE_FORMAT; this
-comparison is refused here, because its result depends on a setting.
+with a number to a number. Oracle converts a text that is compared with a date by NLS_DATE_FORMAT.
+olr_pg refuses the comparison of a text with a date, because its result depends on a setting.
 """
 
 from __future__ import annotations

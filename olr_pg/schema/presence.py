@@ -75,7 +75,7 @@ def has_key(target: str, columns: Sequence[str], own: str) -> str:
 
     Args:
         own: the quoted name of the index that we create first and then make the key. The query
-            ignores it, because it is not a key yet.
+            ignores this index, because it is not a key yet.
     """
     return (
         "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype IN ('p', 'u')"  # noqa: S608 - quoted

@@ -6,14 +6,14 @@ table in FROM is replaced by a subquery of the same name. The subquery returns t
 levels, with additional columns for LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH. The WHERE
 clause filters the result of the subquery: Oracle also evaluates WHERE after CONNECT BY if the query
 reads one table. As in Oracle, a row that is its own ancestor is an error; the query raises it by a
-division by zero. With NOCYCLE, such rows are left out.
+division by zero. With NOCYCLE, rows that close a cycle are left out.
 
 **PIVOT and UNPIVOT** (Oracle SQL Language Reference, “SELECT”). PIVOT becomes GROUP BY over all
 columns that PIVOT does not name, with an aggregate of a CASE expression for each value. UNPIVOT of
 single columns becomes rows of VALUES.
 
-**ROWNUM.** A condition on ROWNUM becomes LIMIT. Oracle applies such a condition before it sorts and
-groups rows and evaluates window functions.
+**ROWNUM.** A condition on ROWNUM becomes LIMIT. Oracle applies a condition on ROWNUM before it
+sorts and groups rows and evaluates window functions.
 """
 
 from __future__ import annotations

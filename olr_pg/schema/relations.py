@@ -107,8 +107,8 @@ class Relations:
     def free_name(self, schema: str, of: str, name: str, suffix: str) -> str:
         """Return an unused name for an index, the index of a key, or a partition.
 
-        Unlike in Oracle, such a name must differ from the names of tables, views and sequences in
-        the schema. A name has at most 63 bytes. The same arguments always return the same name.
+        Unlike in Oracle, this name must differ from the names of tables, views and sequences in the
+        schema. A name has at most 63 bytes. The same arguments always return the same name.
 
         Args:
             of: the table to which the object belongs.

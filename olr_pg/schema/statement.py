@@ -174,8 +174,8 @@ def statement_text(one: Statement) -> str:
     """Return the text of one statement. A statement that cannot run becomes a comment with the
     reason and the source text.
 
-    A name can contain ends of lines. In a comment they are written as escapes: otherwise psql would
-    execute the rest of the name, also as one of its own commands.
+    A name can contain ends of lines. In a comment, ends of lines are written as escapes: otherwise
+    psql would execute the rest of the name, also as one of its own commands.
     """
     title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
     if one.runs:

@@ -1,5 +1,5 @@
 """Builds the statements for keys, indexes, foreign keys and sequences. The schema conversion, the
-initial load and replicated DDL use them.
+initial load and replicated DDL use these statements.
 
 Unique keys are ``DEFERRABLE``: PostgreSQL then checks them at the end of a statement, as Oracle
 does, because one statement can swap values between rows. A key that a foreign key references cannot

@@ -2,7 +2,7 @@
 statements for parts that can fail.
 
 If PostgreSQL rejects a default, check or generated column, the table must be created nevertheless.
-So each of these is a separate statement after CREATE TABLE.
+So each default, check and generated column is a separate statement after CREATE TABLE.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def _columns_text(
 
 
 def has_identity(column: MadeColumn) -> bool:
-    """Return whether the column becomes an identity column. PostgreSQL allows this only for integer
-    types.
+    """Return whether the column becomes an identity column. PostgreSQL allows identity columns only
+    of integer types.
     """
     return bool(column.source.identity) and column.kind in _INTEGERS
 

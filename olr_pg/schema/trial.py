@@ -3,8 +3,8 @@
 The trial of a whole schema is divided into several transactions, so that they do not fill
 PostgreSQL's lock table. Until a transaction ends, it keeps a lock on each object that it has
 created. All sessions share one lock table (``max_locks_per_transaction``). So one transaction
-creates only a few hundred objects. It first creates the objects that its statements need: the
-tables that they name, with keys and generated columns, and the views that they read.
+creates only a few hundred objects. The transaction first creates the objects that its statements
+need: the tables that they name, with keys and generated columns, and the views that they read.
 """
 
 from __future__ import annotations

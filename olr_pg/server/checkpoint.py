@@ -1,13 +1,11 @@
 """The checkpoint file: the SCN from which a restarted client must start.
 
-What it means
--------------
-MinStartSCN is the lowest begin SCN of the transactions that no client has confirmed: the
-transactions in the ready queue, those that are open in the decoder, and those that are not decoded
-yet. StartSCN delivers every transaction that *began* at or after it. So a client that starts at
-MinStartSCN receives all unconfirmed transactions. It also receives some confirmed transactions
-again: those that began later than an unconfirmed one. The client recognizes and skips them by
-commit SCN and XID.
+What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
+has confirmed: the transactions in the ready queue, those that are open in the decoder, and those
+that are not decoded yet. StartSCN delivers every transaction that *began* at or after it. So a
+client that starts at MinStartSCN receives all unconfirmed transactions. It also receives some
+confirmed transactions again: those that began later than an unconfirmed one. The client recognizes
+and skips them by commit SCN and XID.
 
 When it changes (`port_session.PortSession` decides; this module makes it durable):
 
@@ -39,11 +37,11 @@ element is sent. If the process is killed between these steps, the saved SCN is 
 
 Durability and its price
 ------------------------
-A write creates a new file, syncs it, renames it over the old one, and syncs the directory. So after
-a power failure either the old file or the new file exists, and it is complete. A write takes one or
-a few milliseconds, so unchanged values are not written again. If a client confirms the same SCN
-with every request, or the lowest begin SCN stays the same, nothing is written. If a client confirms
-once per batch, there is one write per batch.
+A write creates a new file, syncs it, renames it over the old file, and syncs the directory. So
+after a power failure either the old file or the new file exists, and it is complete. A write takes
+one or a few milliseconds, so unchanged values are not written again. If a client confirms the same
+SCN with every request, or the lowest begin SCN stays the same, nothing is written. If a client
+confirms once per batch, there is one write per batch.
 
 In addition to MinStartSCN, the file can name a recovery image: the changes of open transactions up
 to a later position in the redo (`replicator.recovery.bounded_recovery`). If the client that
@@ -205,7 +203,8 @@ class Checkpoint:
         if file.source != self._source:
             raise OlrPgError(
                 Code.CHECKPOINT_OF_ANOTHER_SOURCE,
-                f"it belongs to the source {file.source!r}, but this source is {self._source!r}",
+                f"the file belongs to the source {file.source!r}, but this source is"
+                f" {self._source!r}",
                 path=str(self._path),
             )
         return Saved(file.min_start_scn, file.recovery_image, file.confirmed_by)

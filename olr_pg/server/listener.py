@@ -324,7 +324,7 @@ class Listener:
             connection.fail(
                 OlrPgError(
                     Code.CLIENT_SILENT_ENDED,
-                    f"it was silent for more than {limit:g} s",
+                    f"the old client was silent for more than {limit:g} s",
                     client=holder.peer,
                 )
             )

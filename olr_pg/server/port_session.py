@@ -320,8 +320,8 @@ class PortSession:
         if saved.saved is not None and scn > saved.saved:
             self._ahead = OlrPgError(
                 Code.CLIENT_AHEAD,
-                f"it starts at SCN {scn}, but transactions that began at SCN {saved.saved} or later"
-                " are not confirmed",
+                f"the client starts at SCN {scn}, but transactions that began at SCN"
+                f" {saved.saved} or later are not confirmed",
                 client=self.peer,
             )
             _log.warning(

@@ -33,14 +33,14 @@ full.
 
 Transmitted transactions count only in bytes, and never block the next transaction. Otherwise there
 could be a deadlock with a client that confirms a transaction only after it has received a later
-one: the client would wait for the decoder, and the decoder for the client. So if the unconfirmed
-transactions of a client (without the largest) exceed the limit, the client still receives one
-transaction at a time. This is reported (4016, `QueueStatus.held_back`).
+transaction: the client would wait for the decoder, and the decoder for the client. So if the
+unconfirmed transactions of a client (without the largest) exceed the limit, the client still
+receives one transaction at a time. This is reported (4016, `QueueStatus.held_back`).
 
 If there are several targets, each has its own queue, and a slow client must not delay the decoder
 for the others. Therefore a queue then has a *backlog* on disk: when the memory limit is reached,
-further transactions are appended to the backlog, and they are read back when *ready* is empty. Such
-a queue counts as full only if its backlog is full.
+further transactions are appended to the backlog, and they are read back when *ready* is empty. A
+queue with a backlog counts as full only if its backlog is full.
 
 The queue also contains events of tables (DDL, or a change that cannot be decoded), at their
 positions between the transactions (`queued_events`). `take` stops before an event; the next `take`

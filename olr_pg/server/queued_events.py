@@ -7,10 +7,11 @@ behaves like a transaction: it waits for its confirmation (`confirm`), and is se
 rewind (`rewind`). Only the bundled applier receives events; the queue of an external client
 contains none.
 
-**Missing LOB values** (`SchemaEvent.lobs`): such an event precedes the transaction that contains
-the changes with the missing values. If that transaction has no other changes, it is not delivered
-at all. If nothing more is ready after the event, the client concludes that this is the case. So the
-event is not sent before all transactions with its commit SCN are in the queue (`pass_scn`).
+**Missing LOB values** (`SchemaEvent.lobs`): an event with missing values precedes the transaction
+that contains the changes with these values. If that transaction has no other changes, it is not
+delivered at all. If nothing more is ready after the event, the client concludes that this is the
+case. So the event is not sent before all transactions with its commit SCN are in the queue
+(`pass_scn`).
 
 **Changes of definitions before the start** (`SchemaEvent.past`) are not needed for a restart. They
 do not keep the checkpoint at a lower SCN, and a queue that contains nothing else counts as empty.
@@ -42,7 +43,7 @@ class QueuedEvents:
 
     Args:
         rows_max: maximum number of unconfirmed events about row changes. At this limit, the next
-            one must wait, because a stopped table can have any number of them.
+            fault must wait, because a stopped table can have any number of faults.
     """
 
     def __init__(self, rows_max: int) -> None:

@@ -334,7 +334,7 @@ def _check_hidden(task: int, ended: Iterable[Cell], seconds: float) -> None:
         if cell.task == task:
             raise_error(task, cell.kind, cell.data)
     if seconds > _VISIBLE_SECONDS:
-        raise OlrPgError(Code.TASK_RESULT_LOST, "its file is missing", task=task)
+        raise OlrPgError(Code.TASK_RESULT_LOST, "the file with the result is missing", task=task)
 
 
 def _from_cells(tasks: Sequence[int], ended: Iterable[Cell]) -> Iterator[tuple[int, Result]]:

@@ -334,8 +334,8 @@ def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
 def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
     """Set for each piece of a complete group the number of the row's columns that precede it.
 
-    Pieces are written from the last one to the first, and deleted from the first one to the last.
-    A piece that an ORP overwrites is always the first piece of the row, its head.
+    Pieces are written from the last piece to the first, and deleted from the first piece to the
+    last. A piece that an ORP overwrites is always the first piece of the row, its head.
 
     Args:
         head: the first piece of the group.

@@ -7,7 +7,8 @@ container of the undo and the XID together identify the transaction.
 
 Some events have no undo and name their transaction only by an XID: directly written LOB pages,
 direct loads and DDL. They contain only their own container. Such an event belongs to the root's
-undo if a transaction in the root's undo has its XID, and none in its own container has it.
+undo if a transaction in the root's undo has the event's XID, and no transaction in the event's own
+container has this XID.
 
 With shared undo, only the row vector of a pair contains the container of the change, so the undo
 record cannot show that this container was misread. But a transaction changes only one container

@@ -1,7 +1,7 @@
 """Finds changes for which the redo does not show clearly whether they were committed. There are
 three cases:
 
-- The slot of an open transaction is used by another one. Oracle reuses a slot only after its
+- Another transaction uses the slot of an open transaction. Oracle reuses a slot only after its
   transaction has ended. So the end was not read or was misread, or a surviving Oracle instance
   rolled the transaction back in another redo thread. This can be decided when the redo of all
   threads was read up to the SCN of the reuse.

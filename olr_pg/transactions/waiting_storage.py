@@ -190,8 +190,8 @@ def opened(kept: Kept) -> ChangeBatch:
 
 
 class Batches(Sequence[ChangeBatch]):
-    """A sequence of batches, some of which can be stored outside of memory. Access to such a batch
-    reads it; only the batch that was read last stays in memory.
+    """A sequence of batches, some of which can be stored outside of memory. Access to a stored
+    batch reads it from there; only the batch that was read last stays in memory.
 
     Attributes:
         kept: the batches; those outside of memory as `StoredBatch`.

@@ -470,7 +470,7 @@ class PackedReader:
 
     def read(self, packed: Buffer, piece_bytes: int) -> Iterator[ReadChanges]:
         """Yield the elements of complete transactions in pieces. A piece is valid only until the
-        next one is yielded.
+        next piece is yielded.
 
         A transaction is split only if it is larger than a piece.
         """

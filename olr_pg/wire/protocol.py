@@ -11,13 +11,13 @@ goes through three states, and never back to an earlier one:
 The server answers requests one by one, in the order of their arrival, so a client may send many
 requests before it reads an answer (pipelining). If a request is unknown, malformed, not allowed in
 the current state, or fails, the answer is Error. The request then changes nothing, and the session
-continues with the next one. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus,
+continues with the next request. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus,
 GetSavedSCN and LogOff are allowed in every state.
 
 A session ends in one of two ways: after LogOff, which has no answer, or after a MessageSize that is
-out of bounds. The server answers such a MessageSize with Error and stops, because it cannot find
-the next message. In both cases `closed` is set, and the rest of the input is ignored. The caller
-closes the connection after it has sent the preceding answers.
+out of bounds. The server answers a MessageSize out of bounds with Error and stops, because it
+cannot find the next message. In both cases `closed` is set, and the rest of the input is ignored.
+The caller closes the connection after it has sent the preceding answers.
 
 `ServerProtocol` has two main methods. `receive` takes bytes, split in any way. `answers` returns
 the next piece of output; the caller calls it until it returns nothing. `answer_bytes` limits the
@@ -531,7 +531,7 @@ class ClientProtocol:
         if not self._asked:
             if self._frames.waiting:
                 raise OlrPgError(
-                    Code.PROTOCOL_BROKEN_BY_SERVER, "it sent an answer without a request"
+                    Code.PROTOCOL_BROKEN_BY_SERVER, "the server sent an answer without a request"
                 )
             return None
         request, _ = self._asked[0]
@@ -548,7 +548,7 @@ class ClientProtocol:
         if not isinstance(answer, _ANSWERS[type(request)]):
             raise OlrPgError(
                 Code.PROTOCOL_BROKEN_BY_SERVER,
-                f"it answered {type(request).__name__} with {type(answer).__name__}",
+                f"the server answered {type(request).__name__} with {type(answer).__name__}",
             )
         answers = 1
         if isinstance(answer, NoMore):
@@ -584,7 +584,7 @@ class ClientProtocol:
         if isinstance(request, BackToScn) and blob[_FRAME] != ElementCode.BEGIN:
             raise OlrPgError(
                 Code.PROTOCOL_BROKEN_BY_SERVER,
-                "it answered BackToScn with an element that is not a Begin",
+                "the server answered BackToScn with an element that is not a Begin",
             )
         self._answered(int(found))
         return Elements(request, blob, self.order, int(found))

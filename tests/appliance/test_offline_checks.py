@@ -198,7 +198,7 @@ def test_compressed_copies_are_named_with_what_to_do(copies: Copies) -> None:
         path.unlink()
     what = only(copies, Severity.ERROR)
     assert what.startswith("OLR-02023 ")
-    assert "it is compressed with gzip, and so are" in what
+    assert "the file is compressed with gzip, and so are" in what
 
 
 def test_a_run_that_ends_by_itself_needs_a_log(copies: Copies) -> None:

@@ -153,8 +153,8 @@ def test_the_real_logs_are_of_the_real_database(
     ("field", "value", "words"),
     [
         ("RESETLOGS", 1111, "resetlogs id 1111 is not among 1224959854, 1222743579"),
-        ("ACTIVATION", 5, "activation id is 5, the dictionary's is 1496992686"),
-        ("DB_NAME", b"OTHER\0\0\0", "database name is OTHER, the dictionary's is FREE"),
+        ("ACTIVATION", 5, "activation id is 5, but the dictionary's is 1496992686"),
+        ("DB_NAME", b"OTHER\0\0\0", "database name is OTHER, but the dictionary's is FREE"),
     ],
 )
 def test_a_log_of_another_database(

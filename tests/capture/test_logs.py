@@ -266,7 +266,7 @@ def test_a_copy_whose_middle_is_not_there_yet(logs: RealLogs) -> None:
             pytest.skip("the file system shows no holes")
     places = LogPlaces([str(logs.folder)])
     (problem,) = places.scan().unusable
-    assert (problem.code, problem.detail) == (2004, "a part of it was never written")
+    assert (problem.code, problem.detail) == (2004, "a part of the log was never written")
     with path.open("r+b") as file:
         file.write(logs.first)
     assert (len(places.scan().logs), places.scan().unusable) == (1, ())

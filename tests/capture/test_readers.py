@@ -167,7 +167,7 @@ def test_a_compressed_log_is_an_error_that_says_what_decompresses_it(
         with pytest.raises(OlrPgError) as named:
             discover_logs([place])
         assert named.value.code == Code.LOG_COMPRESSED
-        assert named.value.detail == f"it is compressed with {name}"
+        assert named.value.detail == f"the file is compressed with {name}"
         assert f"decompress it ({found.command} FILE)" in named.value.action
         assert (named.value.where["file"], named.value.where["sequence"]) == (file, 15)
     scan = scan_logs([str(logs.folder)])

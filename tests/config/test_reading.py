@@ -302,7 +302,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         assert caught.value.where == {"file": str(path)}
     path = tmp_path / "latin1.json"
     path.write_bytes(b'{"source": "\xe9"}')
-    with pytest.raises(OlrPgError, match="not UTF-8") as caught:
+    with pytest.raises(OlrPgError, match="not contain UTF-8") as caught:
         load_config(path)
     assert caught.value.code == 1001
     assert caught.value.where["offset"] == 12
@@ -947,10 +947,16 @@ def test_what_is_no_configuration_says_where_and_what_to_do(name: str, tmp_path:
 
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
-    "UTF-16": (b"\xff\xfe" + GOOD.decode().encode("utf-16-le"), "it is UTF-16 text"),
-    "UTF-16, big endian": (b"\xfe\xff" + GOOD.decode().encode("utf-16-be"), "it is UTF-16 text"),
-    "Latin-1": (GOOD.replace(b'"d"', b'"d\xe9"'), "it is not UTF-8 text"),
-    "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)), "it is not UTF-8 text"),
+    "UTF-16": (b"\xff\xfe" + GOOD.decode().encode("utf-16-le"), "the file contains UTF-16 text"),
+    "UTF-16, big endian": (
+        b"\xfe\xff" + GOOD.decode().encode("utf-16-be"),
+        "the file contains UTF-16 text",
+    ),
+    "Latin-1": (GOOD.replace(b'"d"', b'"d\xe9"'), "the file does not contain UTF-8 text"),
+    "a program": (
+        b"\x7fELF\x02\x01\x01" + bytes(range(256)),
+        "the file does not contain UTF-8 text",
+    ),
 }
 
 

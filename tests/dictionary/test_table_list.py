@@ -145,10 +145,10 @@ def test_an_invalid_query_says_what_there_is(shop: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
-        ("SELECT OWNER FROM ALL_TABLES", "it returns 1 columns"),
-        ("SELECT * FROM ALL_TABLES", "it returns 3 columns"),
-        ("", "it is not a query"),
-        ("-- nothing", "it is not a query"),
+        ("SELECT OWNER FROM ALL_TABLES", "the query returns 1 columns"),
+        ("SELECT * FROM ALL_TABLES", "the query returns 3 columns"),
+        ("", "the text is not a query"),
+        ("-- nothing", "the text is not a query"),
     ],
 )
 def test_other_than_two_columns(shop: Snapshot, query: str, detail: str) -> None:
@@ -266,7 +266,7 @@ def test_only_listed_functions_may_be_called(shop: Snapshot, call: str) -> None:
 def test_what_a_query_keeps_is_bounded(shop: Snapshot, query: str) -> None:
     error = error_of(shop, query, steps_max=1_000_000_000)
 
-    assert (error.code, error.detail) == (3015, "it has taken more than 256 MiB of memory")
+    assert (error.code, error.detail) == (3015, "the query has taken more than 256 MiB of memory")
 
 
 def test_a_query_that_explodes_while_it_is_compiled_is_refused(shop: Snapshot) -> None:

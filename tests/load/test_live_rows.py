@@ -109,7 +109,7 @@ def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ('SET "OBJ#" = 7 WHERE "OBJ#" = {obj}', "another table has its name now"),
+        ('SET "OBJ#" = 7 WHERE "OBJ#" = {obj}', "the name now belongs to another table"),
         ('SET "DATAOBJ#" = 7 WHERE "DATAOBJ#" = {segment}', "no longer has the segment"),
     ],
 )

@@ -156,7 +156,7 @@ def test_a_query_of_too_many_rows_is_stopped(
     monkeypatch.setattr(table_list, "ROWS_MAX", 2)
     with pytest.raises(OlrPgError) as caught:
         run_table_list(oracle, "SELECT owner, table_name FROM all_tables")
-    assert (caught.value.code, caught.value.detail) == (3015, "it returns more than 2 rows")
+    assert (caught.value.code, caught.value.detail) == (3015, "the query returns more than 2 rows")
 
 
 def test_a_value_longer_than_a_name_is_refused(oracle: OracleDatabase) -> None:

@@ -139,7 +139,8 @@ def test_what_another_client_has_confirmed_the_applier_does_not_pass_over(
     assert len(reasons) == 1
     assert reasons[0].startswith("OLR-05150")
     assert (
-        f"it has saved SCN {saved}, but the target requires all changes from SCN 0 on" in reasons[0]
+        f"the server has saved SCN {saved}, but the target requires all changes from SCN 0 on"
+        in reasons[0]
     )
     # From now on what is saved is its own again.
     with capture_logs() as lines:

@@ -332,7 +332,7 @@ def test_a_file_that_vanished_is_an_error(
     files: ResultFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("olr_pg.spark.jobs._VISIBLE_SECONDS", 0.02)
-    with pytest.raises(OlrPgError, match="its file is missing") as raised:
+    with pytest.raises(OlrPgError, match="the file with the result is missing") as raised:
         next(planned_results(ScriptedCall([]), [b"a"], [[[0]]], files, "decode"))
     assert raised.value.code == 6006
 

@@ -1,8 +1,8 @@
-"""The interface of a batch applier. One implementation applies a single table, the other one all
-tables in one stream.
+"""The interface of a batch applier. There are two implementations: one applies a single table, the
+other applies all tables in one stream.
 
-`CommitDurability` decides whether a commit waits for the disk. A commit does not wait if another
-one follows at once.
+`CommitDurability` decides whether a commit waits for the disk. A commit does not wait for the disk
+if another commit follows at once.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
     Args:
         connection: opened by `connection.connect`.
-        table: ``OWNER.NAME``. If the table is not stopped, nothing is done, and a table that is not
-            in the ledger gets no row there.
+        table: ``OWNER.NAME``. If the table is not stopped, the function does nothing. A table that
+            is not in the ledger gets no row in the ledger.
 
     Raises:
         OlrPgError: 5141, the hold cannot be read.
@@ -172,7 +172,7 @@ class Replay:
             return Step(ended=True)
         if self._table in paused_tables(self._connection, self._settings.subscription):
             # An operator has paused the table before this replay, or during it.
-            paused = "no held change is applied until then"
+            paused = "no held change is applied until the table is resumed"
             return Step(error=OlrPgError(Code.TABLE_PAUSED, paused, table=self._table))
         found = self._first()
         if found is None:

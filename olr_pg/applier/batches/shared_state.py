@@ -39,14 +39,14 @@ class UnappliedBound:
 
     @property
     def is_short(self) -> bool:
-        """Return whether the limit is exceeded. If so, nothing more is received until changes are
-        applied.
+        """Return whether the limit is exceeded. If True, the applier receives nothing more until
+        changes are applied.
         """
         return self._used > self._bytes_max
 
     @property
     def is_tight(self) -> bool:
-        """Return whether more than half of the limit is used. If so, waiting changes should be
+        """Return whether more than half of the limit is used. If True, waiting changes should be
         applied soon, in smaller batches.
         """
         return self._used > self._bytes_max // 2

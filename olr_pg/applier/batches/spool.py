@@ -69,7 +69,7 @@ class SpoolFiles:
         """Open a new file.
 
         Raises:
-            OlrPgError: 5021, it cannot be created.
+            OlrPgError: 5021, the file cannot be created.
         """
         return WaitingRows(SPOOLED, self._directory)
 
@@ -162,8 +162,8 @@ class SpooledChanges:
         return self._file.size
 
     def close(self) -> None:
-        """Release the disk space. Call this when the transaction is applied or will be delivered
-        again.
+        """Release the disk space. Call this method when the transaction is applied or will be
+        delivered again.
         """
         self._file.close()
 
@@ -251,7 +251,9 @@ class Spool:
         self._counts.setdefault(table, Counter()).update(count_by_table([selection]))
 
     def finish(self) -> dict[str, SpooledChanges]:
-        """Return the transaction's changes by table. Call this when its Commit has arrived."""
+        """Return the transaction's changes by table. Call this method when the Commit of the
+        transaction has arrived.
+        """
         return {
             table: SpooledChanges(file, self._order, self._identity, self._counts[table])
             for table, file in self._tables.items()

@@ -533,7 +533,7 @@ def check_not_set_back(table: str, position: TablePosition, known: Reach) -> Non
     server does not deliver the changes in between again.
 
     Raises:
-        OlrPgError: 5024, it is lower.
+        OlrPgError: 5024, the position is lower.
     """
     if position.reach < known:
         raise OlrPgError(

@@ -96,8 +96,8 @@ class TableBatch(NamedTuple):
         return locked_tables.patience(patient=not self.is_retry or self.queue.waits_patiently)
 
     def give_back(self) -> None:
-        """Release the spool's space. Call this when the batch is applied or will be delivered
-        again.
+        """Release the spool's space. Call this method when the batch is applied or will be
+        delivered again.
         """
         if self.spooled is not None:
             self.spooled.close()
@@ -204,7 +204,7 @@ class TableQueue:
 
     @property
     def waits_patiently(self) -> bool:
-        """Return whether the next attempt waits as long as the first one.
+        """Return whether the next attempt waits as long as the first attempt.
 
         Most attempts are short, because the worker's other tables wait during an attempt. An
         occasional long attempt waits in PostgreSQL's queue for the lock, so it gets the lock even

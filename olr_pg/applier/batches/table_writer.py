@@ -511,7 +511,7 @@ def check_touched(step: BoundStatement, touched: int) -> None:
     """Check that a statement affected the expected number of rows.
 
     Raises:
-        RefusedError: it affected another number of rows.
+        RefusedError: the statement affected another number of rows.
     """
     if step.expected < 0 or touched == step.expected:
         return

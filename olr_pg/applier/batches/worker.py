@@ -1,23 +1,24 @@
 """A worker applies its own tables over its own connection.
 
 A worker has two threads. One thread forms a batch as soon as enough changes wait, and makes its
-statements. The other thread executes the statements. While one batch is executed, the next one is
+statements. The other thread executes the statements. While one batch is executed, the next batch is
 already prepared, so that PostgreSQL does not wait for statements.
 
 If the next batch is ready, the current batch is committed without waiting for the disk. This batch
 counts as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its
-commit. If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the
-server delivers all pending changes again, and the ledger shows which of them are already applied.
+commit. If the connection is lost, PostgreSQL may have crashed and lost a commit that was not
+flushed. Then the server delivers all pending changes again, and the ledger shows which of them are
+already applied.
 
 A worker applies one batch at a time. The batches of one table can take long: its key has no index,
 a trigger is slow, or there are many changes. Then the lag of the worker's other tables grows too,
 although they have no problem themselves. So `WorkerTime` measures which table uses most of the
 time.
 
-A batch can keep failing with an error that is usually transient. Two such errors can also be
+A batch can keep failing with an error that is usually transient. Two of these errors can also be
 permanent: PostgreSQL reports XX000 for a row that is too large for its memory, and 53200 for a
 table with more partitions than its lock table can contain. So the batch is first retried for
-`apply.retry-seconds`. If it still fails, the error is attributed to the table: the table is
+`apply.retry-seconds`. If the batch still fails, the error is attributed to the table: the table is
 stopped, and the others continue (`give_up`).
 """
 

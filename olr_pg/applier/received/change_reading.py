@@ -5,10 +5,10 @@ Facts: protocol, “Frames”, “Elements”. `olr_pg.wire.elements` parses sin
 format (tests compare both).
 
 The value of a LOB arrives in Chunk elements after its row change. After parsing, the value is one
-slice of the data. If it arrived in a single chunk, the slice is in the received bytes; otherwise
-the chunks are copied to the space after the received bytes. If a row's chunks are not complete yet,
-the row waits for the next bytes. If a row's LOB values exceed the size limit, its chunks are
-dropped and the values are marked `TOO_LARGE`.
+slice of the data. If the value arrived in a single chunk, the slice is in the received bytes;
+otherwise the chunks are copied to the space after the received bytes. If a row's chunks are not
+complete yet, the row waits for the next bytes. If a row's LOB values exceed the size limit, its
+chunks are dropped and the values are marked `TOO_LARGE`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A message contains the description of a column (37 bytes and its name) before each of its values. To
 find the number of a column, `known_column` first compares the column with the one that followed the
-previous column in an earlier row. If they differ, it searches a hash table. Python code adds
-unknown columns (`ColumnNumbers.describe`).
+previous column in an earlier row. If the two columns differ, `known_column` searches a hash table.
+Python code adds unknown columns (`ColumnNumbers.describe`).
 """
 
 from __future__ import annotations

@@ -172,8 +172,8 @@ class Applier:
 
     @property
     def overview(self) -> Overview:
-        """What `tables` says about all tables together; thread-safe. It looks only at the tables
-        that have received changes, so it is cheap if there are many tables.
+        """What `tables` says about all tables together; thread-safe. The summary reads only the
+        tables that have received changes, so it is cheap if there are many tables.
         """
         progress = self._workers.progress()
         begun = {table.name for table in progress}
@@ -303,8 +303,8 @@ class Applier:
         Args:
             once: also end when the source has no more changes, and all changes are durable and
                 confirmed.
-            drained: returns whether the server has read all redo of the source. If it is None,
-                `once` ends the run at the server's first NoMore.
+            drained: returns whether the server has read all redo of the source. If `drained` is
+                None, `once` ends the run at the server's first NoMore.
 
         Raises:
             OlrPgError: 5003–5027; 5010, tables are stopped when the run ends.
@@ -485,7 +485,7 @@ class Applier:
                 # table.
                 raise OlrPgError(
                     Code.TABLE_NOT_PAUSABLE,
-                    'it was paused before `apply.consistency` was set to "transaction"',
+                    'the table was paused before `apply.consistency` was set to "transaction"',
                     action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`, then start"
                     " again",
                     table=name,

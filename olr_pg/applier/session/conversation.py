@@ -6,9 +6,9 @@ by table. The workers get a transaction only when its Commit has arrived. Each w
 changes at its own pace. Events of tables arrive in order between the elements.
 
 Each request confirms an SCN: all changes up to it are durable in every table. Two transactions can
-have the same commit SCN, and the answer to a request in flight can contain the second one. So a
-request confirms the last received commit SCN only if no other request is in flight; otherwise it
-confirms a lower one (protocol, “Positions”).
+have the same commit SCN, and the answer to a request in flight can contain the second transaction.
+So a request confirms the last received commit SCN only if no other request is in flight; otherwise
+it confirms a lower one (protocol, “Positions”).
 """
 
 from __future__ import annotations
@@ -609,7 +609,7 @@ class NotedPositions:
             return start
         error = OlrPgError(
             Code.SAVED_SCN_AHEAD,
-            f"it has saved SCN {saved_scn}, but the target requires all changes from SCN"
+            f"the server has saved SCN {saved_scn}, but the target requires all changes from SCN"
             f" {own} on. The applier starts at SCN {own}",
             subscription=self._subscription,
         )

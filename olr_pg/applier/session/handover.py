@@ -66,8 +66,8 @@ class Created(NamedTuple):
     """A table that was created empty, or renamed, while its redo was read.
 
     Attributes:
-        scn: the table has no changes up to this SCN. It is the commit SCN of the CREATE, or the SCN
-            before the commit of a rename.
+        scn: the table has no changes up to this SCN. The value is the commit SCN of the CREATE, or
+            the SCN before the commit of a rename.
         start_scn: no transaction that was open at `scn` began before this SCN; 0 to start with the
             oldest log.
         obj: the table's `Table.object_key`.
@@ -149,9 +149,9 @@ def end_handover(
 ) -> Mapping[str, int] | None:
     """Record that the loads up to `confirmed_scn` are handed over.
 
-    Do this only if `confirmed_scn` has reached the SCN up to which all tables of the subscription
-    were recorded as complete. That SCN may be higher than the SCN of a new load, and the loaded
-    tables must contain all their changes up to it, too.
+    Call this method only if `confirmed_scn` has reached the SCN up to which all tables of the
+    subscription were recorded as complete. That SCN may be higher than the SCN of a new load, and
+    the loaded tables must contain all their changes up to it, too.
 
     Returns:
         The tables that are now handed over, with the SCN of their load; None if it is too early.

@@ -3,8 +3,8 @@
 The changes of a transaction whose Commit has not arrived wait in memory, or in the spool if they
 are too large.
 
-`Unconfirmed` counts the bytes of received changes that are not durable yet. The server keeps them
-until they are confirmed.
+`Unconfirmed` counts the bytes of received changes that are not durable yet. The server keeps the
+changes until they are confirmed.
 
 `Distribution` distributes whole transactions, and the events between them, to the workers of their
 tables. Transactions and events are passed on in the order in which they arrive. Only an event about
@@ -68,7 +68,7 @@ class Distribution:
         return min((event.commit_scn for event in self._lost), default=None)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Process an event. All transactions before it must have been delivered.
+        """Process an event. All transactions before the event must have been delivered.
 
         Raises:
             ConnectionAbortedError: the event concerns two tables, and their earlier changes cannot
@@ -175,7 +175,8 @@ class Unconfirmed:
         self._open = 0
 
     def is_too_much(self, pending_scn: int | None) -> bool:
-        """Return whether the limit is exceeded. If so, nothing more should be requested.
+        """Return whether the limit is exceeded. If it is exceeded, the applier should request
+        nothing more.
 
         Args:
             pending_scn: the lowest commit SCN that is not durable yet; None if all changes are

@@ -53,7 +53,7 @@ class ServerSide(NamedTuple):
     Attributes:
         connect: connects to the server. A server in this process also sends events of tables.
         is_saved_here: returns whether the server's saved position was confirmed by this applier. If
-            it returns False, another client may have confirmed it.
+            it returns False, another client may have confirmed the position.
         logs: answers questions about the redo of the source.
     """
 
@@ -77,7 +77,7 @@ class SocketLink:
         self._socket.sendall(requests)
 
     def decline_image(self) -> None:
-        """Do nothing, because the protocol has no such message. The server checks itself which
+        """Do nothing, because the protocol has no message for this. The server checks itself which
         client confirmed.
         """
 

@@ -128,8 +128,8 @@ class ColumnMasks(NamedTuple):
 
 
 def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> ColumnMasks:
-    """Return which columns these rows set in an UPDATE. The key, generated columns and identity
-    columns GENERATED ALWAYS are left out.
+    """Return which columns each of the given rows sets in an UPDATE. The key, generated columns and
+    identity columns GENERATED ALWAYS are left out.
     """
     columns = [
         i
@@ -140,7 +140,7 @@ def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> ColumnMasks:
 
 
 def row_masks(cells: Cells, rows: I64, columns: I64) -> ColumnMasks:
-    """Return which of these columns each row contains."""
+    """Return which of the given columns each row contains."""
     width = cells.length.shape[1]
     counts, nulls = np.zeros(width, np.int64), np.zeros(width, np.int64)
     found = ColumnMasks(np.zeros((len(rows), -(-width // 8)), np.uint8), counts, nulls)

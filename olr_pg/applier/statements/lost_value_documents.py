@@ -3,7 +3,7 @@
 The missing values of a transaction and a table arrive as one event before the transaction. The
 event contains, for each value, its position: the number of changes of the table before it. The
 value is attached to the last of these changes, or to the first change if there is none before it.
-It can also belong to a change that is not delivered.
+A missing value can also belong to a change that is not delivered.
 """
 
 from __future__ import annotations

@@ -490,8 +490,8 @@ class LostValueMarks:
 
 
 def with_lost(selection: Selection, found: Mapping[int, LostValues]) -> Selection:
-    """Return the selection with more missing values. `found` contains them by the index of the
-    change.
+    """Return the selection with more missing values. `found` contains the missing values by the
+    index of the change.
     """
     if not found:
         return selection

@@ -2,9 +2,9 @@
 
 Normally a changed key is applied as a delete of the old row and an insert of the new row
 (`net_change`). If the target table has columns that the source lacks, this would reset them to
-their defaults. So in such a table an UPDATE changes the key. But a row may get the key of another
-row whose key is changed only later. PostgreSQL would refuse this UPDATE as a duplicate, so the
-delete and the insert are used nevertheless.
+their defaults. So in a table with such columns, an UPDATE changes the key. But a row may get the
+key of another row whose key is changed only later. PostgreSQL would refuse this UPDATE as a
+duplicate, so the delete and the insert are used nevertheless.
 
 Facts: architecture, “How a batch becomes statements”, “What PostgreSQL does and refuses”.
 
@@ -158,9 +158,9 @@ class SetWriter:
         """Yield an UPDATE that finds the rows by their keys; nothing if no row sets a column.
 
         Rows can set different columns. If only some rows set a column, the statement sets it to its
-        old value in the other rows. This costs little: to decide about index updates (HOT), key
-        checks, and TOAST storage, PostgreSQL compares the values, not the list of columns that are
-        set.
+        old value in the other rows. Such a statement costs little: to decide about index updates
+        (HOT), key checks, and TOAST storage, PostgreSQL compares the values, not the list of
+        columns that are set.
         """
         masks, counts, nulls = column_masks(self.plan, cells, rows)
         if counts.max(initial=0) < len(rows):

@@ -81,8 +81,9 @@ class TablePlan:
     """The plan of one table.
 
     Args:
-        source: the table in the source's dictionary. If it is None (unknown), the target's key is
-            used, and each target column that can be written is assumed to exist in the source.
+        source: the table in the source's dictionary. If `source` is None (unknown), the target's
+            key is used, and each target column that can be written is assumed to exist in the
+            source.
 
     Attributes:
         name: ``OWNER.NAME``.

@@ -1,9 +1,9 @@
 """Checks that a target table still has the columns that its plan was made with.
 
-A plan is used for many batches, and an operator can alter the target meanwhile. After such a
-change, PostgreSQL could silently write values to wrong columns, cast them to another type, or round
-them to fewer digits. Therefore each target transaction reads the columns after it has locked the
-table. The lock protects the columns until the transaction ends.
+A plan is used for many batches, and an operator can alter the target meanwhile. After a change of
+the columns, PostgreSQL could silently write values to wrong columns, cast them to another type, or
+round them to fewer digits. Therefore each target transaction reads the columns after it has locked
+the table. The lock protects the columns until the transaction ends.
 """
 
 from __future__ import annotations

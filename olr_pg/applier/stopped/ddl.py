@@ -7,12 +7,12 @@ ledger to the commit of the DDL. So an event that is delivered again is skipped.
 cannot be applied stops its table, like a change that fails (`table_applier`).
 
 Some DDL concerns two tables: an exchange of names, or the exchange of a partition with a table. A
-rename concerns two names. Such DDL is an event in the history of each of the two tables or names.
-The first event changes the target. The second event only waits until the first one was applied. So
-each table or name has its own position in the ledger, and each event is applied once.
+rename concerns two names. DDL with two tables or names is an event in the history of each of the
+two. The first event changes the target. The second event only waits until the first event was
+applied. So each table or name has its own position in the ledger, and each event is applied once.
 
 Before each of these events, the workers apply all changes that they have received
-(`session.reception`). So when the second event is attempted, the first one was applied, or it is
+(`session.reception`). So when the second event is attempted, the first event was applied, or is
 held because its table has stopped. The first event also checks that the other table's changes from
 before the statement are applied.
 """
@@ -226,8 +226,8 @@ def apply_event(
     event: SchemaEvent,
     source: Table | None = None,
 ) -> OlrPgError | None:
-    """Apply an event to the target, or add it to the hold, and commit. Do nothing if this was done
-    before.
+    """Apply an event to the target, or add it to the hold, and commit. Do nothing if the event was
+    applied or held before.
 
     Args:
         source: the table's definition before the event, if known.
@@ -275,7 +275,8 @@ def carry_out(
     *,
     decided: bool = False,
 ) -> OlrPgError | None:
-    """Apply an event to the target completely. If this fails, change nothing and return the error.
+    """Apply an event to the target completely. If the target refuses the event, change nothing and
+    return the error.
 
     Args:
         connection: in a transaction that has locked the ledger's row.

@@ -147,13 +147,13 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
     """Mark the change of an error table's row as skipped. The table stays stopped until it is
     resumed.
 
-    If it is already skipped, change nothing: an earlier command may have lost its connection before
-    it resumed the table, and the operator repeats it. In particular, the decision about one gap in
-    a table's changes is none about a later gap.
+    If the change is already skipped, do nothing: an earlier command may have lost its connection
+    before it resumed the table, and the operator repeats the command. In particular, the decision
+    about one gap in a table's changes is none about a later gap.
 
     Raises:
         OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, the server
-            delivers no changes of the table after this one, or the table is not replicated any
+            delivers no changes of the table after this error, or the table is not replicated any
             more.
     """
     line = read_error(connection, subscription, number)

@@ -70,7 +70,7 @@ def cut_rows(selection: Selection) -> I64:
 
 
 class HeldMessages:
-    """Parses held messages. It keeps the numbers of the columns for the next messages."""
+    """Parses held messages. The parser keeps the numbers of the columns for the next messages."""
 
     def __init__(self) -> None:
         self._numbers: dict[ByteOrder, ColumnNumbers] = {}

@@ -65,7 +65,7 @@ class HeldTables:
         self._incomplete: Mapping[str, int] = {}
 
     def look(self, connection: Connection[Any]) -> None:
-        """Read these values from the target."""
+        """Read the held tables from the target."""
         stopped = connection.execute(_STOPPED, (self._subscription,)).fetchall()
         self.stopped = frozenset(name for (name,) in stopped)
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()

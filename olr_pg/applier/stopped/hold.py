@@ -199,7 +199,7 @@ def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> 
     """Check that a table's hold has space for `size` more bytes.
 
     Raises:
-        OlrPgError: 5023, it does not have this space.
+        OlrPgError: 5023, the hold does not have this space.
     """
     row = connection.execute(_BYTES, key).fetchone()
     held = 0 if row is None else int(row[0])
@@ -217,9 +217,9 @@ def hold_event(
 ) -> SchemaEvent:
     """Add an event to the hold, in the caller's target transaction.
 
-    Consecutive faults are combined into one event that contains their number, the first and the
-    last one, so that a table with many faults does not fill the hold. If an operator has already
-    skipped the last held event, the new one is not combined with it.
+    Consecutive faults are combined into one event that contains their number, the first fault and
+    the last fault, so that a table with many faults does not fill the hold. If an operator has
+    already skipped the last held event, the new fault is not combined with that event.
 
     Returns:
         The event that is now in the hold.
@@ -275,8 +275,8 @@ def first_held(
 def held_messages(
     connection: Connection[Any], key: Key, commit_scn: int, xid: str
 ) -> tuple[bytes, ByteOrder, DatabaseFacts] | None:
-    """Read a held transaction as framed messages. Return None if it is not held, or if LOB values
-    were dropped because they were too large.
+    """Read a held transaction as framed messages. Return None if the transaction is not held, or if
+    LOB values were dropped because they were too large.
 
     Raises:
         OlrPgError: 3003, 3004, the table's stored definition is not in this release's format.

@@ -2,11 +2,11 @@
 
 While the list of tables (`apply.tables`, filters, `olr-pg tables`) lacks a table, its changes are
 not delivered, but the checkpoint advances because the other tables confirm. When the table is back
-in the list, its next changes follow a gap. Most of them would still find their rows, so nobody
-would notice the missing ones. The ledger's row alone does not show the gap, because a table without
-changes has the same old position. So each start records in `left_scn` which tables of the ledger
-are not in the list, and stops a table that was recorded and is in the list again. A new load, or an
-operator who skips the error, deletes the record.
+in the list, its next changes follow a gap. Most of the next changes would still find their rows, so
+nobody would notice the missing changes. The ledger's row alone does not show the gap, because a
+table without changes has the same old position. So each start records in `left_scn` which tables of
+the ledger are not in the list, and stops a table that was recorded and is in the list again. A new
+load, or an operator who skips the error, deletes the record.
 
 A table whose name was taken by a new table lacks nothing: its history begins with CREATE or RENAME.
 
@@ -108,8 +108,8 @@ def forget_left_out(connection: Connection[Any], subscription: str, table: str) 
 def _gap(table: str, left_scn: int) -> OlrPgError:
     return OlrPgError(
         Code.TABLE_WAS_LEFT_OUT,
-        f"its changes after SCN {left_scn} were not delivered while the list of tables or a filter"
-        " excluded it",
+        f"changes of the table after SCN {left_scn} were not delivered while the list of tables"
+        " or a filter excluded it",
         table=table,
     )
 

@@ -84,12 +84,12 @@ def paused_tables(connection: Connection[Any], subscription: str) -> list[str]:
 
 
 def pause_all(connection: Connection[Any], subscription: str, by: str) -> bool:
-    """Pause a subscription. Return True if it was not paused before."""
+    """Pause a subscription. Return True if the subscription was not paused before."""
     return connection.execute(_PAUSE_ALL, (subscription, by)).rowcount == 1
 
 
 def resume_all(connection: Connection[Any], subscription: str) -> bool:
-    """Resume a subscription. Return True if it was paused."""
+    """Resume a subscription. Return True if the subscription was paused."""
     return connection.execute(_RESUME_ALL, (subscription,)).rowcount == 1
 
 

@@ -105,7 +105,7 @@ class LostLobRefusedError(RefusedError):
     """Raised if a missing LOB value stops the table.
 
     Attributes:
-        lost: the missing value. It can belong to a change that is not delivered.
+        lost: the missing value. The missing value can belong to a change that is not delivered.
     """
 
     def __init__(self, number: int, error: OlrPgError, lost: LostLob) -> None:

@@ -10,7 +10,7 @@ transaction, because later rows may violate it.
 
 A row creates, renames or removes an object. The source can drop an object and create another one of
 the same name before the target's object is removed. Then both rows remain, and are made in their
-order; until the first one is made, the object of this name is the old one.
+order; until the first change is made, the object of this name is the old object.
 """
 
 from __future__ import annotations

@@ -43,9 +43,10 @@ _UNREADABLE: Final = (
     "cannot read applied.json, so a target that was restored from a backup is not detected"
 )
 _UNKNOWN_START: Final = (
-    "nothing was applied to it. If this is the wrong server, for example an old primary, correct"
-    " `apply.connect-string` and start again. Otherwise load the tables again, or choose a start"
-    ' SCN as described in docs/operations.md, "The target was restored to an earlier state"'
+    "olr_pg has applied nothing to this database. If this is the wrong server, for example an old"
+    " primary, correct `apply.connect-string` and start the appliance again. Otherwise load the"
+    " tables again, or choose a start SCN as described in docs/operations.md,"
+    ' "The target was restored to an earlier state"'
 )
 _LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"
 
@@ -138,7 +139,7 @@ class AppliedTables:
             return self._tables.get(table, Reach()).commit_scn
 
     def add(self, tables: Mapping[str, Reach]) -> None:
-        """Record that these tables are on disk up to these positions."""
+        """Record that the given tables are on PostgreSQL's disk up to the given positions."""
         with self._lock:
             for name, reach in tables.items():
                 if reach.commit_scn and reach > self._tables.get(name, Reach()):
@@ -193,12 +194,11 @@ class AppliedTables:
         )
 
     def save(self) -> None:
-        """Write the file if the record has changed. If this fails, log a warning: a restart can
-        still work, but detects less. Only the session's thread calls this.
-
-        Call it before each confirmation: a restart trusts the server's saved SCN, so the file must
-        not know less than the server. If it knew less, and the target failed over to a standby that
-        lacks the last transactions while the applier ended, these transactions would be lost
+        """Write the file if the record has changed. If the file cannot be written, log a warning: a
+        restart can still work, but detects less. Only the session's thread calls this method. Call
+        it before each confirmation: a restart trusts the server's saved SCN, so the file must not
+        know less than the server. If the file knew less, and the target failed over to a standby
+        that lacks the last transactions while the applier ended, these transactions would be lost
         without a message.
         """
         with self._lock:

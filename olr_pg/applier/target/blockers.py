@@ -76,7 +76,7 @@ def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:
 
 
 def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) -> OlrPgError:
-    """Return an error that names the session that blocks another one.
+    """Return an error that names the session that blocks another session.
 
     Args:
         pid: the process id of the blocked session.

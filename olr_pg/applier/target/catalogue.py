@@ -219,8 +219,8 @@ def missing_table(connection: Connection[Any], schema: str, name: str, source: s
 
 
 def supports_xml(connection: Connection[Any]) -> bool:
-    """Return whether the server was built with libxml. Otherwise it rejects all values of type
-    xml.
+    """Return whether the server was built with libxml. Without libxml, a server rejects all values
+    of type xml.
     """
     try:
         with connection.transaction():

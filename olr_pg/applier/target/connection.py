@@ -105,12 +105,12 @@ def connect(
     network that does not answer (`statement_watch`).
 
     Args:
-        connect_string: libpq's connect string. If it sets timeouts and keepalives, they are used.
-            By default, a server that has disappeared is detected after about a minute.
-        replica: whether to prevent ordinary triggers and foreign keys from firing. If they fire,
-            each transaction checks deferrable keys only at its end, which costs a round trip. None
-            for a connection that changes no rows of replicated tables: triggers fire, and nothing
-            is deferred.
+        connect_string: libpq's connect string. Timeouts and keepalives in the connect string are
+            used. By default, a server that has disappeared is detected after about a minute.
+        replica: whether to prevent ordinary triggers and foreign keys from firing. If triggers and
+            foreign keys fire, each transaction checks deferrable keys only at its end, which costs
+            a round trip. None for a connection that changes no rows of replicated tables: triggers
+            fire, and nothing is deferred.
         watch: a watch for several connections; None to make one for this connection only.
         answer_seconds: if the connection gets its own watch, the time limit for a statement whose
             answer is lost.
@@ -273,7 +273,7 @@ class KeptConnection:
         return connection
 
     def close(self) -> None:
-        """Close the connection. The next `use` opens another one."""
+        """Close the connection. The next `use` opens another connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -283,8 +283,8 @@ class KeptConnection:
 def storable(connection: Connection[Any], value: T) -> T:
     r"""Return texts in a form that the server can store: non-ASCII characters as ``\uxxxx``.
 
-    If the server's encoding is UTF8, they are unchanged. Use this for messages and statements,
-    never for values of rows.
+    If the server's encoding is UTF8, they are unchanged. Use this function for messages and
+    statements, never for values of rows.
 
     Args:
         value: a text, or dicts and lists of texts as in JSON; other values are unchanged.

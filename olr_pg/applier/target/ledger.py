@@ -319,7 +319,7 @@ def ledger_version(connection: Connection[Any]) -> int:
     if found > VERSION:
         raise OlrPgError(
             Code.LEDGER_OF_LATER_RELEASE,
-            f"they are of version {found}, this release supports {VERSION}",
+            f"the tables are of version {found}, but this release supports only version {VERSION}",
         )
     return found
 
@@ -349,7 +349,7 @@ def of_another_table(
     connection: Connection[Any], subscription: str, source: str, target: str
 ) -> OlrPgError | None:
     """Return the error with which a run would refuse a target table, because the ledger records the
-    source table for another one; see `check_targets`. This changes nothing.
+    source table for another target table; see `check_targets`. This changes nothing.
     """
     found = list(_elsewhere(connection, subscription, {source: target}))
     return found[0][1] if found else None
@@ -428,7 +428,7 @@ def _elsewhere(
             source,
             OlrPgError(
                 Code.LEDGER_OF_ANOTHER_TABLE,
-                f"the ledger records it for the target table {target}, but the"
+                f"the ledger records the table for the target table {target}, but the"
                 f" configuration maps it to {targets[source]}",
                 table=source,
                 subscription=subscription,
@@ -442,8 +442,8 @@ def check_source(
     """Check that the ledger's rows of these tables belong to this source database. Assign rows
     without a database to it.
 
-    The SCNs of another database have no meaning for this one, even if the target tables are the
-    same.
+    The SCNs of another database have no meaning for this database, even if the target tables are
+    the same.
 
     Args:
         dbid: the DBID of the source; None if unknown, so that nothing is checked.
@@ -460,7 +460,7 @@ def check_source(
     if stranger is not None:
         raise OlrPgError(
             Code.LEDGER_OF_ANOTHER_SOURCE,
-            f"the ledger records it for the database with DBID {stranger[1]}, but the"
+            f"the ledger records the table for the database with DBID {stranger[1]}, but the"
             f" DBID of the source is {dbid}",
             table=stranger[0],
             subscription=subscription,
@@ -481,7 +481,7 @@ def note_saved(connection: Connection[Any], subscription: str, scn: int) -> None
     """Record the same SCN as `note_start`, after all changes of transactions that began before
     `scn` are confirmed.
 
-    This records the SCN even if nothing was ever applied, because the tables lack no transaction
+    The SCN is recorded even if nothing was ever applied, because the tables lack no transaction
     that commits before it.
     """
     connection.execute(_SAVED, {"name": subscription, "scn": scn})
@@ -658,8 +658,8 @@ class TableLedger:
         return True
 
     def note_reason(self, connection: Connection[Any], reason: OlrPgError) -> None:
-        """Record why a stopped table stays stopped, in a transaction of its own. It has no row for
-        this if somebody has skipped the row, or if another error stopped the table first.
+        """Record why a stopped table stays stopped, in a transaction of its own. The reason gets no
+        row if somebody has skipped the row, or if another error stopped the table first.
         """
         with connection.transaction():
             state = self.lock(connection)
@@ -684,8 +684,8 @@ class TableLedger:
         return not state.stopped
 
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
-        """Store the definition of the table for its first held change, if none is stored yet. This
-        is needed if an operator has paused the table.
+        """Store the definition of the table for its first held change, if none is stored yet. The
+        definition is needed if an operator has paused the table.
 
         Args:
             held_source: as for `stop`.

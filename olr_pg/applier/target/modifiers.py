@@ -61,7 +61,7 @@ def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
     """Check that the target does not round values of the source's type.
 
     Raises:
-        OlrPgError: 2057, it would round them.
+        OlrPgError: 2057, the target would round values.
     """
     reason = _rounding(source, target)
     if reason is not None:

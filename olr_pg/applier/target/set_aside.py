@@ -236,7 +236,7 @@ def set_aside(
         targets: schema and name of each target table. Missing tables are ignored.
 
     Returns:
-        The objects that this call disabled.
+        The objects that the call has disabled.
 
     Raises:
         OlrPgError: 5004, the role does not own a table.

@@ -6,8 +6,8 @@ a lock of another session. But if the network has lost the statement or its answ
 wait forever. A timeout cannot distinguish these cases, but PostgreSQL can. If a statement has no
 answer after `LOOK_SECONDS`, the watch queries the state of its session over a separate connection:
 
-- If PostgreSQL executes the statement, or the statement waits for a lock, it continues. If it waits
-  for other sessions, `blocked` names them.
+- If PostgreSQL executes the statement, or the statement waits for a lock, it continues. If the
+  statement waits for other sessions, `blocked` names these sessions.
 - If PostgreSQL waits for the client while the client waits for PostgreSQL, or if the session does
   not exist, the statement or the answer is lost. After `answer_seconds` the watch closes the
   connection.

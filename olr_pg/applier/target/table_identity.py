@@ -17,10 +17,10 @@ database the OID is valid, and the OID of the ledger itself:
 | same | another | the table was restored or created again without the ledger |
 | another | same | the ledger was restored without the table |
 
-In another database or server, nothing can be concluded, and the OIDs are recorded again. A load
-records the OID of a table together with its position, and the applier records the unknown OIDs at
-each start and when it plans a table. Before that, it compares the known ones. `column_check` makes
-a new plan necessary when another table takes the name.
+In another database or server, OIDs prove nothing, and they are recorded again. A load records the
+OID of a table together with its position, and the applier records the unknown OIDs at each start
+and when it plans a table. Before the applier records OIDs, it compares the known OIDs.
+`column_check` makes a new plan necessary when another table takes the name.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def replaced_reason(
     connection: Connection[Any], subscription: str, source: str, oid: int
 ) -> OlrPgError | None:
     """Return the error of a table whose rows and ledger do not belong together any more. Return
-    None if they do, if this is unknown, or if no rows were applied.
+    None if they belong together, if it is unknown whether they do, or if no rows were applied.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.
@@ -112,14 +112,14 @@ def replaced_reason(
 
 
 def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
-    """Check that a target table and the ledger belong together. If this is unknown, record the OID
-    of the table, if it has a row in the ledger.
+    """Check that a target table and the ledger belong together. If it is unknown whether they do,
+    record the OID of the table, if the table has a row in the ledger.
 
     Args:
         source, oid: as for `replaced_reason`.
 
     Raises:
-        OlrPgError: 5046, they do not.
+        OlrPgError: 5046, the table and the ledger do not belong together.
     """
     row = _known(connection, subscription, source)
     if row is None:
@@ -228,9 +228,10 @@ def _difference(
     if is_same_table == is_same_ledger or database != _this_database(connection):
         return None
     what = (
-        "another table has its name: it was restored, or created again, without the schema olr_pg"
+        "another table now has the name of the target table: a table was restored, or created"
+        " again, without the schema olr_pg"
         if is_same_ledger
-        else "the schema olr_pg was restored without it"
+        else "the schema olr_pg was restored without the table"
     )
     return OlrPgError(Code.TARGET_TABLE_REPLACED, what, table=source)
 

@@ -259,8 +259,8 @@ def refuse_kind(
         source: ``OWNER.NAME`` of the source's table.
 
     Raises:
-        OlrPgError: 5040, it is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows may be
-            written elsewhere.
+        OlrPgError: 5040, the table is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows
+            may be written elsewhere.
     """
     refusal = first_refusal(_refusable(connection, settings, target))
     if refusal is not None:

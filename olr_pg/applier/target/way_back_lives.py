@@ -4,7 +4,7 @@ Oracle.
 The way back (`olr_pg.fallback`) writes PostgreSQL's changes to Oracle. The replication from Oracle
 then reads these changes in the redo, and must not apply them to PostgreSQL again. The applier
 recognises the transactions of the way back because they also change the way back's ledger, a table
-in Oracle. For this, its dictionary must contain the account that owns the ledger. A run that was
+in Oracle. So the applier's dictionary must contain the account that owns the ledger. A run that was
 started before the account was created, or before the configuration had a section `fallback`, does
 not know the account.
 
@@ -19,10 +19,10 @@ So the replication from Oracle and the way back both use one row in the target, 
   accounts do not include its own account, because then a run that does not know the account may be
   in progress (`begin_life`).
 
-Because both lock the row, the one that comes second sees what the first one has stored. When the
-way back ends, it stores the SCN of the ledger's last change in the life. When the replication from
-Oracle has passed this SCN, it deletes the life, so that a new dictionary no longer needs the
-account.
+Because both lock the row, the second command sees the values that the first command has stored.
+When the way back ends, it stores the SCN of the ledger's last change in the life. When the
+replication from Oracle has passed this SCN, it deletes the life, so that a new dictionary no longer
+needs the account.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def register(connection: Connection[Any], subscription: str, known: Sequence[Kno
     """Store the accounts that the replication from Oracle knows (`connection` in autocommit mode).
 
     Raises:
-        OlrPgError: 7318, it would not recognise all transactions of the way back.
+        OlrPgError: 7318, the replication from Oracle would not recognise all transactions of the
+            way back.
     """
     accounts = sorted(account for one in known for account in one.accounts)
     row = _read(connection, subscription)
@@ -169,8 +170,8 @@ def begin_life(connection: Connection[Any], subscription: str, life: Life, *, ex
     """Add the life of a ledger that is about to be created (`connection` in autocommit mode).
 
     Args:
-        exists: whether the ledger already exists. If it does, and the account has a life that has
-            not ended, no life is added.
+        exists: whether the ledger already exists. If the ledger exists, and the account has a life
+            that has not ended, no life is added.
 
     Raises:
         OlrPgError: 7319, the replication from Oracle does not know the account.

@@ -7,8 +7,8 @@ write to the target, they can return simply by using the source again.
 `check_constraints` checks that applications can rely on the target's foreign keys, checks and
 triggers. While a table is replicated its foreign keys do not fire (``session_replication_role =
 replica``). So rows that replication wrote may violate a foreign key that PostgreSQL marks as valid.
-The rows of such a key are checked by a query. A foreign key that is not yet valid is validated,
-which also checks its rows.
+A query checks the rows of such a foreign key. The step validates each foreign key that is not valid
+yet. The validation also checks the key's rows.
 """
 
 from __future__ import annotations
@@ -450,7 +450,10 @@ class _Cutover:
         if wanted is not None and quiet is not None and quiet.is_over:
             recorded = int(quiet.detail["scn"])
             if recorded != wanted:
-                raise OlrPgError(Code.OTHER_END_SCN, f"its end SCN is {recorded}, not {wanted}")
+                raise OlrPgError(
+                    Code.OTHER_END_SCN,
+                    f"the cut-over began with the end SCN {recorded}, not {wanted}",
+                )
 
     def check_rows(self) -> None:
         """Check that the rows of an offline source are available and not older than the target,

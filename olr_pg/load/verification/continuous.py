@@ -4,8 +4,8 @@ A table with a key is walked range by range (`key_ranges`). Each range is compar
 its own. So a table of any size is compared within the budget, and no statement of the source runs
 for long. After a restart, a walk continues at its recorded progress. If
 no range differs, the table is reported as equal as of the oldest SCN of its ranges. A table without
-such a key is compared as a whole. When a walk ends, the table whose last comparison is the oldest
-is next.
+a suitable key is compared as a whole. When a walk ends, the table whose last comparison is the
+oldest is next.
 
 A pause between two ranges limits the comparisons to a budget of time and rows. The budget gets
 smaller as the lag of replication grows.
@@ -178,7 +178,7 @@ class DifferenceFile:
 
         Args:
             lines: the line of the table, then a line for each row; empty if no row differs. The
-                file can contain several such groups for a table.
+                file can contain several groups of rows for a table.
             is_new: True to replace the rows that an earlier walk found; False to add to them.
 
         Raises:
@@ -347,8 +347,8 @@ class Budget(NamedTuple):
         share: maximum share of the time of one core, above 0 up to 1. Verification, source and
             target work one after the other, so together they use one core at most.
         rows_per_second: maximum rows of the source per second; None for no limit.
-        lag_max: from this lag in seconds on, nothing is compared. Below it, the share decreases
-            linearly with the lag.
+        lag_max: from this lag in seconds on, nothing is compared. Below `lag_max`, the share
+            decreases linearly with the lag.
     """
 
     share: float = 0.1

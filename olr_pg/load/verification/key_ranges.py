@@ -220,8 +220,9 @@ class TableKey:
     def is_doubtful(self, image: bytes) -> bool:
         """Return whether the two sides may order this key differently.
 
-        Oracle compares the blanks at the end of CHAR. PostgreSQL ignores them, and in a text column
-        they are missing. The order can differ only if a value contains a character below the blank.
+        Oracle compares the blanks at the end of CHAR. PostgreSQL ignores these blanks, and in a
+        text column the blanks are missing. The order can differ only if a value contains a
+        character below the blank.
         """
         return any(
             field.value is not None and min(field.value, default=_BLANK) < _BLANK

@@ -5,8 +5,8 @@ replication waits until it ends. Every row is first read again. A row is not tou
 or another program may have changed it since the comparison (`target_state`), even if it looks as
 before. In a table without a key, rows are not touched if the number of equal rows has changed.
 
-After a cut-over, nothing is repaired: the applications have changed rows in the target, and the
-source contains their old values.
+After a cut-over, `repair` changes nothing: the applications have changed rows in the target, and
+the source contains their old values.
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ only if replication has not applied a later change of the row. A row that looks 
 nothing: a status can change to another value and back, and a row that is still missing can have
 been deleted in the source meanwhile. Three observations together are a proof:
 
-- A row version of PostgreSQL has the number of the transaction that wrote it (``xmin``). If it is
-  the same as during the comparison, nobody has written the row.
+- A row version of PostgreSQL has the number of the transaction that wrote it (``xmin``). If
+  ``xmin`` is the same as during the comparison, nobody has written the row.
 - A change that affects no row, although its row exists in the source, is a conflict, and the ledger
   counts conflicts. Examples are the delete of a missing row, and the insert of an extra row.
 - TRUNCATE, and a table that is loaded again, give the table or its partition another file. If a
   foreign key refers to the table, PostgreSQL allows no TRUNCATE, and the applier deletes the rows.
-  For such a table, only an unchanged position in the ledger proves that a missing row was not
-  deleted.
+  For a table to which a foreign key refers, only an unchanged position in the ledger proves that a
+  missing row was not deleted.
 
 If a column was added meanwhile, the compared rows lack its values, so no row is repaired.
 
@@ -20,7 +20,7 @@ If a column was added meanwhile, the compared rows lack its values, so no row is
 cluster, or a standby, can reach an SCN slightly later than the appliance reads the redo of that
 SCN. If a primary never reaches the SCN, it is not the database that the target was filled from, or
 it was restored to an earlier point in time. A standby can be behind its primary for any length of
-time, so no such conclusion is possible.
+time, so a standby that lags proves nothing.
 """
 
 from __future__ import annotations

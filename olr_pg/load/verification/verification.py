@@ -2,10 +2,11 @@
 rows of these chunks.
 
 Spark tasks compute the digests of parts of a table in the source and in the target, and fetch the
-rows of chunks. The target's parts are ranges of its blocks or its key. All tasks read them in one
-snapshot, which the driver exports, and so is the ledger read. So the ledger shows exactly which
-commits the rows contain, although replication continues. TRUNCATE does not respect snapshots. So a
-table is compared again if PostgreSQL replaced its file during the comparison.
+rows of chunks. The target's parts are ranges of its blocks or its key. All tasks read the parts in
+one snapshot, which the driver exports. The driver reads the ledger in the same snapshot. So the
+ledger shows exactly which commits the rows contain, although replication continues. TRUNCATE does
+not respect snapshots. So a table is compared again if PostgreSQL replaced its file during the
+comparison.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class RangeSession(Protocol):
 
         Args:
             name: name of the file in Oracle.
-            opened: a number that identifies the opening of the file. If it differs from the number
-                of the last call, the session opens the file again.
+            opened: a number that identifies the opening of the file. If `opened` differs from the
+                number of the last call, the session opens the file again.
 
         Raises:
             SessionLost: the connection is lost or silent.

@@ -201,14 +201,17 @@ def read_incident(content: bytes, *, path: str) -> Incident:
     """Parse the contents of an incident file.
 
     Raises:
-        OlrPgError: 2100 if it is not an incident file; 2101 if it is damaged or of a newer version.
+        OlrPgError: 2100 the text is not an incident file; 2101 the file is damaged or of a newer
+            version.
     """
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise OlrPgError(Code.NOT_AN_INCIDENT_FILE, "it is not JSON", file=path) from error
+        raise OlrPgError(Code.NOT_AN_INCIDENT_FILE, "the file is not JSON", file=path) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise OlrPgError(Code.NOT_AN_INCIDENT_FILE, f"its format is not {FORMAT!r}", file=path)
+        raise OlrPgError(
+            Code.NOT_AN_INCIDENT_FILE, f"the file does not have the format {FORMAT!r}", file=path
+        )
     if document.get("version") != VERSION:
         raise OlrPgError(
             Code.INCIDENT_FILE_DAMAGED, f"version {document.get('version')!r}", file=path

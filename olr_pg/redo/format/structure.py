@@ -2,7 +2,7 @@
 
 For kernels, modules take single offsets from a structure as constant integers; dump and mask use
 the whole structure. The complete meaning of each member is in docs/internals/redo-format.md, in the
-section that the structure names. It also says whether the member was seen in real bytes.
+section that the structure names. The section also says whether the member was seen in real bytes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Member(NamedTuple):
         at: offset from the structure's beginning, in bytes.
         kind: a key of `WIDTHS`.
         what: its meaning, if the name is not enough.
-        shown: whether a dump prints the member in the list of members. If not, it is printed in
-            another way or not at all.
+        shown: whether a dump prints the member in the list of members. If False, the member is
+            printed in another way or not at all.
     """
 
     name: str

@@ -15,14 +15,14 @@ same: the begin SCN of the oldest unconfirmed transaction.
 
 If the client whose confirmations are in the checkpoint starts at exactly MinStartSCN, the run loads
 the image and continues after it. If a client starts at any other SCN, or another client starts, the
-run reads the redo from the start SCN on, without an image. It also does this if the image is
+run reads the redo from the start SCN on, without an image. The run also does this if the image is
 missing or damaged, or was made with other tables. The redo contains everything that the image
 contains, as long as its logs exist.
 
 Several targets
 ---------------
-All targets share the images. An image contains all open transactions and all tables of its run. It
-can be used for a target (`Need.is_served`) if three conditions are met:
+All targets share the images. An image contains all open transactions and all tables of its run. A
+run can use an image for a target (`Need.is_served`) if three conditions are met:
 
 - The target has received or confirmed everything that committed before the image. A target that has
   received more skips the transactions that it has, as with any redo that is read again.
@@ -31,11 +31,11 @@ can be used for a target (`Need.is_served`) if three conditions are met:
 - The target's tables are among the tables of the image.
 
 Each target's checkpoint names an image for this target. A new run begins after a start, when a
-target reconnects, when a target is moved to its own run, or when runs are joined. It begins with
-the newest image that can be used for all of its targets. If there is no such image, the targets
-begin in several runs, each with its own image (`groups`). Runs are joined only if one image can be
-used for all their targets. A transaction that is open for days prevents joining only for some
-targets: those that began after that transaction, and have tables that the other targets lack.
+target reconnects, when a target is moved to its own run, or when runs are joined. The new run
+begins with the newest image that can be used for all of its targets. If there is no such image, the
+targets begin in several runs, each with its own image (`groups`). Runs are joined only if one image
+can be used for all their targets. A transaction that is open for days prevents joining only for
+some targets: those that began after that transaction, and have tables that the other targets lack.
 
 A run that begins without an image decodes the tables of all connected targets; a run that begins
 with an image decodes the tables of the image. So its images can also be used for targets of other
@@ -116,8 +116,8 @@ class BoundedRecovery:
         directory: the directory of the files; created when first needed.
         source: identifies the source database.
         limit_bytes: approximate maximum bytes of redo that a restart reads again because of open
-            transactions. It is exceeded by up to one log, because images are taken only at the end
-            of a log.
+            transactions. A restart may read up to one log more than this limit, because images are
+            taken only at the end of a log.
         storage: stores the bytes of open transactions.
         disk_max: maximum bytes on disk of the images and of `storage` together; None for no limit.
         named: the image that the checkpoint of each target names, by target.
@@ -190,7 +190,8 @@ class BoundedRecovery:
                 if image is not None:
                     _warn(
                         OlrPgError(
-                            Code.RECOVERY_IMAGE_UNFIT, "it was written for another list of tables"
+                            Code.RECOVERY_IMAGE_UNFIT,
+                            "the image was written for another list of tables",
                         )
                     )
                 return None

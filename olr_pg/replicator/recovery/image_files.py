@@ -1,5 +1,5 @@
-"""The files of bounded recovery. They contain the changes of open transactions up to a position in
-the redo.
+"""The files of bounded recovery. The files contain the changes of open transactions up to a
+position in the redo.
 
 An *image* contains all transactions that were open at a position of a run: for each redo thread,
 the end of the last log that was read. An image is a manifest, ``image-*.json``, that refers to
@@ -11,7 +11,7 @@ parts are written to a new file.
 
 A manifest contains its version, the layout of the arrays, and a CRC of itself and of each part.
 First the data file is synced, then the manifest is synced and renamed to its final name. So an
-existing manifest is complete. If it was damaged later, the CRC shows this, and the image is
+existing manifest is complete. If a manifest was damaged later, the CRC shows this, and the image is
 refused.
 """
 
@@ -291,16 +291,16 @@ def read_image(path: Path, source: str) -> Image:
         )
     if image.layout != LAYOUT:
         raise OlrPgError(
-            Code.RECOVERY_IMAGE_UNUSABLE, "it was written by another release", path=str(path)
+            Code.RECOVERY_IMAGE_UNUSABLE, "another release wrote the image", path=str(path)
         )
     if image.source != source:
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNUSABLE,
-            f"it belongs to the source {image.source!r}, not to {source!r}",
+            f"the image belongs to the source {image.source!r}, not to {source!r}",
             path=str(path),
         )
     if not image.marks:
-        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, "it names no log", path=str(path))
+        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, "the image names no log", path=str(path))
     return image
 
 
@@ -345,8 +345,8 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
 def new_stem(directory: Path) -> str:
     """Return the prefix of the file names of the next image.
 
-    A prefix must never be used again, because a checkpoint can name a deleted image. So it contains
-    a random part, and a number that shows users the order of the images.
+    A prefix must never be used again, because a checkpoint can name a deleted image. So a prefix
+    contains a random part, and a number that shows users the order of the images.
     """
     stems = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
     numbers = [int(part) for part in (stem.partition("-")[0] for stem in stems) if part.isdecimal()]

@@ -350,5 +350,6 @@ def check_table_numbers(image: Image, subscription: Subscription) -> None:
     if now[: len(image.tables)] != image.tables or any(since < end for since in later):
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNFIT,
-            "it was written for another list of tables, or for other definitions of the tables",
+            "the image was written for another list of tables, or for other definitions of the"
+            " tables",
         )

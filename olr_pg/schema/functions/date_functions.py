@@ -188,8 +188,8 @@ class ReadFormat(NamedTuple):
 
     Attributes:
         form: the format for PostgreSQL.
-        missing: the format of the year and month if the text does not contain them; Oracle takes
-            them from the current date.
+        missing: the format of the year and month if the text does not contain them; Oracle takes a
+            missing year and month from the current date.
         has_time: whether the format has a time of day.
         has_zone: whether the format has a time zone.
         century: the element for a two-digit year; empty if years have four digits.

@@ -237,7 +237,8 @@ def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
     column is a scalar value.
 
     Raises:
-        UntranslatableError: it has clauses or columns that behave differently in PostgreSQL.
+        UntranslatableError: the JSON_TABLE has clauses or columns that behave differently in
+            PostgreSQL.
     """
     if call.args.get("clauses"):
         raise UntranslatableError(f"JSON_TABLE with {call.args['clauses']}")

@@ -61,8 +61,8 @@ def numeric_characters(given: str, form: str) -> str:
     """Return the decimal character and the group separator that an NLS parameter names.
 
     Raises:
-        UntranslatableError: it is another parameter, or the format has a point or comma, which
-            stay as they are.
+        UntranslatableError: the text names another parameter, or the format has a point or comma,
+            which stay as they are.
     """
     found = _CHARACTERS.fullmatch(given)
     if found is None:

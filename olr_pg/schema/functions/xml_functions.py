@@ -104,7 +104,7 @@ def xml_table(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
     """Replace Oracle's XMLTABLE in FROM by PostgreSQL's; empty texts become NULL.
 
     Raises:
-        UntranslatableError: it has clauses or columns that PostgreSQL does not have.
+        UntranslatableError: the XMLTABLE has clauses or columns that PostgreSQL does not have.
     """
     passing = call.args.get("passing") or []
     if call.args.get("namespaces") or call.args.get("by_ref") or len(passing) != 1:

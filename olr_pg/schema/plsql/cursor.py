@@ -91,7 +91,7 @@ class Cursor:
         return self._between(begin, self._at)
 
     def take(self, *words: str) -> bool:
-        """Move past these words if they come next; return whether they did."""
+        """Move past the given words if they come next; return whether they came next."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):
             return False
         self._at += len(words)

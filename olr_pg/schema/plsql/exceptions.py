@@ -215,8 +215,8 @@ def check_codes(text: str) -> bool:
     """Return whether a handler uses SQLCODE.
 
     Raises:
-        UntranslatableError: it compares SQLCODE with a number for which PostgreSQL has no SQLSTATE
-            of its own.
+        UntranslatableError: the handler compares SQLCODE with a number for which PostgreSQL has no
+            SQLSTATE of its own.
     """
     if not _CODE.search(text):
         return False

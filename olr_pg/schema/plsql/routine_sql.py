@@ -402,7 +402,7 @@ def _columns_of(types: Mapping[str, Typed]) -> dict[str, RelationColumn]:
 
 
 def locked(text: str, listed: str = "") -> str:
-    """Return a query with FOR UPDATE that locks and reads all rows before it returns the first one,
+    """Return a query with FOR UPDATE that locks and reads all rows before it returns the first row,
     as in Oracle. A cursor of PostgreSQL would leave out a row that the loop changes before it is
     read.
 

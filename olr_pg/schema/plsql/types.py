@@ -90,7 +90,8 @@ _CHECKED: Final = ("NATURAL", "NATURALN", "POSITIVE", "POSITIVEN", "SIGNTYPE")
 
 def unsized(typed: Typed) -> str:
     """Return the type to use in a CAST: varchar without its length. With the length, CAST would cut
-    a text that is too long. Without it, the assignment to the variable reports the error.
+    a text that is too long. Without the length in the CAST, the assignment to the variable reports
+    the error.
     """
     return "varchar" if typed.sql.startswith("varchar(") else typed.sql
 
