@@ -1877,6 +1877,13 @@ class Code(IntEnum):
         "install on that machine, at the same paths as on this one: this version of olr_pg with"
         " its kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     )
+    DECODING_PROCESS_LOST = _Entry(
+        6009,
+        "a process of `decode --jobs` was lost",
+        "repeat the command. SIGKILL usually means that the machine has run out of memory: use"
+        " fewer --jobs, or add memory. SIGBUS means that the log was truncated while it was read:"
+        " copy the log, and decode the copy",
+    )
     PARQUET_DIRECTORY_IN_USE = _Entry(
         6010,
         "the directory for Parquet files is not empty",

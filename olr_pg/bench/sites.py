@@ -24,7 +24,7 @@ from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_splits
-from olr_pg.replicator.thread_decoding import ThreadDecoding
+from olr_pg.replicator.process_decoding import ProcessDecoding
 from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
     from olr_pg.decoding.split import Decode
 
-_THREADS: Final = 2
+_JOBS: Final = 2
 _WORKLOADS: Final = ("orders", "bulk", "lobs")
 
 
@@ -47,12 +47,12 @@ def outputs(options: Options) -> Iterator[Result]:
             f"decode {workload} to", log_set(options.cache, workload, options.size), options
         )
     logs = log_set(options.cache, "orders", options.size)
-    with ThreadDecoding(_THREADS, lines_of=logs.snapshot.database) as threads:
+    with ProcessDecoding(_JOBS, lines_of=logs.snapshot.database) as processes:
         lines = lines_of(logs, options, decode_splits)
-        yield _by_two("JSON Lines", lines_of(logs, options, threads.decode), lines, options)
-    with ThreadDecoding(_THREADS) as threads:
+        yield _by_two("JSON Lines", lines_of(logs, options, processes.decode), lines, options)
+    with ProcessDecoding(_JOBS) as processes:
         files = files_of(logs, options, decode_splits, 0)
-        by_two = files_of(logs, options, threads.decode, _THREADS)
+        by_two = files_of(logs, options, processes.decode, _JOBS)
         yield _by_two("Parquet files", by_two, files, options)
 
 
@@ -83,7 +83,7 @@ def _by_two(
     for one in (work, alone):
         one()
     return compared(
-        f"decode orders to {form}, two threads", "MB/s", partial(measured, work),
+        f"decode orders to {form}, two processes", "MB/s", partial(measured, work),
         anchor="one core", anchor_run=partial(measured, alone), runs=options.runs, scale=MB,
     )  # fmt: skip
 

@@ -121,7 +121,7 @@ def decode(
             "-j",
             metavar="N",
             min=1,
-            help="The number of decoding threads. It does not change the output.",
+            help="The number of decoding processes. It does not change the output.",
         ),
     ] = 1,
     session: Annotated[
@@ -251,22 +251,22 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 def _splits_decoded(
     jobs: int, lines_of: Database | None, *, with_names: bool, invalid_dates: InvalidDates | None
 ) -> Iterator[Decode | None]:
-    """Yield the function that decodes splits, in `jobs` threads, or in this thread if `jobs` is 1.
+    """Yield the function that decodes splits, in `jobs` processes, or in this one if `jobs` is 1.
 
     Args:
-        lines_of, with_names, invalid_dates: see `ThreadDecoding`.
+        lines_of, with_names, invalid_dates: see `ProcessDecoding`.
     """
     from olr_pg.replicator.decode_once import decode_splits
 
     if jobs == 1:
         yield partial(decode_splits, with_names=with_names)
         return
-    from olr_pg.replicator.thread_decoding import ThreadDecoding
+    from olr_pg.replicator.process_decoding import ProcessDecoding
 
-    with ThreadDecoding(
+    with ProcessDecoding(
         jobs, lines_of=lines_of, with_names=with_names, invalid_dates=invalid_dates
-    ) as threads:
-        yield threads.decode
+    ) as processes:
+        yield processes.decode
 
 
 def _ddl_printer(wanted: Callable[[str, str], bool]) -> Callable[[DictionaryTransaction], None]:

@@ -33,6 +33,6 @@ def test_each_form_is_measured_beside_its_anchor(tmp_path: Path) -> None:
             for workload in ("orders", "bulk", "lobs")
             for form, anchor in (("JSON Lines", "messages"), ("Parquet files", "JSON Lines"))
         },
-        "decode orders to JSON Lines, two threads": "one core",
-        "decode orders to Parquet files, two threads": "one core",
+        "decode orders to JSON Lines, two processes": "one core",
+        "decode orders to Parquet files, two processes": "one core",
     }

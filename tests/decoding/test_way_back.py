@@ -19,7 +19,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
-from olr_pg.replicator.thread_decoding import ThreadDecoding
+from olr_pg.replicator.process_decoding import ProcessDecoding
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire.room_filling import Form
 from tests.simulator.sql.databases import Recorded
@@ -115,7 +115,7 @@ def decoded(
     *,
     split_bytes: int = SPLIT_BYTES,
     storage: Storage = IN_MEMORY,
-    threads: ThreadDecoding | None = None,
+    threads: ProcessDecoding | None = None,
 ) -> tuple[list[dict[str, Any]], Accounting]:
     """The changes that are delivered, and the account."""
     accounts = list[Any]()
@@ -158,8 +158,8 @@ def test_large_ones_that_are_finished_in_parts_are_left_out(redo: Redo, tmp_path
     check(redo, *decoded(redo, Filters(ledger=redo.ledger), split_bytes=20_000, storage=storage))
 
 
-def test_threads_leave_them_out(redo: Redo) -> None:
-    with ThreadDecoding(2, lines_of=redo.snapshot.database) as threads:
+def test_processes_leave_them_out(redo: Redo) -> None:
+    with ProcessDecoding(2, lines_of=redo.snapshot.database) as threads:
         filters = Filters(ledger=redo.ledger)
         check(redo, *decoded(redo, filters, split_bytes=20_000, threads=threads))
 

@@ -1,0 +1,307 @@
+"""Decodes splits in other processes of this machine, without Spark: ``olr-pg decode --jobs``.
+
+The kernels release Python's lock, but a third of the work is short calls of Python and NumPy, for
+which threads would wait for each other. With two cores, threads need a fifth more time than
+processes, and with more cores they gain nothing.
+
+The processes are forked when the context begins, so they have imported all modules. Each waits for
+a split at its socket, and answers with a file in memory that contains the result
+(`decoding.split_results`). The file's descriptor is passed through the socket, and this process
+maps the file, so a result is never copied. If text lines are requested, the other processes also
+render the transactions that are complete within a split, so that this process has little left to
+do. A transaction that cannot be rendered stays packed, so that its error is raised at its position.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import partial
+from multiprocessing.reduction import recv_handle, send_handle
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription, decode_whole
+from olr_pg.decoding.split_results import WrittenMessages, read_result
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordered_window import in_order
+from olr_pg.rendering.invalid_dates import InvalidDates
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
+from olr_pg.wire.room_filling import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from multiprocessing.connection import Connection
+
+    from olr_pg.dictionary.model import Database
+    from olr_pg.wire.frames import Buffer
+
+_AHEAD: Final = 1
+"""Number of splits whose results may wait, besides those that are being decoded. With one, a
+process need not wait for its next split while the caller uses a result.
+"""
+
+_WINDOW_BYTES: Final = 8 << 20
+"""Smaller than for one process: each process needs 25 MiB less memory than with 16 MB, and no more
+time.
+"""
+
+
+class _Task(NamedTuple):
+    """What all splits have in common. The arguments are those of `ProcessDecoding`."""
+
+    lines_of: Database | None
+    with_names: bool
+    counts_invalid_dates: bool
+
+
+class _Answer(NamedTuple):
+    """The answer to a split. If there is no error, the file of the result follows.
+
+    Attributes:
+        invalid_dates: number of invalid dates that were replaced in the result.
+    """
+
+    error: BaseException | None
+    invalid_dates: int = 0
+
+
+class ProcessDecoding:
+    """Decodes splits in several processes. It is a context manager, which starts and ends them.
+
+    Args:
+        jobs: the number of processes.
+        lines_of: the database whose changes are rendered as text lines; None to return packed
+            transactions instead.
+        with_names: as for `decode_split`.
+        invalid_dates: as for `PackedLines`.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        *,
+        lines_of: Database | None = None,
+        with_names: bool = False,
+        invalid_dates: InvalidDates | None = None,
+    ) -> None:
+        is_lines = lines_of is not None
+        if not is_compiled(lines=is_lines):
+            warm_kernels(lines=is_lines)  # once, and not in each process
+        self._task = _Task(lines_of, with_names, invalid_dates is not None)
+        self._invalid_dates = invalid_dates
+        self._jobs = jobs
+        self._processes: list[_Process] = []
+        self._of_thread = threading.local()
+        self._pool = ThreadPoolExecutor(jobs, "decoding", self._take_process)
+        self._free: list[_Process] = []
+
+    def __enter__(self) -> ProcessDecoding:
+        """Start the processes."""
+        for _ in range(self._jobs):
+            self._processes.append(_Process(self._task, self._processes))
+        self._free = list(self._processes)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes after their current splits."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for process in self._processes:
+            process.end()
+
+    def decode(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
+        """Yield the results of the splits, in order. To cancel pending splits, close the generator.
+
+        Raises:
+            OlrPgError: 2002 to 2008 errors of the log; 6009, a process was lost.
+        """
+        packed = pickle.dumps(subscription)
+
+        def submit(split: Split) -> Future[SplitResult]:
+            return self._pool.submit(self._decode, packed, split)
+
+        with closing(in_order(splits, submit, self._jobs + _AHEAD)) as decoded:
+            for _, result in decoded:
+                yield result
+
+    def _take_process(self) -> None:
+        """Give a process to the current thread, which passes splits to it."""
+        self._of_thread.process = self._free.pop()
+
+    def _decode(self, subscription: bytes, split: Split) -> SplitResult:
+        process: _Process = self._of_thread.process
+        answer = process.ask(subscription, split)
+        if answer.error is not None:
+            raise answer.error
+        if self._invalid_dates is not None:
+            self._invalid_dates.add(answer.invalid_dates)
+        return read_result(memoryview(process.mapped_file()))
+
+
+class _Process:
+    """A process that decodes splits, one after the other.
+
+    Args:
+        others: the processes that were started before. The new process closes its copies of their
+            sockets, so that each process ends as soon as this process ends.
+    """
+
+    def __init__(self, task: _Task, others: Sequence[_Process]) -> None:
+        self._socket, theirs = multiprocessing.Pipe()
+        unused = [self._socket, *(other._socket for other in others)]
+        self._process = multiprocessing.get_context("fork").Process(
+            target=_serve, args=(theirs, task, unused), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._subscription: bytes | None = None
+
+    def ask(self, subscription: bytes, split: Split) -> _Answer:
+        """Let the process decode a split, and wait for its answer.
+
+        Raises:
+            OlrPgError: 6011, the process was lost.
+        """
+        changed = None if subscription is self._subscription else subscription
+        self._subscription = subscription
+        try:
+            self._socket.send((changed, split))
+            answer: _Answer = self._socket.recv()
+        except (EOFError, OSError) as error:
+            raise self._lost(split) from error
+        return answer
+
+    def mapped_file(self) -> mmap.mmap:
+        """Map the file that follows an answer."""
+        file = recv_handle(self._socket)
+        try:
+            return mmap.mmap(file, 0, prot=mmap.PROT_READ)
+        finally:
+            os.close(file)
+
+    def _lost(self, split: Split) -> OlrPgError:
+        self._process.join()
+        code = self._process.exitcode
+        how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
+        return OlrPgError(Code.DECODING_PROCESS_LOST, f"it ended with {how}", file=split.path)
+
+    def end(self) -> None:
+        """End the process; it must not be decoding."""
+        self._socket.close()
+        self._process.join()
+
+
+def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> None:
+    """Decode splits until the other end of the socket is closed.
+
+    Ctrl-C in a terminal is sent to this process too, but the other process decides when to end.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for other in unused:
+        other.close()
+    invalid_dates = InvalidDates() if task.counts_invalid_dates else None
+    lines = None
+    if task.lines_of is not None:
+        lines = PackedLines(task.lines_of, invalid_dates=invalid_dates)
+    subscription: Subscription | None = None
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            changed, split = socket.recv()
+            if changed is not None:
+                subscription = pickle.loads(changed)  # noqa: S301 - made by our parent process
+            assert subscription is not None  # the first request contains it
+            with _Result() as result:
+                try:
+                    _decode(result, subscription, split, lines, with_names=task.with_names)
+                except Exception as error:  # noqa: BLE001 - raised in the other process
+                    error.add_note(traceback.format_exc())
+                    socket.send(_Answer(error))
+                    continue
+                replaced = 0 if invalid_dates is None else invalid_dates.taken()
+                socket.send(_Answer(None, replaced))
+                send_handle(socket, result.file, os.getppid())
+
+
+class _Result(WrittenMessages):
+    """The result of a split, which is written to a file in memory. The context closes the file.
+
+    Attributes:
+        file: the descriptor of the file.
+    """
+
+    def __init__(self) -> None:
+        self.file = os.memfd_create("olr-pg-split")
+        super().__init__(self._write_whole)
+
+    def __enter__(self) -> _Result:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.file)
+
+    def _write_whole(self, data: memoryview) -> None:
+        data = data.cast("B")
+        while data:
+            data = data[os.write(self.file, data) :]
+
+    def append(self, text: Buffer) -> None:
+        """Write messages or lines."""
+        self._write_whole(memoryview(text))
+        self.written += memoryview(text).nbytes
+
+    def cut(self, size: int) -> None:
+        """Remove everything after the first `size` bytes."""
+        os.ftruncate(self.file, size)
+        os.lseek(self.file, size, os.SEEK_SET)
+        self.written = size
+
+
+def _decode(
+    written: _Result,
+    subscription: Subscription,
+    split: Split,
+    lines: PackedLines | None,
+    *,
+    with_names: bool,
+) -> None:
+    """Decode a split, and write the result.
+
+    Args:
+        lines: renders transactions as text lines; None to write packed transactions.
+    """
+    decoded = partial(
+        decode_whole, subscription, split, with_names=with_names, window_bytes=_WINDOW_BYTES
+    )
+    if lines is None:
+        written.finish(decoded(written))
+        return
+    result = decoded(None)
+    encoded = tuple(_rendered(written, subscription, lines, part) for part in result.encoded)
+    written.finish(result._replace(encoded=encoded))
+
+
+def _rendered(
+    written: _Result, subscription: Subscription, lines: PackedLines, part: Encoded
+) -> Encoded:
+    """Write transactions as text lines, or packed if one of them cannot be rendered. Return them
+    without their bytes.
+    """
+    messages, begin = part.messages, written.written
+    nothing = messages.blob[:0]
+    try:
+        first = lines.write_transactions(messages.blob.data, subscription.tables, written.append)
+    except OlrPgError:
+        written.cut(begin)
+        written.append(messages.blob.data)
+        return part._replace(messages=messages._replace(blob=nothing))
+    return part._replace(messages=messages._replace(blob=nothing, first=first, form=Form.LINES))
