@@ -40,5 +40,5 @@ def collect(begin: Begin) -> None:
 
 
 def end_collecting() -> None:
-    """Create no more spans."""
+    """End tracing: create no spans from now on."""
     _collector.clear()

@@ -13,7 +13,7 @@ FORMAT: Final = "olr-pg-proof/1"
 
 
 class Judge(StrEnum):
-    """The judges."""
+    """The judges of a scenario."""
 
     REPLAY = "replay"
     LOGMINER = "logminer"

@@ -3,9 +3,9 @@
 What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
 has confirmed: the transactions in the ready queue, those that are open in the decoder, and those
 that are not decoded yet. StartSCN delivers every transaction that *began* at or after it. So a
-client that starts at MinStartSCN receives all unconfirmed transactions. It also receives some
-confirmed transactions again: those that began later than an unconfirmed one. The client recognizes
-and skips them by commit SCN and XID.
+client that starts at MinStartSCN receives all unconfirmed transactions. Such a client also receives
+some confirmed transactions again: those that began later than an unconfirmed transaction. The
+client recognizes and skips them by commit SCN and XID.
 
 When it changes (`port_session.PortSession` decides; this module makes it durable):
 
@@ -20,11 +20,11 @@ When it changes (`port_session.PortSession` decides; this module makes it durabl
   So its confirmations never change the saved SCN; the warning 4050 reports this. The saved SCN
   changes only after a client has started at or before it.
 - If everything is confirmed and no transaction is waiting, the decoder's progress raises the saved
-  SCN (it never lowers it). This applies to three kinds of clients: a client that has confirmed
-  something since its start, a client with the same TableList query as the client whose
-  confirmations are saved, and the bundled applier. It does not apply to other clients: a client
-  whose table never changes has nothing to confirm, and must not skip the transactions that another
-  client still needs.
+  SCN (it never lowers it). The decoder's progress counts for three kinds of clients: a client that
+  has confirmed something since its start, a client with the same TableList query as the client
+  whose confirmations are saved, and the bundled applier. For other clients it does not count: a
+  client whose table never changes has nothing to confirm, and must not skip the transactions that
+  another client still needs.
 
 `confirmed_by` identifies the client whose confirmations are saved: the bundled applier by the name
 of its subscription, another client by the digest of its TableList query. If another client has
@@ -49,8 +49,8 @@ confirmed starts at exactly MinStartSCN, the redo before that position need not 
 everything unconfirmed is in the image or after that position. MinStartSCN and the image's name are
 written together, so they always match.
 
-The file is JSON. It contains a format name, a version, the identity of the source, and a CRC, so
-that a damaged file, or the file of another source, is refused. A file with a newer version is
+The file is JSON. The file contains a format name, a version, the identity of the source, and a CRC,
+so that a damaged file, or the file of another source, is refused. A file with a newer version is
 refused too, because its meaning is unknown.
 """
 

@@ -2,9 +2,9 @@
 `ServerProtocol`.
 
 Loopback and the addresses in the allow-list can connect. `limits.clients` limits the number of
-connections. At this limit, the listener closes a connection for each new one: of those that do not
-replicate, the one that has been idle longest. So idle connections cannot block new ones, and the
-replicating client never loses its connection.
+connections. At this limit, the listener closes a connection for each new connection: among the
+connections that do not replicate, the connection that has been idle longest. So idle connections
+cannot block new ones, and the replicating client never loses its connection.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Listener:
-    """The server of a port. It listens from `start` to `stop`, or as a context manager.
+    """The server of a port. The server listens from `start` to `stop`, or while it is used as a
+    context manager.
 
     Args:
         checkpoint: makes confirmations durable.
         settings: the settings of the port; see `address` for the number of an unused port.
         applier: identifies the bundled applier in the checkpoint; None if the port has no bundled
-            applier. If it has one, only links from `connect` can replicate.
+            applier. If the port has a bundled applier, only links from `connect` can replicate.
 
     Attributes:
         settings: see above. `limits` and `allow` can be changed while the server runs, and then

@@ -6,8 +6,9 @@ client that does not read delays only itself.
 
 Before a client has subscribed, there is a time limit for everything. `request_seconds` is the limit
 for the TLS handshake, for the rest of an incomplete request, and for reading an answer.
-`idle_seconds` is the limit for silence. After it has subscribed, there is a limit only for the rest
-of an incomplete request. Silence and slow reading have no limit, because applying can take long.
+`idle_seconds` is the limit for silence. For a client that has subscribed, there is a limit only for
+the rest of an incomplete request. Silence and slow reading have no limit, because applying can take
+long.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class PortSettings(NamedTuple):
     """The settings of a port.
 
     Attributes:
-        host: the address to listen on. It is loopback by default, because the protocol has no
+        host: the address to listen on. The default is loopback, because the protocol has no
             authentication without `tls` and a client CA.
         port: the port number; 0 for any unused port.
         order: the byte order of all connections.

@@ -1,11 +1,11 @@
 """The session of a connection: its claim to replicate, its run of replication, and its
 confirmations.
 
-`InsideLink` is the link of a client within the server's process. It uses the same protocol, without
-a socket. The link passes the answers to the client as they are in the ready queue, if possible
-without copying them. Over a socket, each byte would be copied into the kernel and out of it, which
-takes longer than parsing. The link also passes events of tables, for which the protocol has no
-messages.
+`InsideLink` is the link of a client within the server's process. The link uses the same protocol,
+without a socket. The link passes the answers to the client as they are in the ready queue, if
+possible without copying them. Over a socket, each byte would be copied into the kernel and out of
+it, which takes longer than parsing. The link also passes events of tables, for which the protocol
+has no messages.
 
 `ReplicationSource` is the interface of a source of transactions for the server. The replicator
 implements it.
@@ -63,10 +63,10 @@ class RecoveryPoint(NamedTuple):
 
 
 class ReplicationSource(Protocol):
-    """The source of transactions for one port. It has one subscription at a time.
+    """The source of transactions for one port. A source has one subscription at a time.
 
-    A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. It can
-    call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
+    A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. A session
+    can call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
     `stop`, from the same thread. `resolve` can be called again after it failed. There is one
     session at a time: the next `resolve` comes after `stop`.
     """
@@ -76,7 +76,7 @@ class ReplicationSource(Protocol):
 
         Args:
             is_abandoned: returns whether the client has disconnected; then the query is cancelled.
-                It can be called from any thread until `resolve` returns.
+                Any thread can call this function until `resolve` returns.
 
         Raises:
             OlrPgError: the query fails; then there is no subscription.
@@ -91,8 +91,8 @@ class ReplicationSource(Protocol):
             resumed: whether `scn` is the SCN in the checkpoint.
 
         Returns:
-            A new queue. The decoder fills it until it is closed, and calls its `fail` if it cannot
-            continue.
+            A new queue. The decoder fills the queue until the queue is closed, and calls the
+            queue's `fail` if it cannot continue.
 
         Raises:
             OlrPgError: decoding cannot start at `scn`; the session can try another SCN.
@@ -101,10 +101,10 @@ class ReplicationSource(Protocol):
     def open_scn(self) -> int:
         """Return the lowest begin SCN of all transactions that are not in the queue yet.
 
-        It is the minimum of three SCNs: the lowest begin SCN of the open transactions, the lowest
-        begin SCN of the finished transactions that are not queued yet, and the SCN up to which the
-        redo of all threads is decoded. Before anything is decoded, it is the SCN of `start`. A
-        value that is too low is safe; a value that is too high loses transactions.
+        The result is the minimum of three SCNs: the lowest begin SCN of the open transactions, the
+        lowest begin SCN of the finished transactions that are not queued yet, and the SCN up to
+        which the redo of all threads is decoded. Before anything is decoded, it is the SCN of
+        `start`. A value that is too low is safe; a value that is too high loses transactions.
         """
 
     def reach_scn(self) -> int:
@@ -127,8 +127,8 @@ class ReplicationSource(Protocol):
     def stop(self) -> None:
         """Stop decoding and end the subscription, because the session has ended.
 
-        The session calls it once after each successful `resolve`, with or without a `start` in
-        between. If there is a queue, it is already closed.
+        The session calls this method once after each successful `resolve`, with or without a
+        `start` in between. If there is a queue, it is already closed.
         """
 
 
@@ -490,7 +490,7 @@ class InsideLink:
         self._session.decline_image()
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
-        """See `ServerLink`. It never waits, because the server answers immediately."""
+        """See `ServerLink`. The method never waits, because the server answers immediately."""
         with self._lock:
             self._check()
             parts = self._protocol.answers()

@@ -15,16 +15,16 @@ list:
 
 - `take` returns the messages of the first transaction of *ready*, and after the last message moves
   the transaction to *sent*;
-- `confirm(n)` removes transactions from the head of *sent* while their commit SCN ≤ n. It confirms
-  only transmitted transactions: whatever n is, the transaction that is being transmitted stays. An
-  n of 0, or lower than in an earlier call, removes nothing;
+- `confirm(n)` removes transactions from the head of *sent* while their commit SCN ≤ n. `confirm`
+  confirms only transmitted transactions: whatever n is, the transaction that is being transmitted
+  stays. An n of 0, or lower than in an earlier call, removes nothing;
 - `rewind(n)` (BackToSCN) moves transactions from the tail of *sent* back to the head of *ready*
   while their commit SCN > n. Whatever n is, the transaction that is being transmitted is sent again
   from its Begin on.
 
-A checkpoint needs the lowest begin SCN of the unconfirmed transactions. It is computed as a sliding
-minimum: each transaction is added once and removed once, so the cost of a confirmation does not
-depend on the number of waiting transactions.
+A checkpoint needs the lowest begin SCN of the unconfirmed transactions. This SCN is computed as a
+sliding minimum: each transaction is added once and removed once, so the cost of a confirmation does
+not depend on the number of waiting transactions.
 
 The limit: the queue is full if `transactions_max` transactions wait to be transmitted, or if *sent*
 and *ready* together need `bytes_max` bytes. A transaction counts with the size of its messages plus
@@ -35,7 +35,8 @@ Transmitted transactions count only in bytes, and never block the next transacti
 could be a deadlock with a client that confirms a transaction only after it has received a later
 transaction: the client would wait for the decoder, and the decoder for the client. So if the
 unconfirmed transactions of a client (without the largest) exceed the limit, the client still
-receives one transaction at a time. This is reported (4016, `QueueStatus.held_back`).
+receives one transaction at a time. The server reports such a client (4016,
+`QueueStatus.held_back`).
 
 If there are several targets, each has its own queue, and a slow client must not delay the decoder
 for the others. Therefore a queue then has a *backlog* on disk: when the memory limit is reached,
@@ -48,8 +49,8 @@ returns only the event. While an event waits for the other transactions with its
 counts as empty.
 
 Before further messages, the bundled applier also takes the incarnations of the source, when these
-have changed (`announce`). They have no position of their own and need no confirmation: the applier
-stores them before it asks for more, and it can store them repeatedly.
+have changed (`announce`). Incarnations have no position of their own and need no confirmation: the
+applier stores them before it asks for more messages, and it can store them repeatedly.
 
 A queue belongs to one run of replication: one client and one StartSCN. Both the decoder and the
 client can end it (`close`).
@@ -602,8 +603,8 @@ class QueueStatus(NamedTuple):
         held_back: whether the limit is exceeded because the client does not confirm.
         next_scn: the commit SCN of the first transaction that is not transmitted; None if there is
             none.
-        spilled, spilled_bytes: the number and bytes of the transactions in the backlog. They are
-            included in `ready`, but not in `held_bytes`.
+        spilled, spilled_bytes: the number and bytes of the transactions in the backlog.
+            Transactions in the backlog count in `ready`, but not in `held_bytes`.
         events: the number of events of tables that were not taken.
     """
 
@@ -626,7 +627,8 @@ class TakenMessages(NamedTuple):
     """Messages taken from the queue: in the batch of `run`, the bytes from `first` up to, but not
     including, `end`.
 
-    They are all messages of one or more transactions, or a part of one transaction's messages.
+    The range contains all messages of one or more transactions, or a part of one transaction's
+    messages.
     """
 
     run: ReadyRun
@@ -695,7 +697,7 @@ def next_messages(
 
 
 class Transmitted:
-    """Transmitted transactions, in commit order. The queue calls it with its lock held.
+    """Transmitted transactions, in commit order. The queue calls the methods with its lock held.
 
     Attributes:
         count: the number of transactions.

@@ -2,10 +2,10 @@
 cannot be decoded.
 
 The position of an event is the number of transactions that were put into the queue before it. The
-event can be taken when this number of transactions is completely transmitted. After that, it
-behaves like a transaction: it waits for its confirmation (`confirm`), and is sent again after a
-rewind (`rewind`). Only the bundled applier receives events; the queue of an external client
-contains none.
+event can be taken when this number of transactions is completely transmitted. After the
+transmission, the event behaves like a transaction: it waits for its confirmation (`confirm`), and
+is sent again after a rewind (`rewind`). Only the bundled applier receives events; the queue of an
+external client contains none.
 
 **Missing LOB values** (`SchemaEvent.lobs`): an event with missing values precedes the transaction
 that contains the changes with these values. If that transaction has no other changes, it is not
@@ -13,8 +13,9 @@ delivered at all. If nothing more is ready after the event, the client concludes
 case. So the event is not sent before all transactions with its commit SCN are in the queue
 (`pass_scn`).
 
-**Changes of definitions before the start** (`SchemaEvent.past`) are not needed for a restart. They
-do not keep the checkpoint at a lower SCN, and a queue that contains nothing else counts as empty.
+**Changes of definitions before the start** (`SchemaEvent.past`) are not needed for a restart. Such
+changes do not keep the checkpoint at a lower SCN, and a queue that contains nothing else counts as
+empty.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _Placed(NamedTuple):
 
 
 class QueuedEvents:
-    """The events of one queue. The queue calls it with its lock held.
+    """The events of one queue. The queue calls the methods with its lock held.
 
     Args:
         rows_max: maximum number of unconfirmed events about row changes. At this limit, the next

@@ -127,7 +127,7 @@ def draw_shape(rng: Random) -> DatabaseShape:
 def draw_modes(seed: int) -> frozenset[SourceMode]:
     """Draw the modes in which a random database writes its redo.
 
-    They have their own random numbers, so that they do not change any other draw.
+    Modes have their own random numbers, so that they do not change any other draw.
     """
     rng = Random(seed ^ MODES_SEED)  # noqa: S311 - reproducible, not secret
     return frozenset(mode for mode, chance in DRAWN_MODES.items() if rng.random() < chance)
@@ -165,7 +165,7 @@ def choose_shape(
         workload: one of `WORKLOADS`.
         version: a value of `COMPATIBLE`; databases before 12.1 have no containers.
         big_endian: byte order of the platform.
-        block_size: one of `BLOCK_SIZES`. It does not change the size of a log in bytes.
+        block_size: one of `BLOCK_SIZES`. The block size does not change the size of a log in bytes.
         threads: redo threads, from 1.
         size: bytes of redo to write.
         unlogged: see `DatabaseShape`.

@@ -1,9 +1,9 @@
 """A named workload that runs until it is stopped, with online logs that are archived.
 
-Redo is flushed at a given rate. It is generated shortly before its flush. With `LiveOptions.ahead`,
-all of it is generated before the first flush, so that the flushes need little processor time; a
-file keeps it. Log switches, crashes and RESETLOGS happen after a number of bytes of redo, not after
-a time. So the same seed and sizes always give the same redo.
+Redo is flushed at a given rate. The redo is generated shortly before its flush. With
+`LiveOptions.ahead`, all of it is generated before the first flush, so that the flushes need little
+processor time; a file keeps it. Log switches, crashes and RESETLOGS happen after a number of bytes
+of redo, not after a time. So the same seed and sizes always give the same redo.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes a source database from a seed: archived logs, dictionary snapshot, truth.
 
-The same seed, workload and size give the same bytes, on every machine.
+For the same seed, workload and size, the simulation makes the same bytes, on every machine.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ such an update does not contain these columns. Old LOB values are never included
 (`transactions.delivered_changes`).
 
 The rows are in Parquet files, one for each table, as an initial load would read them. The first
-column is ROWID; the others are the table's, in their order. Their types are those of
+column is ROWID; the others are the table's, in their order. The columns have the types of
 `olr_pg.rendering.arrow_types`.
 """
 

@@ -1,9 +1,9 @@
 """Runs one task for each payload on Spark, and yields the results in the order of the payloads.
 
 A task returns a few large binary pieces, not a row per change (architecture, “Few large results
-from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results. But it
-costs the JVM twice as much per job (five times as much for the first jobs), and it needs pandas in
-every process.
+from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results. But such a
+DataFrame costs the JVM twice as much per job (five times as much for the first jobs), and it needs
+pandas in every process.
 
 Spark schedules in the same way on one machine and on a cluster. Two jobs run at a time, so that no
 core waits for the slowest task of a job or for the driver. The next job is submitted when the
@@ -11,7 +11,7 @@ caller has taken all results of the oldest job. So the results of at most two jo
 in memory or on disk.
 
 The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine they
-do, unless files are encrypted. Then each task writes its result to a file there
+share a directory, unless files are encrypted. Then each task writes its result to a file there
 (`files.result_files`), and the driver takes the result as soon as the file is complete. Otherwise
 results pass through the JVM (`result_cells`) when their job ends.
 
@@ -141,13 +141,14 @@ def run_tasks(
 
     Args:
         spark: the session.
-        payloads: the input of each task. Keep them small (a path and a range, not the data),
-            because they pass through the driver's JVM.
+        payloads: the input of each task. Keep the payloads small (a path and a range, not the
+            data), because they pass through the driver's JVM.
         task: the function that is called in a worker process as ``task(payload)``, or
-            ``task(payload, broadcast)`` if there is a broadcast. It must be importable there, or be
-            a closure. It can run more than once for a payload, so it must not have side effects.
-        broadcast: data that all tasks need. It is sent to each executor once; later calls with the
-            same bytes reuse it.
+            ``task(payload, broadcast)`` if there is a broadcast. The worker process must be able to
+            import the function, or it must be a closure. The function can run more than once for a
+            payload, so it must not have side effects.
+        broadcast: data that all tasks need. The broadcast is sent to each executor once; later
+            calls with the same bytes reuse it.
         max_parallel: maximum number of tasks that run in parallel, at least 1; default: the
             session's number of cores.
         sizes: approximate bytes of input of each task. If given, small tasks are combined into
@@ -354,7 +355,7 @@ _SECONDS_MAX: Final = 300.0
 def archive_classes() -> bool:
     """Create the archive of classes if there is none for this Java and this Spark.
 
-    Call it only while no session runs in this process.
+    Call this function only while no session runs in this process.
 
     Returns:
         Whether the archive exists now. Some versions of Java cannot create it; sessions also work

@@ -1,7 +1,7 @@
 """Converts results of tasks to cells that pass through Java, and back.
 
 If results are files (`files.result_files`), only errors are cells. Otherwise cells contain the
-compressed results. Compression reduces them to a tenth, because messages repeat names; so the
+compressed results. Compression reduces results to a tenth, because messages repeat names; so the
 driver's network is fast enough for the results of many executors. A large result is divided into
 several cells, because a cell is copied several times and must fit into Java's heap.
 

@@ -1,10 +1,10 @@
 """Fills in the defaults of columns that were added to a table later, for rows that do not store
 them.
 
-After ALTER TABLE … ADD with a default, Oracle does not write the default to the existing rows. If
-such a column is NULL in an image, its value is the default. Rows in which the column was really set
-to NULL are an exception: Oracle marks them in a hidden column of the table, the guard column, which
-has one bit per added column.
+After ALTER TABLE … ADD with a default, Oracle does not write the default to the existing rows. If a
+column that was added with a default is NULL in an image, its value is the default. Rows in which
+the column was really set to NULL are an exception: Oracle marks them in a hidden column of the
+table, the guard column, which has one bit per added column.
 
 An UPDATE logs the columns that it sets, and the guard column only if one of its bits changes. So if
 an UPDATE sets a column to NULL and the guard column is not logged, the bit was already set, and the

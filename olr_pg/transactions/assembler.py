@@ -1,8 +1,8 @@
 """Assembles transactions from batches of events: returns finished transactions, and keeps the
 events of the others until their end is read.
 
-Assemblers run in two places. The assembler of a split processes the windows of this split. It
-finishes the transactions that begin and end in the split, and returns all other events as
+Assemblers run in two places. The assembler of a split processes the windows of this split. This
+assembler finishes the transactions that begin and end in the split, and returns all other events as
 `remainder`, a batch of the same form as its input. The assembler of the driver processes these
 remainders, one split after the other, and finishes the other transactions. So any division of the
 redo into splits gives the same transactions.
@@ -139,11 +139,11 @@ class Assembler:
         unbegun_rollbacks: transactions whose ROLLBACK was read before their BEGIN: slot and XID,
             with the SCN of the ROLLBACK. The reason: if an Oracle instance dies, a surviving
             instance rolls back the open transactions in its own redo thread. `forget_rollbacks`
-            removes those whose BEGIN can no longer follow.
+            removes the rollbacks whose BEGIN can no longer follow.
         unbegun_commits: transactions whose COMMIT was read before their BEGIN: slot and XID, with
             the events of the COMMIT. The reason: if an Oracle instance dies after a distributed
             transaction was prepared, a surviving instance commits the transaction in its own redo
-            thread. `finish_commits` ends them.
+            thread. `finish_commits` ends these transactions.
         unread_begins: the dropped transactions that began before the redo.
     """
 
@@ -465,7 +465,9 @@ class Assembler:
         self._unowned.waiting = unowned.copy()
 
     def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
-        """Continue with another row plan. It must begin with the tables of the current plan."""
+        """Continue with another row plan. The new plan must begin with the tables of the current
+        plan.
+        """
         self._plan, self._tables = plan, tables
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)

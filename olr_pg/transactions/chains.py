@@ -1,24 +1,24 @@
 """Assembles changes of rows with several pieces that were logged without supplemental data.
 
 Without supplemental data, the redo does not show which pieces belong to one change, or which column
-of the row is the first one of a piece. Both follow from the links between the pieces (redo-format
-§5.3, §5.4, §7.5, §7.9), if the transaction itself writes or deletes all pieces from the row's first
-one on:
+of the row is the first column of a piece. Both facts follow from the links between the pieces
+(redo-format §5.3, §5.4, §7.5, §7.9), if the transaction itself writes or deletes all pieces from
+the row's first piece on:
 
 - INSERT: the last piece is written first. Each further piece has a link (nrid) to the piece that
   was written before it. The head is written last.
 - DELETE: the head is deleted first, then the piece to which it links, and so on to the last piece.
 - UPDATE that moves a whole row to another block: new pieces are written, then the head is
   overwritten by a stub that links to them. If the row moves back: the stub is overwritten by the
-  row, then the pieces are deleted. If it moves on to a third block: new pieces are written, the old
-  piece is deleted, and the head gets a new forwarding address.
+  row, then the pieces are deleted. If the row moves on to a third block: new pieces are written,
+  the old piece is deleted, and the head gets a new forwarding address.
 - UPDATE that makes a row too long for its head: new pieces are written, then a shorter head.
 - UPDATE of a row's first piece, which begins with column 1. UPDATE of another piece, if the same
   transaction wrote all pieces of the row before.
 
 All other changes are refused, because a piece that is not the first does not show its row or its
-first column. Facts: redo-format. They could not be checked, because all available real records of
-such rows have supplemental data.
+first column. Facts: redo-format. These rules could not be checked, because all available real
+records of such rows have supplemental data.
 """
 
 from __future__ import annotations

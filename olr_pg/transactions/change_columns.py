@@ -1,7 +1,7 @@
 """Row changes as columns of arrays: the form that rendering and applying read.
 
-The column of a value is given as a number. It is the number of the described column in the column
-directory of the stream (`wire.column_directory`).
+The column of a value is given as a number. This number is the number of the described column in the
+column directory of the stream (`wire.column_directory`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The SYS tables that contain the definitions of tables are decoded like other tables of the row plan.
 Their row changes go to the dictionary follower (`decoding.dictionary_follower`). Clients receive
-them only if they subscribed to these tables.
+these row changes only if they subscribed to the SYS tables.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def delivered_changes(
     """Return (changes for clients, number of other changes).
 
     A DDL commits open changes first, so a transaction that changes the dictionary contains no
-    changes by a user. If it contains rows of a user's table, the DDL moved them to another segment
-    (MOVE, SPLIT, MERGE), and nothing changes for clients. So these changes are not delivered. They
-    are decoded only if they have the commit SCN of the DDL, because the new segment belongs to the
-    table from this SCN on.
+    changes by a user. If such a transaction contains rows of a user's table, the DDL moved the rows
+    to another segment (MOVE, SPLIT, MERGE), and nothing changes for clients. So the changes of
+    moved rows are not delivered. They are decoded only if they have the commit SCN of the DDL,
+    because the new segment belongs to the table from this SCN on.
 
     Args:
         changes: the row changes.

@@ -95,8 +95,8 @@ class DmlColumns(NamedTuple):
         stored_first: the index, in `stored`, of the first value of an inserted row. Its values are
             there exactly as its row piece stores them. −1 if the values are in `values`, as for all
             other changes.
-        stored_count: the number of these values. They belong to the first delivered columns of the
-            table; all other columns are NULL.
+        stored_count: the number of these values. The stored values belong to the first delivered
+            columns of the table; all other columns are NULL.
         entry_first: shape (n + 1); the index of each change's first value.
         values: `VALUE` rows.
         stored: `redo.batch.ENTRY` rows, to which `stored_first` refers.

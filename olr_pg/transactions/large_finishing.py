@@ -309,8 +309,8 @@ class Strangers:
     def drop_from(self, pages: UnownedPages) -> None:
         """Drop the pages that belong to strangers, and forget all claims.
 
-        These pages belong to transactions whose begin was not read. If they stayed, the result
-        would depend on where reading started.
+        These pages belong to transactions whose begin was not read. If these pages stayed, the
+        result would depend on where reading started.
         """
         if self._claims:
             pages.drop_claimed(self.claims(), by_strangers=True)
@@ -326,8 +326,8 @@ _FIRST: Final = np.zeros(1, np.int64)
 
 
 def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
-    """Return whether a transaction can be finished in parts. This is impossible if it changes the
-    dictionary.
+    """Return whether a transaction can be finished in parts. A transaction that changes the
+    dictionary cannot be finished in parts.
 
     Args:
         chunks: the events of the transaction.

@@ -244,8 +244,8 @@ def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, i
 def push_plain_insert(job: RowJob, piece: int, table: int) -> int:
     """Append the image of a row that is inserted as one piece; return a `RowStatus`, or NOT_PLAIN.
 
-    This is a fast path for most inserts. If the piece contains supplemental values or parts of
-    values, the result is NOT_PLAIN, and nothing is appended.
+    The function is a fast path for most inserts. If the piece contains supplemental values or parts
+    of values, the result is NOT_PLAIN, and nothing is appended.
     """
     entries = job.batch.entries
     values = job.values

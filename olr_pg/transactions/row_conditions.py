@@ -2,10 +2,10 @@
 the condition of their table.
 
 If an update makes a row meet the condition, it becomes an insert. If the row no longer meets the
-condition after an update, the update becomes a delete. For this, the redo must contain the columns
-of the condition, before and after the change. If the update becomes an insert, the redo must
-contain the whole row. If the redo does not contain these columns, all changes of the table in this
-transaction are left out and reported as a fault.
+condition after an update, the update becomes a delete. To decide this, the redo must contain the
+columns of the condition, before and after the change. If the update becomes an insert, the redo
+must contain the whole row. If the redo does not contain these columns, all changes of the table in
+this transaction are left out and reported as a fault.
 """
 
 from __future__ import annotations

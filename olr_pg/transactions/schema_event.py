@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class LaterFaults(NamedTuple):
-    """Later faults of a stopped table. They were combined with an earlier fault while the table's
-    changes were held (`applier.stopped.hold`).
+    """Later faults of a stopped table. The later faults were combined with an earlier fault while
+    the table's changes were held (`applier.stopped.hold`).
 
     Attributes:
         transactions: number of transactions with these faults.
@@ -63,8 +63,8 @@ class SchemaEvent(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """The properties that identify the event. They are the same if the event is published
-        again.
+        """The properties that identify the event. The properties are the same if the event is
+        published again.
         """
         return self.table, self.commit_scn, self.xid
 

@@ -146,7 +146,7 @@ def _memory(size: int) -> npt.NDArray[np.uint8]:
 
 
 class EventCutter:
-    """Extracts events from one batch. It can be used several times."""
+    """Extracts events from one batch. A cutter can be used several times."""
 
     def __init__(self, batch: ChangeBatch) -> None:
         self._batch = batch

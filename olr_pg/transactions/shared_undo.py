@@ -6,9 +6,9 @@ vectors name the container of the change. Events contain both containers (`redo.
 container of the undo and the XID together identify the transaction.
 
 Some events have no undo and name their transaction only by an XID: directly written LOB pages,
-direct loads and DDL. They contain only their own container. Such an event belongs to the root's
-undo if a transaction in the root's undo has the event's XID, and no transaction in the event's own
-container has this XID.
+direct loads and DDL. Events without undo contain only their own container. An event without undo
+belongs to the root's undo if a transaction in the root's undo has the event's XID, and no
+transaction in the event's own container has this XID.
 
 With shared undo, only the row vector of a pair contains the container of the change, so the undo
 record cannot show that this container was misread. But a transaction changes only one container
@@ -274,7 +274,7 @@ def strays(
     containers.
 
     Args:
-        rows: the committed transactions, as rows of `instances`. They must be complete.
+        rows: the committed transactions, as rows of `instances`. The transactions must be complete.
         user: shape (tables); whether the table is delivered. Changes in the root are only a fault
             for delivered tables, because transactions of a PDB can change Oracle's own tables in
             the root.

@@ -2,21 +2,21 @@
 
 If the undo of a change does not fit in one undo block, Oracle writes it as several 5.1 vectors:
 first TAIL, then MID parts, and last HEAD, which is followed by the row vector. The vectors can be
-in different splits. So they are kept as events with raw fields, and are joined when their
+in different splits. So the vectors are kept as events with raw fields, and are joined when their
 transaction is complete:
 
-- UNDO_PART is a TAIL or MID. It has one piece, whose entries are the fields of the vector from
-  field 3 on.
-- SPLIT_CHANGE is a HEAD with its row vector. It has two pieces: one has the fields of the HEAD from
-  field 3 on, the other those of the row vector from field 2 on.
+- UNDO_PART is a TAIL or MID. Such an event has one piece, whose entries are the fields of the
+  vector from field 3 on.
+- SPLIT_CHANGE is a HEAD with its row vector. Such an event has two pieces: one has the fields of
+  the HEAD from field 3 on, the other has those of the row vector from field 2 on.
 
-The joined events become a CHANGE event. If they cannot be joined, they become an UNDECODED event.
+The joined events become a CHANGE event. Events that cannot be joined become an UNDECODED event.
 
 In these events, `serial` contains the flags of ktub. In a SPLIT_CHANGE, `session` contains the
 opcode of the row vector in bits 0–15, the number of bytes of a row SCN in bits 16–23, and the byte
 order in bit 24.
 
-Facts: redo-format §4.2. They could not be checked, because no real record was available.
+Facts: redo-format §4.2. These rules could not be checked, because no real record was available.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Finds the changes of a large transaction that were not undone, with a limited amount of memory.
 
-An undo marker undoes the newest change that matches it. This change is searched only among the
-newest few thousand changes (`delimit.live_changes`). So the changes that were not undone yet form a
-stack. Only the top of the stack is in memory. The changes below are in the storage, encrypted if
-there is a key. They are read when a rollback reaches them. The memory does not depend on the size
-of the transaction.
+An undo marker undoes the newest change that matches it. The undone change is searched only among
+the newest few thousand changes (`delimit.live_changes`). So the changes that were not undone yet
+form a stack. Only the top of the stack is in memory. The changes below are in the storage,
+encrypted if there is a key. The stored changes are read when a rollback reaches them. The memory
+does not depend on the size of the transaction.
 """
 
 from __future__ import annotations

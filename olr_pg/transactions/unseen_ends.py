@@ -3,8 +3,8 @@ three cases:
 
 - Another transaction uses the slot of an open transaction. Oracle reuses a slot only after its
   transaction has ended. So the end was not read or was misread, or a surviving Oracle instance
-  rolled the transaction back in another redo thread. This can be decided when the redo of all
-  threads was read up to the SCN of the reuse.
+  rolled the transaction back in another redo thread. Which case it is can be decided when the redo
+  of all threads was read up to the SCN of the reuse.
 - A transaction was rolled back, but one of its changes was not undone. A rollback undoes every
   change before it ends (redo-format §4.4). So the end was misread, or redo is missing. Undo that is
   applied in parallel can be in any order, so each change is compared with all undo markers of its
@@ -14,8 +14,9 @@ three cases:
   undo record contains no undo block. In this case the row decides: the vector before the marker
   names the row, and only one open transaction can have changed it, because Oracle locks the row.
 
-It is unknown whether these changes were committed. For each table with such changes, one UNDECODED
-change replaces them. It stops the table, and the reason is reported (`row_faults`).
+Nobody knows whether the remaining changes of the transaction were committed. For each table with
+such changes, one UNDECODED change replaces them. The UNDECODED change stops the table, and the
+reason is reported (`row_faults`).
 """
 
 from __future__ import annotations
@@ -412,8 +413,8 @@ def left_changes(
     rows: npt.NDArray[np.int64],
     status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
 ) -> list[ChangeBatch]:
-    """Return an artificial transaction for each transaction with remaining changes. It contains a
-    fault for each table of these changes.
+    """Return an artificial transaction for each transaction with remaining changes. The artificial
+    transaction contains a fault for each table of these changes.
 
     The transactions `rows` ended without a COMMIT. A remaining change is one that no undo marker
     has undone.

@@ -1,5 +1,5 @@
-"""The interface of the storage for open transactions. They are kept in memory; if they need too
-much memory, the storage can keep them elsewhere.
+"""The interface of the storage for open transactions. Open transactions are kept in memory. If they
+need too much memory, the storage can keep them elsewhere.
 
 This package does no I/O, so its caller passes in a storage. The storage keeps the tables of events,
 pieces and entries, and the bytes of values. If rows are small, the tables are larger than the
@@ -90,7 +90,9 @@ class Storage(Protocol):
         """The number of bytes that are outside of memory now."""
 
     def allocate(self, size: int) -> U8:
-        """Return a writable buffer of `size` bytes. It is in memory only if `size` is small."""
+        """Return a writable buffer of `size` bytes. The buffer is in memory only if `size` is
+        small.
+        """
 
     def spill(self, size: int) -> U8:
         """Return a writable buffer of `size` bytes: in a file if possible, else in memory."""
@@ -121,8 +123,8 @@ class _GatheredInMemory:
 
 
 class InMemory:
-    """A storage that keeps everything in memory. It is for input of limited size, such as one
-    split.
+    """A storage that keeps everything in memory. This storage is for input of limited size, such as
+    one split.
     """
 
     memory_max: Final = sys.maxsize
@@ -254,7 +256,7 @@ class Waiting:
         return bool(self._spilled)
 
     def copy(self) -> Waiting:
-        """Return a copy. Both objects share the batches."""
+        """Return a copy. The copy and the original share the batches."""
         other = Waiting()
         other._spilled, other._recent = list(self._spilled), list(self._recent)
         other.changes = self.changes

@@ -1,5 +1,5 @@
-"""A directory of the tables and columns in a stream. It assigns each of them a number that never
-changes.
+"""A directory of the tables and columns in a stream. The directory gives each table and column a
+number that never changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Frames of the protocol: ``MessageSize u32``, then that many bytes (operation code and body);
 protocol, “Frames”.
 
-This module does not interpret messages. `FrameBuffer` receives bytes in pieces of any size, and
+The module does not interpret messages. `FrameBuffer` receives bytes in pieces of any size, and
 returns whole messages.
 """
 
@@ -160,7 +160,9 @@ class FrameBuffer:
         return taken
 
     def skip(self, count: int) -> None:
-        """Drop `count` bytes that the caller has read with `peek`. They must be whole frames."""
+        """Drop `count` bytes that the caller has read with `peek`. The dropped bytes must be whole
+        frames.
+        """
         self._position += count
 
     def skip_repeated(self, frame: bytes, most: int) -> int:

@@ -47,7 +47,7 @@ class AnswerCode(IntEnum):
 
 
 class State(IntEnum):
-    """The state of a connection. The numbers are those of the Status answer."""
+    """The state of a connection. The members have the numbers of the Status answer."""
 
     WAIT_TABLE_LIST = 1
     WAIT_START_SCN = 2
@@ -358,8 +358,8 @@ def message_run(
     """Find the complete messages from `start` on. Returns (number of messages, end of the last
     one).
 
-    It stops after `messages_max` messages, before a message that would exceed `bytes_max` in total,
-    and before an incomplete or malformed message.
+    The run ends after `messages_max` messages, before a message that would exceed `bytes_max` in
+    total, and before an incomplete or malformed message.
     """
     count, at = 0, start
     while count < messages_max and at + _FRAME <= blob.size:
@@ -389,7 +389,7 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
     """Find the complete Data messages at the beginning of `data`. Returns (number of messages, end
     of the last one).
 
-    It stops after `messages_max` messages, before an incomplete message, before a message of
+    The run ends after `messages_max` messages, before an incomplete message, before a message of
     another kind, and before a MessageSize that is not in 3..`size_max`.
     """
     count, at = 0, 0

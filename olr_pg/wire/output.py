@@ -58,7 +58,7 @@ class Scratch:
 
 
 class Unkept(Scratch):
-    """An output that keeps nothing. It is used to check messages and to find their size."""
+    """An output that keeps nothing. Use this output to check messages and to find their size."""
 
     def take(self, size: int) -> None:
         """Drop the messages."""

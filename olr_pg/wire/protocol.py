@@ -1,5 +1,5 @@
-"""Both sides of one connection of the protocol, the server's and the client's. They receive and
-return bytes; they have no socket.
+"""Both sides of one connection of the protocol, the server's and the client's. The two sides
+receive and return bytes; they have no socket.
 
 Theory of operation
 -------------------
@@ -157,9 +157,9 @@ class SessionOperations(Protocol):
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """Answer up to `messages` LastCommitedSCN(`confirmed_scn`) requests in a row.
 
-        It first confirms the transmitted transactions up to that commit SCN durably. Then it
-        returns the next messages, at least one if any is ready. If the batch completes a
-        transaction that the next request would confirm, the batch ends there.
+        The method first confirms the transmitted transactions up to that commit SCN durably. Then
+        the method returns the next messages: at least one, if any is ready. If the batch completes
+        a transaction that the next request would confirm, the batch ends there.
         """
 
     def rewind(self, scn: int) -> Batch:
@@ -224,7 +224,7 @@ class ServerProtocol:
         self.errors = 0
 
     def receive(self, data: Buffer) -> None:
-        """Append bytes that the client sent. It never raises, whatever the bytes contain."""
+        """Append bytes that the client sent. No bytes make the method raise an error."""
         if not self.closed:
             self._frames.receive(data)
 
@@ -236,8 +236,8 @@ class ServerProtocol:
         return self._frames.waiting
 
     def answers(self) -> list[Buffer]:
-        """Return the next piece of output. It is empty if every complete request is answered, or if
-        an event is next.
+        """Return the next piece of output. The piece is empty if every complete request is
+        answered, or if an event is next.
         """
         out: list[Buffer] = []
         size = 0
@@ -515,8 +515,8 @@ class ClientProtocol:
         self._told.append(event)
 
     def told(self) -> SchemaEvent | Ancestry | None:
-        """Return the next event that `tell` has added, or None. Call this only after `next_event`
-        has returned None, because the answers before the event must be returned first.
+        """Return the next event that `tell` has added, or None. Call this method only after
+        `next_event` has returned None, because the answers before the event must be returned first.
         """
         return self._told.popleft() if self._told else None
 

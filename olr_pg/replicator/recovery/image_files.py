@@ -96,7 +96,7 @@ class Mark(_Model):
 
 
 class Opened(_Model):
-    """An open transaction; its parts are in redo order."""
+    """An open transaction in a recovery image; its parts are in redo order."""
 
     con_id: int
     xid: _U64

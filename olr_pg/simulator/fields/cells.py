@@ -1,7 +1,7 @@
 """Column values of the model: each with its stored bytes and its printed form.
 
-Both are made from the same Python value, without the decoder's code. The encodings are described in
-values-and-lobs Part A; the printed form is that of ``olr-pg decode``.
+The bytes and the printed form are made from the same Python value, without the decoder's code. The
+encodings are described in values-and-lobs Part A; the printed form is that of ``olr-pg decode``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Cell(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The bytes of the value. A LOB overrides this: its bytes may be outside the row."""
+        """The bytes of the value. A LOB overrides this property, because its bytes may be outside
+        the row.
+        """
         return self.raw
 
 

@@ -3,9 +3,9 @@
 Version, byte order and block size determine how fields are packed; a database may also write its
 redo in unusual ways. Facts: redo-format §0.3, §0.4, §3.1, §5.1.
 
-The vectors are those of transactions, sessions, cleanouts and noise. Facts: redo-format §3 (header,
-field list), §4 (layer 5), §5.1 (KTB redo), §6.1 (index), §8.3 (24.4), §11.4 (templates); sizes and
-flags are those of real records.
+The module encodes vectors of transactions, sessions, cleanouts and noise. Facts: redo-format §3
+(header, field list), §4 (layer 5), §5.1 (KTB redo), §6.1 (index), §8.3 (24.4), §11.4 (templates);
+sizes and flags are those of real records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LOBs of the model: where their bytes are, and which bytes a transaction's redo contains.
 
 Redo names pages by their block. So a change delivers the content that the pages of a LOB have when
-the transaction ends. It delivers a value only if the transaction's redo contains each page of the
-value from its first byte on (docs/lobs.md). `StoredLob.content` is the value in SQL.
+the transaction ends. A change delivers a value only if the transaction's redo contains each page of
+the value from its first byte on (docs/lobs.md). `StoredLob.content` is the value in SQL.
 """
 
 from __future__ import annotations

@@ -457,7 +457,7 @@ class SimTable:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it is a heap table without LOBs."""
+        """Return whether the table is a heap table without LOBs."""
         return not (self.lobs or self.index_organised)
 
     @property

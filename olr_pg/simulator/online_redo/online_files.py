@@ -1,7 +1,7 @@
 """Online logs and archive as files: groups, members, faults, and the steps that change them.
 
-A step is a value. Instances and their archiver make steps, and `OnlineFiles` carries them out. It
-can do this in real time, so that redo is flushed at a given rate.
+A step is a value. Instances and their archiver make steps, and `OnlineFiles` carries them out.
+`OnlineFiles` can work in real time, so that redo is flushed at a given rate.
 
 The control file has the groups and members, and the views on them. Groups are immutable, and the
 dictionary of all groups is replaced as a whole. So another thread that reads the views always sees

@@ -1,9 +1,10 @@
 """Makes the rows of the stand-in's dictionary: SYS tables from a dictionary snapshot, with its
 keys, indexes and sequences, and the views about schemas from an inventory.
 
-This is the inverse of `olr_pg.dictionary.sys_rows` and `olr_pg.oracle.inventory.inventory_queries`.
-Values that a snapshot does not contain get plausible defaults. LOGGING, NOLOGGING and supplemental
-logging are rows too: here are the views that show them, and the statements that change them.
+The module is the inverse of `olr_pg.dictionary.sys_rows` and
+`olr_pg.oracle.inventory.inventory_queries`. Values that a snapshot does not contain get plausible
+defaults. LOGGING, NOLOGGING and supplemental logging are rows too: here are the views that show
+them, and the statements that change them.
 """
 
 from __future__ import annotations

@@ -396,10 +396,10 @@ def read_header(path: Path) -> LogHeader:
 
 
 def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn) -> None:
-    """Write a configuration that replicates these tables from the server.
+    """Write a configuration that replicates the given tables from the server.
 
     Raises:
-        OlrPgError: 8002, it cannot be written.
+        OlrPgError: 8002, the configuration cannot be written.
     """
     several = [str(one.database.con_name) for one in snapshots] if len(snapshots) > 1 else []
     document: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """A connection of the stand-in: from the connect packet to the log-off.
 
-**Log-on.** The client authenticates itself by a password with a 12c verifier. Both sides derive a
-key from the password and a salt (PBKDF2). Each side sends half of a session key, encrypted with
-this key. The client then sends the password, encrypted with the session key.
+**Log-on.** The client authenticates itself by a password with a 12c verifier. Client and server
+derive a key from the password and a salt (PBKDF2). Each side sends half of a session key, encrypted
+with this key. The client then sends the password, encrypted with the session key.
 
 **Calls.** The session answers statements and their fetches, and opens and reads files of directory
 objects (BFILE). A test can make any call fail, hang or lose its connection.

@@ -1,7 +1,7 @@
 """The messages of the two-task protocol that the stand-in and the driver exchange.
 
-The fields are those that python-oracledb's thin mode writes and reads (``impl/thin/messages``),
-with the field version of Oracle 19c.
+The fields of a message are those that python-oracledb's thin mode writes and reads
+(``impl/thin/messages``), with the field version of Oracle 19c.
 """
 
 from __future__ import annotations

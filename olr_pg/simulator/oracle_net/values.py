@@ -1,9 +1,9 @@
 """Packets, primitives and values of Oracle's network protocols, as the driver uses them.
 
-A packet of Oracle Net (TNS) frames each message on the socket. It is an 8-byte header (length,
-type, flags) and a body; the body of a data packet begins with two bytes of flags. The length has
-two bytes until the connection is accepted, and four bytes after that. Source of the facts:
-python-oracledb's thin mode (``impl/thin/packet.pyx``, ``transport.pyx``).
+A packet of Oracle Net (TNS) frames each message on the socket. A packet has an 8-byte header
+(length, type, flags) and a body; the body of a data packet begins with two bytes of flags. The
+length has two bytes until the connection is accepted, and four bytes after that. Source of the
+facts: python-oracledb's thin mode (``impl/thin/packet.pyx``, ``transport.pyx``).
 
 The primitives of the two-task protocol (TTC) are integers, byte strings and addresses. An integer
 has its length before it; it is big-endian, without leading zero bytes. A byte string has one length

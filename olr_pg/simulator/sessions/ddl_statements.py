@@ -1,9 +1,9 @@
 """DDL of a session: changes of SYS tables in a separate transaction, with the marker of the
 statement.
 
-A DDL statement first commits the session's open transaction. It does not wait for locks: it fails
-if an open transaction has changed the table. At its end, it commits. Facts: dictionary §10,
-redo-format §8.1.
+A DDL statement first commits the session's open transaction. A DDL statement does not wait for
+locks: it fails if an open transaction has changed the table. At its end, a DDL statement commits.
+Facts: dictionary §10, redo-format §8.1.
 """
 
 from __future__ import annotations
@@ -117,9 +117,10 @@ class DdlStatements:
 
     Every method returns whether the statement was carried out. The session does not split, merge or
     exchange partitions of tables with LOBs; other DDL on their partitions requires that the
-    partitions have names (`SimSegment.name`). It does not split or merge partitions of
-    index-organised tables, because it is not known how Oracle logs the new leaf blocks. It adds no
-    column with a default to either kind of table, because Oracle would fill the column row by row.
+    partitions have names (`SimSegment.name`). The simulator does not split or merge partitions of
+    index-organised tables, because we do not know how Oracle logs the new leaf blocks. The
+    simulator adds no column with a default to tables with LOBs and to index-organised tables,
+    because Oracle would fill the column row by row.
 
     DDL on partitions with names fails only if an open transaction has changed these partitions, as
     in Oracle. Other DDL on partitions fails if an open transaction has changed any part of the
@@ -254,7 +255,7 @@ class DdlStatements:
         return self._alter_column(effect, place, new, f"SET UNUSED ({old.name})", told)
 
     def drop_column(self, table: SimTable, place: int) -> bool:
-        """ALTER TABLE … DROP COLUMN. It also removes all unused columns from the rows.
+        """ALTER TABLE … DROP COLUMN. The statement also removes all unused columns from the rows.
 
         The redo of the rows (11.14) is not modelled: it is not known, and a decoder ignores it.
         """

@@ -1,8 +1,9 @@
 """The named workloads, and how their terminals draw values.
 
 Order entry has new orders, payments, deliveries, cancellations and customers. Each session is the
-terminal of one warehouse. It works on one business transaction at a time, one statement per step,
-so that the transactions of the sessions interleave. The mix is that of TPC-C without its queries.
+terminal of one warehouse. A session works on one business transaction at a time, one statement per
+step, so that the transactions of the sessions interleave. The mix is that of TPC-C without its
+queries.
 
 `bulk` inserts arrays, `wide` updates wide rows. In parallel DML, a coordinator and parallel servers
 each change a part of a table's rows.

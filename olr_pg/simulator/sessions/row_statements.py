@@ -7,9 +7,9 @@ values-and-lobs §17.6, §20, §23.
 
 Direct-path inserts write whole formatted blocks (redo-format §6.2), in a separate transaction. A
 load that is not logged writes ranges of blocks (19.2) instead of blocks. The vector header contains
-the data object and the first block. It is not known how a real 19.2 encodes the number of blocks,
-so its fields have no meaning here. The undo of a load contains no rows. If the transaction is
-rolled back, its blocks stay unused.
+the data object and the first block. We do not know how a real 19.2 encodes the number of blocks, so
+the fields of a simulated 19.2 have no meaning. The undo of a load contains no rows. If the
+transaction is rolled back, its blocks stay unused.
 
 CREATE TABLE … ORGANIZATION INDEX AS SELECT writes whole leaf blocks (19.1). We have seen that the
 first byte of such a block is 2. The rest follows block dumps of leaves (index header of 32 bytes,
@@ -198,7 +198,9 @@ class RowStatements:
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE of one row; `new` has values by 0-based column. False if it is not possible."""
+        """UPDATE of one row; `new` has values by 0-based column. False if the update is not
+        possible.
+        """
         if not new or not self.may_change(row):
             return False
         if row.table.index_organised:
@@ -417,8 +419,8 @@ class DirectLoads:
         """Load rows in the open transaction; rows of several pieces are not loaded.
 
         Returns:
-            The number of loaded rows. They are the last rows in `SimTable.live`; if the table has
-            one segment, in the order of `rows`.
+            The number of loaded rows. The loaded rows are the last rows in `SimTable.live`; if the
+            table has one segment, in the order of `rows`.
         """
         whole = self._whole(table, rows)
         if whole:

@@ -5,9 +5,9 @@ several of them: it is the DDL of columns whose values Oracle computes, which ar
 also the hidden ones of function-based indexes, and columns with a sequence.
 
 A virtual column has an INTCOL#, but no SEGCOL#, because rows do not store it (dictionary §2.4). So
-the INTCOL# and SEGCOL# of the columns that are added after it differ. It is not known whether DROP
-of a virtual column lowers the INTCOL# of the later columns, so the simulator does so in half of the
-cases.
+the INTCOL# and SEGCOL# of the columns that are added after it differ. We do not know whether DROP
+of a virtual column lowers the INTCOL# of the later columns, so the simulator lowers them in half of
+the cases.
 
 An identity column has a sequence ``ISEQ$$_n``, where n is the OBJ# of the table, and the default
 ``"OWNER"."ISEQ$$_n".nextval``. If a column whose default is a sequence is added to a table with

@@ -1,9 +1,9 @@
 """The SYS tables that define tables; their rows are changed like any other rows of the model.
 
-Here they are ordinary heap tables; in Oracle, most of them are in clusters (dictionary §1.3).
-Columns and object numbers are those of dictionary §2 and §10; object numbers other than those of
-the bootstrap objects are those of a 23ai database. Rows have the form of a snapshot (dictionary
-§11).
+In the model, SYS tables are ordinary heap tables; in Oracle, most SYS tables are in clusters
+(dictionary §1.3). Columns and object numbers are those of dictionary §2 and §10; object numbers
+other than those of the bootstrap objects are those of a 23ai database. Rows have the form of a
+snapshot (dictionary §11).
 """
 
 from __future__ import annotations
@@ -483,9 +483,9 @@ class SysDictionary:
                 self.delete(session, name, key)
 
     def recycle(self, session: RowStatements, table: SimTable) -> str:
-        """Move a table to the recycle bin, as DROP TABLE without PURGE does. It gets another name,
-        and so do its indexes and constraints. Its rows and segments stay until it is purged. LOB
-        segments and sequences keep their names.
+        """Move a table to the recycle bin, as DROP TABLE without PURGE does. The table gets another
+        name, and so do its indexes and constraints. Its rows and segments stay until it is purged.
+        LOB segments and sequences keep their names.
 
         Returns:
             The name in the recycle bin.

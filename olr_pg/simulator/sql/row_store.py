@@ -122,7 +122,7 @@ class Trigger:
     columns: frozenset[int] = frozenset()
 
     def concerns(self, event: str, changed: Iterable[int]) -> bool:
-        """Return whether it fires for an event that changes these columns."""
+        """Return whether the trigger fires for an event that changes the given columns."""
         return event in self.events and (
             event != "UPDATING" or not self.columns or bool(self.columns & {*changed})
         )

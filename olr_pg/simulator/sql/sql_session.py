@@ -2,8 +2,8 @@
 savepoints.
 
 A block runs for a session, or for each row of a trigger. In the statements of a block, variables
-become binds. A name that is both a variable and a column means the variable. In Oracle, it means
-the column, so a block must not use one name for both.
+become binds. A name that is both a variable and a column means the variable. In Oracle, such a name
+means the column, so a block must not use one name for both.
 """
 
 from __future__ import annotations

@@ -367,7 +367,7 @@ def compared(left: Value, right: Value) -> int | None:
     """Compare two values; return a negative number, 0 or a positive number, None if one is NULL.
 
     Raises:
-        OraError: ORA-00932, they cannot be compared.
+        OraError: ORA-00932, the two values cannot be compared.
     """
     if left is None or right is None:
         return None

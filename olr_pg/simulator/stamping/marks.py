@@ -151,7 +151,7 @@ def find_marks(redo: RedoFormat, stream: bytes, steps: Steps) -> Marks:
     `stream` does not contain block headers.
 
     Raises:
-        ValueError: it is not known whether a vector contains such values.
+        ValueError: it is not known whether a vector contains values that must differ.
     """
     finder = _Finder(redo, stream, steps)
     payload, at = redo.block_size - BLOCK_HEADER_SIZE, 0

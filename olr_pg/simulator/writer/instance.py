@@ -497,7 +497,7 @@ class SpaceKind(NamedTuple):
     typ: int = TYP_NORMAL
 
     def fields(self, rng: Random) -> list[bytes]:
-        """Return fields of these sizes with small numbers and zeros, like most real ones."""
+        """Return fields of the given sizes with small numbers and zeros, like most real fields."""
         return [bytes(rng.choice((0, 0, 0, 1, 8)) for _ in range(size)) for size in self.sizes]
 
 

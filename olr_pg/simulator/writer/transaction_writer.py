@@ -685,7 +685,7 @@ class ParallelWriter(TransactionWriter):
         self._close(transaction, scn, committed=True)
 
     def rollback_alone(self) -> None:
-        """Roll back this transaction, at its own SCN."""
+        """Roll back this transaction alone, at an SCN of its own."""
         transaction = self._written()
         if transaction is None:
             return

@@ -4,8 +4,8 @@ A value is delivered completely or not at all. If the redo contains only a part 
 left out of the change: an updated row of the target keeps its old value, and an inserted row has
 NULL. The value of a LOB before a change is never delivered. Facts: values-and-lobs §16–§22.
 
-It also converts the contents of LOB values that cannot be delivered as they are stored, because
-they are compressed or have another character set.
+The module also converts the contents of LOB values that cannot be delivered as they are stored,
+because they are compressed or have another character set.
 
 Contents are converted in pieces of limited size, so that a large value does not need memory. The
 exception is binary XML: a document is assembled as a whole. Facts: values-and-lobs §17, §22, §24.

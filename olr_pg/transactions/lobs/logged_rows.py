@@ -1,4 +1,5 @@
-"""The LOB pieces that transactions logged, as a table. Kernels search it after it was sorted.
+"""The LOB pieces that transactions logged, as a table. Kernels search the table after it was
+sorted.
 
 Facts: values-and-lobs §18–§21.
 """

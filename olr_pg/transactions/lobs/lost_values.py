@@ -101,7 +101,7 @@ class Counted(NamedTuple):
 
     Attributes:
         rows: shape (tables, 3); numbers of inserts, deletes and updates that were delivered before
-            these changes. It is only given if there is one transaction, which is delivered in
+            these changes. `Counted` is given only for a single transaction that is delivered in
             parts.
     """
 

@@ -39,7 +39,7 @@ class LobSource(Protocol):
         self, table: Table, column: Column, rowid: str, scn: int, allocate: Allocate
     ) -> FetchedLob | None:
         """Read a column of a row as of an SCN, or as of the nearest SCN that is possible. Return
-        None if this fails.
+        None if the source cannot return the value.
 
         Args:
             table, column: their definitions as of the SCN.

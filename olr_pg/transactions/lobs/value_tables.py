@@ -142,7 +142,7 @@ def empty_rows(count: int) -> LobRows:
 
 
 def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
-    """Return space for this many values and parts, and `extra` bytes for joined data."""
+    """Return space for the given numbers of values and parts, and `extra` bytes for joined data."""
     return ValueRoom(
         np.zeros(values, np.uint8),
         np.zeros((values, FACTS), np.int64),
