@@ -128,8 +128,8 @@ def run_appliance(
     Args:
         once: end when all changes that are available now are confirmed.
         apply: whether to run the bundled applier.
-        reload: reads the configuration again after SIGHUP. SIGHUP is handled only if this is called
-            in the main thread.
+        reload: reads the configuration again after SIGHUP. SIGHUP is handled only if the main
+            thread calls this function.
         until: end when all transactions that commit up to this point are confirmed; None to run
             without end.
         withheld: returns the values that the configuration reads from the environment.

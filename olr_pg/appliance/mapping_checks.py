@@ -3,7 +3,7 @@
 A name or pattern without a match has no effect, and is probably misspelt. Without a report, nobody
 would notice it until the rows are in another schema, or a column has another type, than the
 configuration says. So `run` and `initial-load` warn about it, and `olr-pg doctor` reports it before
-they start. `decoding.filters` does the same for the patterns of `filter`.
+they start. `decoding.filters` checks the patterns of `filter` in the same way.
 
 A warning is enough: a mapping may be for a table that the source will create later.
 """

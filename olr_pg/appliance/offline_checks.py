@@ -3,7 +3,8 @@ redo can be decoded (supplemental logging, encrypted tablespaces).
 
 One check runs when a run begins: `warn_of_rows` warns if the run is about to create target tables
 whose source tables already have rows, because the redo does not contain these rows. If the source
-or the target does not answer, it reports nothing, because the run itself reports this.
+or the target does not answer, the check reports nothing, because the run itself reports the missing
+answer.
 """
 
 from __future__ import annotations

@@ -537,7 +537,8 @@ def make_control(
     reload: Callable[[], None] | None,
     withheld: Callable[[], Mapping[str, str]],
 ) -> Control:
-    """Return the object that executes commands over HTTP, if this is configured.
+    """Return the object that executes commands over HTTP, if the configuration allows such
+    commands.
 
     Args:
         reload: triggers a reload of the configuration; None if a reload is not possible.

@@ -12,8 +12,8 @@ def run() -> None:
     """Run the command line of this process; never returns.
 
     Until a command begins, Ctrl-C ends the process without a message, because there is nothing to
-    clean up. After that, `group` handles Ctrl-C. If the parent process ignores Ctrl-C, this process
-    does too.
+    clean up. When a command has begun, `group` handles Ctrl-C. If the parent process ignores
+    Ctrl-C, this process does too.
     """
     _open_closed_streams()
     _escape_foreign_characters()

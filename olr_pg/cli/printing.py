@@ -72,8 +72,8 @@ def print_json(value: Any, *, at_once: bool = False) -> None:
 def write_bytes(data: Buffer) -> None:
     """Write bytes to stdout, after flushing the text printed before.
 
-    The printed bytes are the result for which the command was called. So if the parent process has
-    closed stdout, this is an error, although `print_line` discards its lines then.
+    The printed bytes are the result for which the command was called. So a stdout that the parent
+    process has closed is an error, although `print_line` discards its lines then.
 
     Raises:
         BrokenPipeError: the reader has closed the pipe.

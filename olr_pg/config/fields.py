@@ -157,8 +157,8 @@ class LoadContext:
     Attributes:
         folder: the folder of the file, at which relative paths start.
         environ: the environment variables for ``${ENV_NAME}``.
-        needs_secrets: whether a secret that cannot be resolved is an error. If not, another text
-            stands for it (`_stand_in`).
+        needs_secrets: whether a secret that cannot be resolved is an error. If False, another text
+            takes the place of the secret (`_stand_in`).
     """
 
     folder: Path = field(default_factory=Path.cwd)

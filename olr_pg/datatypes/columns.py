@@ -121,8 +121,8 @@ def per_distinct(
 
 
 def compact(values: ValueColumn) -> ValueColumn:
-    """Return the same values in a buffer that contains only these values. If that is already so,
-    return the column unchanged.
+    """Return the same values in a buffer that contains only these values. If the buffer already
+    contains only these values, return the column unchanged.
     """
     size = int(np.maximum(values.length, 0).sum())
     if size >= values.data.size:

@@ -12,9 +12,9 @@ made, in any task.
 A task does not know the DDL in other splits. A task decodes with the table versions that were known
 when its job began. The driver (`ordering.merger.Merger`) merges splits in redo order. The merger
 passes each committed dictionary transaction to the `DictionaryFollower`, in commit order. The
-merger does so when all redo threads were read up to the commit of this transaction, and before it
-releases any transaction that committed later. If the transaction changes a table of the
-subscription:
+merger passes a transaction on when all redo threads were read up to the commit of this transaction,
+and before it releases any transaction that committed later. If the transaction changes a table of
+the subscription:
 
 1. The follower adds the new version, which is valid from the commit SCN x on. Tables keep their
    numbers in the plan.
@@ -24,8 +24,8 @@ subscription:
 
 So for any division into splits, the result is the same as if all versions had been known from the
 beginning. A DDL costs time only if it changes a table of the subscription: a split must be decoded
-again. If a row does not match the old definition, this is a fault (`SplitResult.faults`). The fault
-is merged like a transaction. If a DDL is the reason, the fault disappears when the split is decoded
+again. A row that does not match the old definition is a fault (`SplitResult.faults`). The fault is
+merged like a transaction. If a DDL is the reason, the fault disappears when the split is decoded
 again.
 
 A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle begins a DDL

@@ -68,8 +68,8 @@ def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defau
 
     Args:
         columns: the planned columns of all tables.
-        guarded: for each column, whether its table has a guard column. If not, its guard id is
-            ignored.
+        guarded: for each column, whether its table has a guard column. The guard id of a column
+            without a guard column is ignored.
     """
     if all(column.added is None for column in columns):
         return NO_DEFAULTS

@@ -97,8 +97,8 @@ OPAQUE: Final = 58
 
 
 def with_raw_xml(table: Table) -> Table:
-    """Return the table with `raw_xml` set for its binary XML, so that this is delivered as
-    stored.
+    """Return the table with `raw_xml` set for its columns of binary XML, so that their values are
+    delivered as stored.
     """
     if not any(column.xml and column.type_code == BLOB for column in table.columns):
         return table

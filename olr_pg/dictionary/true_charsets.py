@@ -7,8 +7,8 @@ has the number of the true set, and the form `EXPLICIT_FORM`. Everything that de
 writes text takes the set from the column. If DDL changes the definition later, the column keeps the
 true set.
 
-If the declared set has several bytes per character, this is possible only for VARCHAR2 and CHAR
-that one RAW can hold. Oracle converts CLOBs of such databases to UTF-16 when they are written, so
+If the declared set has several bytes per character, only VARCHAR2 and CHAR that fit into one RAW
+can have another set. Oracle converts CLOBs of such databases to UTF-16 when they are written, so
 that bytes of another set are already damaged. Longer text must be read in pieces, and Oracle cuts
 it between characters of the declared set. Oracle also pads a CHAR(n CHAR) by counting characters of
 the declared set, although the bytes are not text in that set.

@@ -1,10 +1,10 @@
 """Applies the transactions that commit in PostgreSQL to Oracle, in commit order.
 
 Several PostgreSQL transactions are written in one Oracle transaction, as net changes per table. If
-that fails, the batch is applied again, transaction by transaction and change by change. So the run
-finds the change that Oracle refuses. The table of that change is stopped; the other tables
-continue. While a table is stopped, the replication slot keeps the WAL from the transaction that
-stopped it. The changes of the table are not stored anywhere else.
+Oracle refuses the batch, the batch is applied again, transaction by transaction and change by
+change. So the run finds the change that Oracle refuses. The table of that change is stopped; the
+other tables continue. While a table is stopped, the replication slot keeps the WAL from the
+transaction that stopped it. The changes of the table are not stored anywhere else.
 
 The ledger in Oracle is updated in the same transaction as the rows. The slot is confirmed after
 that commit. If the process is killed between the two, PostgreSQL sends transactions again that
@@ -229,7 +229,7 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
 def end(way: WayBack) -> None:
     """Remove the slot and the publication from PostgreSQL and the ledger from Oracle.
 
-    Before that, enable the triggers and foreign keys in Oracle again.
+    First, enable the triggers and foreign keys in Oracle again.
 
     Raises:
         OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable a trigger or

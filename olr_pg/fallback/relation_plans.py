@@ -9,7 +9,8 @@ DDL, and it sends nothing that would show that changes are missing:
   be lost.
 - The tables are published as a whole (``publish_via_partition_root``). Then PostgreSQL does not
   send the TRUNCATE of one partition (CREATE PUBLICATION), and it never sends DROP and DETACH. The
-  rows stay in Oracle. Partitions are often removed on purpose, so this is only reported.
+  rows stay in Oracle. Partitions are often removed on purpose, so a removed partition is only
+  reported.
 """
 
 from __future__ import annotations

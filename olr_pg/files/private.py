@@ -55,7 +55,7 @@ def private_umask() -> Iterator[None]:
 def make_private_directory(path: Path, *, passable: bool = False) -> None:
     """Create a directory that only this user can access, and its missing parents.
 
-    An existing directory is not changed; `close_to_others` does that.
+    An existing directory is not changed; use `close_to_others` for it.
 
     Args:
         passable: as for `close_to_others`.

@@ -53,8 +53,8 @@ class _Interpretation:
 def interpret_first(seconds: float) -> None:
     """Interpret kernels that are not on disk, until their calls have taken `seconds` in total.
 
-    After that, a kernel is compiled when it is called. If another process has compiled a kernel in
-    the meantime, its next call loads it from disk.
+    When this time is used up, a kernel is compiled when it is called. If another process has
+    compiled a kernel in the meantime, its next call loads it from disk.
     """
     _Interpretation.seconds = seconds
 

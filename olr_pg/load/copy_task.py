@@ -1,7 +1,7 @@
 """A Spark task of the initial load: copies one partition to the target, in one transaction.
 
-One thread produces the next item while the other sends the current one. Without this, the task
-would wait for the server while sending rows, and the server would wait while the task encodes.
+One thread produces the next item while the other sends the current one. With a single thread, the
+task would wait for the server while sending rows, and the server would wait while the task encodes.
 Sending and encoding take about the same time, and encoding (kernels, Arrow) releases the
 interpreter lock, so they can run at the same time.
 

@@ -7,8 +7,8 @@ labels as JSON. If the table is missing, it is created.
 
 `exported` sends the appliance's metrics and spans to an OpenTelemetry collector (OTLP over HTTP).
 The metrics have the same names as in `/metrics`. OpenTelemetry's own library sends them. This
-library is an optional dependency: `pip install 'olr-pg[otel]'`. If the collector does not answer,
-this is logged once, and no other thread waits for it.
+library is an optional dependency: `pip install 'olr-pg[otel]'`. A collector that does not answer is
+logged once, and no other thread waits for it.
 """
 
 from __future__ import annotations

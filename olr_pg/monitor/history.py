@@ -7,8 +7,8 @@ part of the standard library, with a write-ahead log. Commits do not wait for th
 failure can lose the readings of the last few seconds.
 
 Replication does not wait for the history, and does not fail because of it. If a reading cannot be
-written (for example, because the disk is full), this is logged once, and the next reading is tried.
-A damaged file, or a file of another release, is replaced by a new file.
+written (for example, because the disk is full), the failure is logged once, and the next reading is
+tried. A damaged file, or a file of another release, is replaced by a new file.
 
 `HistoryRecorder` takes the readings of each target.
 """

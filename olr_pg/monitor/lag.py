@@ -5,10 +5,10 @@ Each stage has `Milestones`: the SCNs that it reached, with the time by the cloc
 a change that a table may lack, the times are as follows. A change counts as written when the first
 log after it was written. A change counts as read when this host found the change's log. Decoding of
 the change ends when it enters the ready queue. The stage of the queue ends when the change is sent
-to the client. Since then the change waits for the applier. Redo in an online log counts as written
-at the last check that did not find it. The redo cannot have been written earlier, so the lag of the
-stage `reading` is an upper limit. olr_pg does not know whether Oracle has written more redo since
-the newest known redo.
+to the client. From that time on, the change waits for the applier. Redo in an online log counts as
+written at the last check that did not find it. The redo cannot have been written earlier, so the
+lag of the stage `reading` is an upper limit. olr_pg does not know whether Oracle has written more
+redo since the newest known redo.
 """
 
 from __future__ import annotations

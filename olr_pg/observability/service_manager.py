@@ -1,7 +1,7 @@
 """Reports the appliance's state to systemd (ready, alive, stopping), and detects stuck threads.
 
 The protocol is sd_notify(3): a datagram with lines of text to the socket that the variable
-NOTIFY_SOCKET names. Without that variable, nothing is sent.
+NOTIFY_SOCKET names. If NOTIFY_SOCKET is not set, nothing is sent.
 
 A stuck thread cannot report that it is stuck, so `ThreadActivity` uses the operating system's
 counters. A working thread uses processor time. A thread that waits with a time limit is scheduled

@@ -2,9 +2,9 @@
 by ROWID.
 
 A value is read as of the commit that set it, if the source still has the undo. Otherwise the
-current value is read: it is newer, but the changes that lead to it are replicated later. If that
-also fails, or the source cannot be reached, the value stays unavailable. A current value, and a
-value that stays unavailable, are each logged once per column.
+current value is read: it is newer, but the changes that lead to it are replicated later. If the
+current value cannot be read either, or the source cannot be reached, the value stays unavailable. A
+current value, and a value that stays unavailable, are each logged once per column.
 """
 
 from __future__ import annotations

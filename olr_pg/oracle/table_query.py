@@ -1,13 +1,13 @@
 """Builds the query that reads a table's rows for a load, and returns the rows as Arrow batches.
 
 Every value must be exact; otherwise loaded rows would differ from replicated ones. A type is read
-as one of the driver's Arrow types if this can represent every value of the type, otherwise as text
-that Oracle makes. As an Arrow type, NUMBER without precision would become a double. Dates before
-year 1, and nanoseconds before 1677, do not fit the driver's timestamps. Time zones would be lost
-(python-oracledb's "Converting Oracle data types to Arrow"). LOBs would be fetched whole, and
-NVARCHAR2 with half a surrogate pair could not be fetched; tables with these types are read in
-another way, as below. Values that only a function converts to text (XMLTYPE, JSON, VECTOR) are
-fetched whole, and so is LONG, which Oracle cannot read in parts.
+as one of the driver's Arrow types if the Arrow type can represent every value of the type;
+otherwise as text that Oracle makes. As an Arrow type, NUMBER without precision would become a
+double. Dates before year 1, and nanoseconds before 1677, do not fit the driver's timestamps. Time
+zones would be lost (python-oracledb's "Converting Oracle data types to Arrow"). LOBs would be
+fetched whole, and NVARCHAR2 with half a surrogate pair could not be fetched; tables with these
+types are read in another way, as below. Values that only a function converts to text (XMLTYPE,
+JSON, VECTOR) are fetched whole, and so is LONG, which Oracle cannot read in parts.
 
 `read_lob_rows` reads rows of tables with LOBs: short values together with the row, long values in
 pieces. A short value is fetched with its row, as a LONG. For a long value the row contains a

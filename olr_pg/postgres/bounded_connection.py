@@ -3,7 +3,7 @@
 psycopg waits for an answer as long as the socket is open. A silent network keeps a socket open
 forever, and TCP's timeouts do not help if a proxy answers for a dead server. So the waiting thread
 checks ten times a second whether its statement has exceeded its time limit, and whether another
-thread has ended the connection. In both cases the connection is closed, because it is unknown
+thread has ended the connection. If so, the thread closes the connection, because it is unknown
 whether the server ran the statement.
 
 `with_timeouts` adds timeouts and keepalives to a connection string.

@@ -111,7 +111,7 @@ class EmbeddedPostgres:
         return running.pid if running else None
 
     def is_gone(self) -> bool:
-        """Return whether the server process has ended; this needs no connection."""
+        """Return whether the server process has ended, without a connection to the server."""
         return find_server(self.directory / "data") is None
 
     def revive(self) -> None:

@@ -4,8 +4,8 @@ sessions.
 A statement can wait for another session's lock. Then the script continues with other sessions. A
 waiting session runs its next statement only after its waiting statement got the lock and ended.
 
-Afterwards, it finds the logs that contain the redo of the scenario. For changes that were decoded
-wrongly, it writes incident files of this redo.
+After the last statement, the module finds the logs that contain the redo of the scenario. For
+changes that were decoded wrongly, it writes incident files of this redo.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _opened(source: OracleSource, failed: Callable[[str], None]) -> _Session:
 
 def switch_logs(sources: Iterable[OracleSource]) -> bool:
     """Switch the logs, so that the current online logs are archived. Return whether one of the
-    accounts is allowed to do this.
+    accounts is allowed to switch logs.
 
     Raises:
         OlrPgError: 7001 to 7009, no login succeeds.

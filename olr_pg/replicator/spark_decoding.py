@@ -78,9 +78,9 @@ class SparkDecoding:
     Args:
         settings: the settings of the Spark session, which is started when it is first needed.
         here_bytes: maximum bytes of redo to decode in this process.
-        waits: whether to wait while the session starts. If not, splits are decoded in this process
-            until the session is ready. Decoding in this process is better for online redo, because
-            the source writes more redo while the session starts.
+        waits: whether to wait while the session starts. If False, splits are decoded in this
+            process until the session is ready. Decoding in this process is better for online redo,
+            because the source writes more redo while the session starts.
 
     Attributes:
         counts: the numbers of decoded splits; the object is replaced, never modified.

@@ -344,8 +344,9 @@ class Translator:
         """Return SQL for the value as a DATE. Oracle truncates fractional seconds; a cast in
         PostgreSQL would round them.
 
-        Oracle's manual does not document this. Sources: https://github.com/orafce/orafce/issues/199
-        and https://connor-mcdonald.com/tag/truncate/ (it uses a cast to get whole seconds).
+        Oracle's manual does not document that fractional seconds are truncated. Sources:
+        https://github.com/orafce/orafce/issues/199 and https://connor-mcdonald.com/tag/truncate/
+        (it uses a cast to get whole seconds).
 
         Raises:
             UntranslatableError: as `moment`.

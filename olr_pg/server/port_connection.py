@@ -202,9 +202,9 @@ class Connection:
             self.shut()
 
     def end(self) -> None:
-        """Close the connection, but give the client time to read its last answers. Until then, read
-        and drop its remaining input: unread input would reset the connection, and the answers would
-        be lost.
+        """Close the connection, but give the client time to read its last answers. Meanwhile, read
+        and drop the client's remaining input: unread input would reset the connection, and the
+        answers would be lost.
         """
         left = _DRAIN_BYTES
         deadline = time.monotonic() + _DRAIN_SECONDS

@@ -9,9 +9,9 @@ external client contains none.
 
 **Missing LOB values** (`SchemaEvent.lobs`): an event with missing values precedes the transaction
 that contains the changes with these values. If that transaction has no other changes, it is not
-delivered at all. If nothing more is ready after the event, the client concludes that this is the
-case. So the event is not sent before all transactions with its commit SCN are in the queue
-(`pass_scn`).
+delivered at all. If nothing more is ready after the event, the client concludes that the
+transaction is not delivered. So the event is not sent before all transactions with its commit SCN
+are in the queue (`pass_scn`).
 
 **Changes of definitions before the start** (`SchemaEvent.past`) are not needed for a restart. Such
 changes do not keep the checkpoint at a lower SCN, and a queue that contains nothing else counts as

@@ -99,9 +99,9 @@ class SparkSettings:
         conf: Spark properties (`spark.conf`); they override this module's defaults.
         preload: modules and ``module:function`` entries with which the workers warm up, see
             `olr_pg.spark.daemon`.
-        results: a directory that the driver and all executors share (`spark.results`). If it is
-            None, a session whose tasks all run on this host uses its own directory; other sessions
-            use none.
+        results: a directory that the driver and all executors share (`spark.results`). If `results`
+            is None, a session whose tasks all run on this host uses its own directory; other
+            sessions use none.
         encrypted: whether Spark encrypts its own files, and workers write no rows to other files.
         java_options: Java options in addition to this module's defaults; if there are any, the
             session does not use the archive of classes.

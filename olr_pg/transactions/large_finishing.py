@@ -137,7 +137,7 @@ class LobIndex:
     Args:
         is_live: returns True for each event of a batch that was not undone or left out. Its
             arguments are the batch and the number of its first event.
-        unowned: LOB events that name no transaction. Some of these events may belong to this
+        unowned: LOB events that name no transaction. Some of the unowned events may belong to this
             transaction.
         others: claims of other transactions to the events in `unowned`.
         storage: stores the index.
@@ -384,7 +384,7 @@ class LargeTransaction:
         account, table_rows, losses: counts of the parts, as in an `Assembler`.
         faults: the tables whose changes are left out of the transaction.
         lob_faults: LOB values that were left out in the last call of `parts`.
-        unowned: LOB events that name no transaction. Some of these events may belong to this
+        unowned: LOB events that name no transaction. Some of the unowned events may belong to this
             transaction.
         others: claims of other transactions to the LOB events in `unowned`.
         claims: claims of this transaction to LOB events in `unowned`.

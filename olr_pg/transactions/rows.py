@@ -2,7 +2,7 @@
 
 The events of a transaction that were not undone are processed in redo order. Each piece is added to
 the group of its row: a group contains the pieces of one row that form one change. A complete group
-becomes a row change (`row_change`). If a change cannot be assembled, this is a fault, and the
+becomes a row change (`row_change`). A change that cannot be assembled is a fault, and the
 transaction is processed again without the table of this change.
 
 In the supplemental headers, the first piece of a change has the flag F and the last one the flag L.

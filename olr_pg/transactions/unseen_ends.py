@@ -11,8 +11,9 @@ three cases:
   transaction.
 - An undo marker names the slot of its transaction and the undo record, but only a transaction on
   another slot has this undo record. So the slot was misread. The marker of a transaction's first
-  undo record contains no undo block. In this case the row decides: the vector before the marker
-  names the row, and only one open transaction can have changed it, because Oracle locks the row.
+  undo record contains no undo block. For such a marker, the row decides: the vector before the
+  marker names the row, and only one open transaction can have changed it, because Oracle locks the
+  row.
 
 Nobody knows whether the remaining changes of the transaction were committed. For each table with
 such changes, one UNDECODED change replaces them. The UNDECODED change stops the table, and the

@@ -3,7 +3,8 @@
 All changes are applied together as a set (`table_statements.steps`). If a conflict or an error
 occurs, they are applied *carefully*: transaction by transaction, and the failing transaction change
 by change. So the applier finds the change that conflicts, and handles it by the conflict policy.
-Before that, the change is retried together with later changes that share its keys (`shared_keys`).
+Before the conflict policy applies, the change is retried together with later changes that share its
+keys (`shared_keys`).
 """
 
 from __future__ import annotations

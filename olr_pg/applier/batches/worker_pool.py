@@ -21,7 +21,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Workers:
-    """All workers of an applier. A table is assigned to one of them at its first change.
+    """All workers of an applier. A table is assigned to a worker at its first change.
 
     Args:
         workers: not started yet.
@@ -116,7 +116,7 @@ class Workers:
                 raise worker.crash
 
     def has_stopped(self) -> bool:
-        """Return whether the workers should stop, or one of them has failed."""
+        """Return whether the workers should stop, or a worker has failed."""
         ended = (worker.failure or worker.crash for worker in self._workers)
         return self.shared.stop.is_set() or any(error is not None for error in ended)
 

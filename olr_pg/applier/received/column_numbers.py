@@ -188,7 +188,8 @@ class ColumnNumbers:
 
     Attributes:
         directory: the tables and columns for Python code.
-        known: the same tables and columns for kernels. Adding one may replace it.
+        known: the same tables and columns for kernels. Adding a column may replace `known` by
+            another object.
     """
 
     def __init__(self, order: ByteOrder) -> None:

@@ -35,7 +35,7 @@ def one_change_step(plan: TablePlan, changes: TargetChanges, number: int) -> Bou
     """Return the statement of one change, which must affect one row.
 
     In a table without a key, the row is found by its old values. If several rows are equal, one of
-    them is changed.
+    these rows is changed.
 
     Raises:
         KeyMissingError: the change lacks its key, or the old values that identify the row.

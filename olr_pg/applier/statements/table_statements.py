@@ -1,10 +1,10 @@
 """Makes the SQL that applies changes to one target table.
 
 Normally a changed key is applied as a delete of the old row and an insert of the new row
-(`net_change`). If the target table has columns that the source lacks, this would reset them to
-their defaults. So in a table with such columns, an UPDATE changes the key. But a row may get the
-key of another row whose key is changed only later. PostgreSQL would refuse this UPDATE as a
-duplicate, so the delete and the insert are used nevertheless.
+(`net_change`). If the target table has columns that the source lacks, the delete and the insert
+would reset these columns to their defaults. So in a table with such columns, an UPDATE changes the
+key. But a row may get the key of another row whose key is changed only later. PostgreSQL would
+refuse this UPDATE as a duplicate, so the delete and the insert are used nevertheless.
 
 Facts: architecture, “How a batch becomes statements”, “What PostgreSQL does and refuses”.
 
@@ -263,7 +263,7 @@ def overwriting(
     update must contain all columns of the row.
 
     Args:
-        displaced: whether another row is known to have the old key now. If so, that row is not
+        displaced: whether another row is known to have the old key now. A displaced row is not
             deleted.
     """
     kind = DmlKind(int(changes.kind[number]))

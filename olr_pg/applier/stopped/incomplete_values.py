@@ -208,7 +208,7 @@ class Incomplete(NamedTuple):
         return found
 
     def texts(self, cells: Cells, rows: I64) -> list[str]:
-        """Return the keys of these rows as JSON."""
+        """Return the keys of the given rows as JSON."""
         return [key for _, key in self.meeting(cells, rows, None)]
 
     def meeting(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
@@ -302,7 +302,7 @@ class _Lines:
         self._gone: list[int] = []
 
     def load(self, rows: Iterable[_Row]) -> None:
-        """Read the stored entries of these rows."""
+        """Read the stored entries of the given rows."""
         wanted = list(rows)
         keys = sorted({row.key for row in wanted if row.key is not None})
         others = sorted({row.row_id for row in wanted if row.key is None and row.row_id})

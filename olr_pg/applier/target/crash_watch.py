@@ -1,5 +1,5 @@
 """Detects that a crash of PostgreSQL has emptied UNLOGGED target tables. The ledger does not show
-this.
+that a table was emptied.
 
 PostgreSQL empties every UNLOGGED table in crash recovery, when a standby is promoted, and when a
 base backup is restored. That a table is empty proves nothing, because the source's table may be

@@ -244,7 +244,7 @@ class ChangeCounts(NamedTuple):
         return self.inserted + self.updated + self.deleted
 
     def plus(self, other: ChangeCounts) -> ChangeCounts:
-        """Return the sum of these and other counts."""
+        """Return the sum of the counts and other counts."""
         return ChangeCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -360,8 +360,8 @@ class OtherSubscription(NamedTuple):
 
     Attributes:
         problem: the error 5032.
-        is_certain: whether a run would apply changes of the same source database again. If not, the
-            ledger does not show which database the changes come from.
+        is_certain: whether a run would apply changes of the same source database again. If False,
+            the ledger does not show which database the changes come from.
     """
 
     problem: OlrPgError
@@ -439,8 +439,8 @@ def _elsewhere(
 def check_source(
     connection: Connection[Any], subscription: str, dbid: int | None, tables: Collection[str]
 ) -> None:
-    """Check that the ledger's rows of these tables belong to this source database. Assign rows
-    without a database to it.
+    """Check that the ledger's rows of these tables belong to this source database. Assign ledger
+    rows without a database to this source database.
 
     The SCNs of another database have no meaning for this database, even if the target tables are
     the same.

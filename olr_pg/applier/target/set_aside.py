@@ -1,13 +1,14 @@
 """Disables triggers, rules and foreign keys of target tables during replication, and restores them
 at the cut-over.
 
-If the applier's role can set ``session_replication_role``, this is not necessary, because they do
-not fire then. But managed services often do not allow the role to set it. If `apply.triggers` is
-"disable", the applier disables the ordinary triggers and rules of each target table, and drops the
-table's foreign keys and those that reference it. The transaction that disables and drops these
-objects also records them in ``olr_pg.set_aside``, so a killed process leaves nothing half done. The
-cut-over restores the recorded objects. Only the owner of a table can do this. Triggers that fire
-ALWAYS or only for REPLICA are not changed.
+If the applier's role can set ``session_replication_role``, nothing need be disabled, because the
+parameter keeps triggers, rules and foreign keys from firing. But managed services often do not
+allow the role to set it. If `apply.triggers` is "disable", the applier disables the ordinary
+triggers and rules of each target table, and drops the table's foreign keys and those that reference
+it. The transaction that disables and drops these objects also records them in ``olr_pg.set_aside``,
+so a killed process leaves nothing half done. The cut-over restores the recorded objects. Only the
+owner of a table can disable and restore these objects. Triggers that fire ALWAYS or only for
+REPLICA are not changed.
 """
 
 from __future__ import annotations

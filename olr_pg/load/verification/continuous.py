@@ -323,8 +323,8 @@ class Mending:
         self.is_over = False
 
     def may_mend(self, rows: int, now: float) -> bool:
-        """Return whether `rows` more rows can be repaired. If not, no rows are repaired from now
-        on.
+        """Return whether `rows` more rows can be repaired. If the result is False, no rows are
+        repaired from now on.
 
         Args:
             now: the monotonic time in seconds.

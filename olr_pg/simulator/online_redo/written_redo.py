@@ -1,8 +1,8 @@
 """Redo that is written to online logs: begins of logs, runs of whole LWNs, ends, and their flushes.
 
-The redo comes from finished logs, or from a running simulation (`simulator.live`). In both cases,
-the simulator's writers have already written block headers and checksums. If redo was generated
-ahead, the times of logs and LWNs are set when it is flushed.
+The redo comes from finished logs, or from a running simulation (`simulator.live`). The simulator's
+writers have already written block headers and checksums. If redo was generated ahead, the times of
+logs and LWNs are set when it is flushed.
 
 A flush writes its blocks, cut into pieces, to each member, in a random order. A piece may begin and
 end within a block. Until the rest of this block is written, the block is torn, and its checksum is

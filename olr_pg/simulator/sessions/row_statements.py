@@ -397,8 +397,8 @@ class DirectLoads:
         """INSERT with APPEND, and its COMMIT or ROLLBACK; first commit the session's open
         transaction.
 
-        Rows of several pieces are not loaded. If not `logged`, the load is NOLOGGING. Return False
-        if the table may not be loaded, or if no row can be.
+        Rows of several pieces are not loaded. If `logged` is False, the load is NOLOGGING. Return
+        False if the table may not be loaded, or if no row can be.
         """
         self._tx.commit()
         whole = self._whole(table, rows)
