@@ -411,6 +411,7 @@ class Catalogue:
         self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
+        self._is_asked = False
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._sqlite.execute("PRAGMA case_sensitive_like = ON")
         self._sqlite.execute("ATTACH ':memory:' AS SYS")
@@ -423,6 +424,7 @@ class Catalogue:
         self._sqlite.execute(_ALL_TABLES)
         self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
         self._add_functions()
+        self._forbid_writing()
 
     def close(self) -> None:
         """Discard all data. Further calls do nothing."""
@@ -521,9 +523,10 @@ class Catalogue:
             self._sqlite.execute('UPDATE SYS."V$DATABASE" SET "CURRENT_SCN" = ?', (scn,))
             with self._dictionary_of(scns):
                 names, rows = self._fetched(query.sql, values, stopped)
+        found = zip(*rows, strict=True) if rows else ((),) * len(names)
         columns = tuple(
-            ResultColumn(name, self._kind(query, name, [row[at] for row in rows]))
-            for at, name in enumerate(names)
+            ResultColumn(name, self._kind(query, name, of_it))
+            for name, of_it in zip(names, found, strict=True)
         )
         return QueryResult(columns, rows)
 
@@ -531,7 +534,7 @@ class Catalogue:
         self, sql: str, values: Sequence[object], stopped: Callable[[], bool]
     ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Return (column names, rows) of a query; the query may not write."""
-        self._sqlite.set_authorizer(_authorize)
+        self._is_asked = True
         self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
         try:
             cursor = self._sqlite.execute(sql, values)
@@ -539,7 +542,7 @@ class Catalogue:
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _fault(error) from error
         finally:
-            self._sqlite.set_authorizer(None)
+            self._is_asked = False
             self._sqlite.set_progress_handler(None, 0)
         return [name for name, *_ in cursor.description], rows
 
@@ -561,7 +564,7 @@ class Catalogue:
             self._sqlite.execute("ROLLBACK TO former")
             self._sqlite.execute("RELEASE former")
 
-    def _kind(self, query: Query, name: str, values: list[object]) -> ResultType:
+    def _kind(self, query: Query, name: str, values: Sequence[object]) -> ResultType:
         """Return the type of a result column: declared by a versioned table, else by its values."""
         column = query.columns.get(name, name)
         if name in query.raws:
@@ -583,6 +586,23 @@ class Catalogue:
                 raise OraError(
                     1555, 'snapshot too old: rollback segment number 7 with name "" too small'
                 )
+
+    def _forbid_writing(self) -> None:
+        """Have SQLite refuse queries of clients that write.
+
+        SQLite keeps one authorizer for all statements: setting it for each query would have SQLite
+        prepare every statement again.
+        """
+        own = weakref.ref(self)
+
+        def authorize(action: int, *_: object) -> int:
+            catalogue = own()
+            is_asked = catalogue is not None and catalogue._is_asked
+            return (
+                sqlite3.SQLITE_DENY if is_asked and action not in _READ_ONLY else sqlite3.SQLITE_OK
+            )
+
+        self._sqlite.set_authorizer(authorize)
 
     def _add_functions(self) -> None:
         functions: tuple[tuple[str, int, Callable[..., SqlValue]], ...] = (
@@ -659,17 +679,15 @@ def _to_sqlite(value: object) -> object:
 
 
 def _from_sqlite(value: object) -> object:
-    if isinstance(value, str) and value.startswith(_LONG):
+    if not isinstance(value, str) or not value.startswith("\0"):
+        return value
+    if value.startswith(_LONG):
         return int(value[len(_LONG) :])
-    if isinstance(value, str) and value.startswith(_DATE):
+    if value.startswith(_DATE):
         return datetime.fromisoformat(value[len(_DATE) :])
-    if isinstance(value, str) and value.startswith(_BFILE):
+    if value.startswith(_BFILE):
         return Bfile(*value[len(_BFILE) :].split("\0"))
     return value
-
-
-def _authorize(action: int, *_: object) -> int:
-    return sqlite3.SQLITE_OK if action in _READ_ONLY else sqlite3.SQLITE_DENY
 
 
 def _fault(error: Exception) -> OraError:

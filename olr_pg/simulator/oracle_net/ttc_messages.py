@@ -308,6 +308,12 @@ def write_end(
     offset: int = 0,
 ) -> None:
     """Write the end of a call; with an ORA error if `code` is not 0."""
+    out.raw(_end(code, text, cursor, rows, offset))
+
+
+@lru_cache(4096)  # most calls end in the same way
+def _end(code: int, text: str, cursor: int, rows: int, offset: int) -> bytes:
+    out = TtcWriter()
     out.byte(Message.ERROR).integer(0, 0, rows, code, 0, 0, cursor, offset)
     out.byte(0, 0, 0, 0, 0, 0)
     # No rowid, no operating system error, no batch errors.
@@ -316,6 +322,7 @@ def write_end(
     out.integer(code, rows)
     if code:
         out.bytes_(text.encode())
+    return bytes(out.data)
 
 
 def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:

@@ -35,7 +35,7 @@ from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.simulator.fields.cells import bytes_text, text_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 LONG_LENGTH: Final = 254
@@ -99,10 +99,19 @@ class TtcReader:
 
     def skip(self, layout: str) -> None:
         """Skip fields; each letter of `layout` is one field: ``b`` a byte, ``i`` an integer."""
+        data, at = self._data, self._at
         for field in layout:
-            first = self.byte()
+            if at >= len(data):
+                self._at = at
+                self._receive(1)
+                data = self._data
+            first = data[at]
+            at += 1
             if first and field == "i":
-                self.raw(first & ~_NEGATIVE)
+                at += first & ~_NEGATIVE
+        self._at = at
+        if at > len(data):
+            self._receive(0)
 
     def u16(self) -> int:
         """Read two bytes, big-endian."""
@@ -110,8 +119,12 @@ class TtcReader:
 
     def integer(self) -> int:
         """Read an integer with its length before it."""
-        size = self.byte()
-        if not size:
+        at = self._at
+        if at >= len(self._data):
+            self._receive(1)
+        size = self._data[at]
+        self._at = at + 1
+        if not size:  # more than half of all
             return 0
         value = int.from_bytes(self.raw(size & ~_NEGATIVE), "big")
         return -value if size & _NEGATIVE else value
@@ -273,7 +286,7 @@ class PacketStream:
         self.send(PacketType.MARKER, bytes((1, 0, marker)))
 
     def _exactly(self, size: int) -> bytes:
-        data = bytearray()
+        data = b""
         while len(data) < size:
             try:
                 piece = self._socket.recv(size - len(data))
@@ -282,7 +295,7 @@ class PacketStream:
             if not piece:
                 raise PeerGoneError
             data += piece
-        return bytes(data)
+        return data
 
 
 class ServerText:
@@ -328,6 +341,10 @@ UNICODE: Final = ServerText(charset("AL32UTF8"))
 
 LOBS: Final = (OracleType.CLOB, OracleType.BLOB)
 LONGS: Final = (OracleType.LONG, OracleType.LONG_RAW)
+_WITH_MORE: Final = (*LOBS, *LONGS)
+"""Types for which more than the value is sent, also for NULL."""
+
+_TEXTS: Final = (OracleType.VARCHAR2, OracleType.CHAR)
 NATIONAL: Final = 2
 """The character set form of national character data."""
 
@@ -380,7 +397,7 @@ def float_kind(code: int) -> ResultType:
     return ResultType(code, 4 if code == OracleType.BINARY_FLOAT else 8)
 
 
-def kind_of(values: list[object], *, lob: bool) -> ResultType:
+def kind_of(values: Sequence[object], *, lob: bool) -> ResultType:
     """Return the type that a column must have for its values.
 
     Args:
@@ -422,11 +439,16 @@ def decode_bind(
     if kind.code in LOBS:
         return lob_of(raw, lobs).value
     if kind.code == OracleType.NUMBER:
-        number = Decimal(decode_number(raw))
-        return int(number) if number == int(number) else float(number)
+        return _bound_number(raw)
     if kind.code in (OracleType.RAW, OracleType.LONG_RAW):
         return raw
     return raw.decode(_UTF16_NAME) if kind.form == NATIONAL else text.received(raw)
+
+
+@lru_cache(4096)  # clients bind the numbers of objects again and again
+def _bound_number(raw: bytes) -> int | float:
+    number = Decimal(decode_number(raw))
+    return int(number) if number == int(number) else float(number)
 
 
 _BFILE_FLAGS: Final = bytes.fromhex("0001080800000001000000000000")
@@ -493,16 +515,20 @@ def write_value(
         lobs: the LOBs of the session; a LOB value is added, so that its locator can name it.
     """
     code = wanted.code
-    if code in LOBS:
+    if value is None and code not in _WITH_MORE:
+        out.data.append(0)
+    elif isinstance(value, str) and code in _TEXTS:
+        out.bytes_(_to_bytes(value, wanted.form, text))
+    elif code in LOBS:
         _write_locator(out, value, code, lobs, text)
     elif isinstance(value, Bfile):
         # The size of the file is not sent with the locator.
         out.integer(len(value.locator)).bytes_(value.locator)
-    elif code == OracleType.BOOLEAN and value is not None:
+    elif code == OracleType.BOOLEAN:
         out.bytes_(bytes([str(value).upper() in ("1", "TRUE")]))
-    elif code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE) and value is not None:
+    elif code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
-    elif code == OracleType.NUMBER and value is not None:
+    elif code == OracleType.NUMBER:
         out.bytes_(_number(str(value)))
     elif isinstance(value, datetime):
         out.bytes_(encode_date(DateTime(*value.timetuple()[:6])))

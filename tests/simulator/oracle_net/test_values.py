@@ -12,6 +12,7 @@ from olr_pg.simulator.oracle_net.values import (
     UNICODE,
     BindType,
     LobValue,
+    MalformedMessageError,
     Marker,
     PacketStream,
     PacketType,
@@ -85,6 +86,25 @@ def test_a_locator_leads_to_its_lob() -> None:
 @pytest.mark.parametrize("value", [0, 1, -1, 127, 255, 256, 65_536, 2**40, -(2**62)])
 def test_integers_are_read_as_they_were_written(value: int) -> None:
     assert TtcReader(bytes(TtcWriter().integer(value).data)).integer() == value
+
+
+@pytest.mark.parametrize("first", range(1, 23))
+def test_a_message_is_read_from_any_packets_to_its_end(first: int) -> None:
+    """A skipped field can be the last one of the message, and of a packet of its own."""
+    out = TtcWriter().byte(9).integer(70_000, -5).byte(0).bytes_(b"text").integer(2**40)
+    whole = bytes(out.data)
+    assert len(whole) == 23
+    rest = [whole[at : at + 3] for at in range(first, len(whole), 3)]
+    reader = TtcReader(whole[:first], lambda: rest.pop(0))
+    reader.skip("bi")
+    assert reader.integer() == -5
+    reader.skip("b")
+    assert reader.bytes_() == b"text"
+    reader.skip("i")
+    assert reader.done
+    assert not rest
+    with pytest.raises(MalformedMessageError):
+        TtcReader(whole[-9:-1]).skip("i")
 
 
 @pytest.fixture
