@@ -1280,11 +1280,12 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
         "the ledger records this source table for another target table",
-        "if you have changed `apply.schema-mapping`, `apply.table-mapping` or `apply.names`, undo"
-        " the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA, RENAME"
-        " TO). If several sources, or several targets of the configuration, use the same target"
-        " database, give each its own `apply.subscription`. If two of them share a subscription,"
-        " each assumes that the other's changes are its own and already applied",
+        "if you have changed `apply.schema-mapping`, `apply.table-mapping` or `apply.names`,"
+        " undo the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA,"
+        " RENAME TO). If several sources, or several targets of the configuration, use the same"
+        " target database, give each its own `apply.subscription`. If two sources or targets"
+        " share a subscription, each assumes that the other's changes are its own and already"
+        " applied",
     )
     TARGET_IN_OWN_SCHEMA = _Entry(
         5026,
@@ -1298,15 +1299,16 @@ class Code(IntEnum):
         "if several sources use the same target database, give each its own"
         " `apply.subscription`. If two sources share a subscription, each assumes that the"
         " other's changes are its own and already applied. If this source replaced the other"
-        " one, load its tables again. Only if this source continues the SCNs of the other"
-        " source, run UPDATE olr_pg.ledger SET dbid = NULL WHERE subscription = 'NAME'",
+        " source, load the tables of this source again. Only if this source continues the SCNs"
+        " of the other source, run UPDATE olr_pg.ledger SET dbid = NULL WHERE subscription ="
+        " 'NAME'",
     )
     TARGET_FIRES = _Entry(
         5028,
         "a trigger, rule or foreign key was added to a target table whose triggers, rules and"
         " foreign keys olr_pg has disabled",
-        "let olr_pg disable the added object, too: run `olr-pg errors retry OWNER.NAME`, or restart"
-        " the appliance. The cut-over enables all of them again",
+        "let olr_pg disable the added object, too: run `olr-pg errors retry OWNER.NAME`, or"
+        " restart the appliance. The cut-over enables all disabled objects again",
     )
     POOLER_SHARES_SESSIONS = _Entry(
         5029,
@@ -1318,16 +1320,16 @@ class Code(IntEnum):
         5030,
         "the appliance ran without this table, so changes of the table may be missing",
         "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        " OWNER.NAME`. Or continue without these changes: run `olr-pg errors skip`, then find the"
-        " rows that differ with `olr-pg verify --differences FILE`, and correct them with `olr-pg"
-        " repair --differences FILE --yes`. If another appliance replicates other tables under the"
-        " same `apply.subscription`, give each appliance its own subscription",
+        " OWNER.NAME`. Or continue without the missing changes: run `olr-pg errors skip`, then"
+        " find the rows that differ with `olr-pg verify --differences FILE`, and correct them"
+        " with `olr-pg repair --differences FILE --yes`. If another appliance replicates other"
+        " tables under the same `apply.subscription`, give each appliance its own subscription",
     )
     LEDGER_MISSING = _Entry(
         5031,
         "nothing was loaded into this database or replicated to it",
-        "check whether `apply.connect-string` names the right database. If it does, the first"
-        " `olr-pg initial-load` or `olr-pg run` creates the ledger",
+        "check whether `apply.connect-string` names the right database. If the name is right,"
+        " the first `olr-pg initial-load` or `olr-pg run` creates the ledger",
     )
     APPLIED_BY_ANOTHER = _Entry(
         5032,
@@ -1443,10 +1445,10 @@ class Code(IntEnum):
     TARGET_FAULT = _Entry(
         5097,
         "PostgreSQL reports a fault of its own: disk, data files or configuration",
-        "read the log of the PostgreSQL server at this time, and check its disk. If the"
-        " message names an index, run REINDEX for it. If it names a table, check the"
-        " table with amcheck (verify_heapam), or restore it. Then start the same command"
-        " again, and resume a stopped table with `olr-pg errors retry`",
+        "read the log of the PostgreSQL server at this time, and check its disk. If the message"
+        " names an index, run REINDEX for it. If the message names a table, check the table with"
+        " amcheck (verify_heapam), or restore it. Then start the same command again, and resume"
+        " a stopped table with `olr-pg errors retry`",
     )
     STATEMENT_BLOCKED = _Entry(
         5098,
@@ -1494,8 +1496,8 @@ class Code(IntEnum):
     LOAD_INTERRUPTED = _Entry(
         5106,
         "an initial load was interrupted",
-        "continue it with --resume, or start over with --restart, which empties the tables that"
-        " the interrupted load had begun",
+        "continue the load with --resume, or start over with --restart, which empties the tables"
+        " that the interrupted load had begun",
     )
     TABLE_LOADED_IN_PART = _Entry(
         5107,
@@ -1627,7 +1629,8 @@ class Code(IntEnum):
     TABLE_PAUSED = _Entry(
         5130,
         "a table is paused, and its changes are held",
-        "resume it with `olr-pg tables resume OWNER.NAME`, then start the same command again",
+        "resume the table with `olr-pg tables resume OWNER.NAME`, then start the same command"
+        " again",
     )
     STRUCTURE_LACKING = _Entry(
         5131,
@@ -1674,13 +1677,14 @@ class Code(IntEnum):
     )
     NO_SUCH_ERROR_LINE = _Entry(
         5142,
-        "the error table has no such error",
+        "the error table has no error with this number",
         "`olr-pg errors list --all` shows the numbers",
     )
     ERROR_NOT_SKIPPABLE = _Entry(
         5143,
         "this error cannot be skipped",
-        "`olr-pg errors list` shows the errors that stop a table. Only such errors can be skipped",
+        "`olr-pg errors list` shows the errors that stop a table. Only errors that stop a table"
+        " can be skipped",
     )
     NO_SUCH_STOPPED_TABLE = _Entry(
         5144,
@@ -1737,7 +1741,7 @@ class Code(IntEnum):
     )
     NO_SUCH_REPLICATED_TABLE = _Entry(
         5157,
-        "no such table is replicated",
+        "no table with this name is replicated",
         "use the name of the source, OWNER.NAME, without wildcards. `olr-pg tables list` shows the"
         " replicated tables",
     )
@@ -1874,8 +1878,8 @@ class Code(IntEnum):
     EXECUTOR_UNFIT = _Entry(
         6008,
         "a machine of the Spark cluster lacks something that tasks need",
-        "install on that machine, at the same paths as on this one: this version of olr_pg with"
-        " its kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
+        "install on that machine, at the same paths as on this machine: this version of olr_pg"
+        " with its kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     )
     DECODING_PROCESS_LOST = _Entry(
         6009,
@@ -1919,8 +1923,8 @@ class Code(IntEnum):
         6223,
         "a log arrived after a stream had begun with a later log",
         "if you do not need the changes of this log, move it out of the directory and start the"
-        " query again. If you need them, delete all rows that the stream has written, and start the"
-        " query again with another checkpointLocation",
+        " query again. If you need these changes, delete all rows that the stream has written,"
+        " and start the query again with another checkpointLocation",
     )
     # 7xxx the live Oracle source
     ORACLE_UNREACHABLE = _Entry(
@@ -2003,9 +2007,10 @@ class Code(IntEnum):
     RESETLOGS_BEHIND_DELIVERED = _Entry(
         7020,
         "the source was opened with RESETLOGS at an SCN before the delivered one",
-        "the transactions named above do not exist in the source any more. Undo them in the target"
-        " or load the tables again, then start over with an empty `context.data`. If you do not"
-        " load the tables again, also correct the ledger (docs/operations.md, “RESETLOGS”)",
+        "the transactions named above do not exist in the source any more. Undo these"
+        " transactions in the target or load the tables again, then start over with an empty"
+        " `context.data`. If you do not load the tables again, also correct the ledger"
+        " (docs/operations.md, “RESETLOGS”)",
     )
     PDB_SET_BACK = _Entry(
         7021,
@@ -2025,9 +2030,9 @@ class Code(IntEnum):
     PDB_REPLACED = _Entry(
         7023,
         "a PDB of the source is another container than when its dictionary was read",
-        "if the PDB was unplugged and plugged in again, start with an empty `context.data` and with"
-        " `apply.start-scn` at the SCN at which it was opened again. If it is another PDB, also"
-        " load its tables again (`olr-pg initial-load --anew`)",
+        "if the PDB was unplugged and plugged in again, start with an empty `context.data` and"
+        " with `apply.start-scn` at the SCN at which it was opened again. If another PDB has its"
+        " name now, also load the tables again (`olr-pg initial-load --anew`)",
     )
     CHARACTER_SET_CHANGED = _Entry(
         7024,
@@ -2081,9 +2086,9 @@ class Code(IntEnum):
     ORACLE_NOT_OPEN = _Entry(
         7043,
         "the database is not open",
-        "if it is starting, wait: olr_pg connects again by itself. A mounted physical standby"
-        " accepts no ordinary users: name the standby in `source.standby` and the primary in"
-        " `source.server`, as docs/mounted-standby.md describes",
+        "if the database is starting, wait: olr_pg connects again by itself. A mounted physical"
+        " standby accepts no ordinary users: name the standby in `source.standby` and the"
+        " primary in `source.server`, as docs/mounted-standby.md describes",
     )
     STANDBY_OF_ANOTHER_DATABASE = _Entry(
         7044,
@@ -2108,15 +2113,16 @@ class Code(IntEnum):
     POLICY_HIDES_DATA = _Entry(
         7047,
         "a security policy may hide rows of the table from olr_pg, or replace their values",
-        "as a DBA: GRANT EXEMPT ACCESS POLICY (Virtual Private Database, Label Security) or EXEMPT"
-        " REDACTION POLICY (Data Redaction) TO the user of `source`, or disable the policy."
-        " Replication does not need this, because redo contains all rows",
+        "as a DBA: GRANT EXEMPT ACCESS POLICY (Virtual Private Database, Label Security) or"
+        " EXEMPT REDACTION POLICY (Data Redaction) TO the user of `source`, or disable the"
+        " policy. Replication does not need the privilege, because redo contains all rows",
     )
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",
-        "no redo contains the rows of NOLOGGING operations. If olr_pg decodes such an operation,"
-        " its table stops with OLR-02140. Run ALTER DATABASE FORCE LOGGING on the source",
+        "no redo contains the rows of NOLOGGING operations. If olr_pg decodes a NOLOGGING"
+        " operation, the table of the operation stops with OLR-02140. Run ALTER DATABASE FORCE"
+        " LOGGING on the source",
     )
     UNLOGGED_WORK_POSSIBLE = _Entry(
         7051,
@@ -2127,8 +2133,8 @@ class Code(IntEnum):
     UNLOGGED_WORK_UNKNOWN = _Entry(
         7052,
         "the source cannot be checked for NOLOGGING operations",
-        "run the grants of sql/oracle/grants.sql, which include V_$DATAFILE. Until then"
-        " olr_pg notices such operations only where it decodes them",
+        "run the grants of sql/oracle/grants.sql, which include V_$DATAFILE. Without these"
+        " grants, olr_pg notices NOLOGGING operations only where it decodes them",
     )
     SCN_NOT_REACHED = _Entry(
         7100,
@@ -2199,8 +2205,9 @@ class Code(IntEnum):
         "the replication slot of the way back is lost",
         "transactions that PostgreSQL has committed since the last confirmed position of the"
         " slot are missing in Oracle, and olr_pg cannot know which. Compare with `olr-pg"
-        " fallback verify`, correct the rows, then run `olr-pg fallback end`. To prevent this,"
-        " raise max_slot_wal_keep_size, or use a slot that survives failovers (PostgreSQL 17)",
+        " fallback verify`, correct the rows, then run `olr-pg fallback end`. To keep the next"
+        " slot from being lost, raise max_slot_wal_keep_size, or use a slot that survives"
+        " failovers (PostgreSQL 17)",
     )
     FALLBACK_SLOT_IN_USE = _Entry(
         7302,
@@ -2368,7 +2375,7 @@ class Code(IntEnum):
     SUBSCRIPTION_PAUSED = _Entry(
         8012,
         "the subscription is paused",
-        "resume it with `olr-pg tables resume --all`",
+        "resume the subscription with `olr-pg tables resume --all`",
     )
     TABLE_NOT_PAUSABLE = _Entry(
         8013,
@@ -2443,7 +2450,7 @@ class Code(IntEnum):
     NO_APPLIANCE = _Entry(
         9010,
         "no appliance runs with this configuration",
-        "start it with `olr-pg run --config FILE`. If `status.enabled` is false, the"
+        "start an appliance with `olr-pg run --config FILE`. If `status.enabled` is false, the"
         " appliance cannot be queried",
         12,
     )

@@ -329,7 +329,7 @@ class Reloader:
             fresh = self._load()
         except OlrPgError as error:
             _log.warning(
-                "configuration not reloaded: the previous one stays in effect",
+                "configuration not reloaded: the previous configuration stays in effect",
                 error=OlrPgError(Code.CHANGED_CONFIG_REFUSED, str(error)),
             )
             return
@@ -358,7 +358,7 @@ class Reloader:
                 target.delivery.tables(apply.table_query)
             except OlrPgError as error:
                 _log.warning(
-                    "the new list of tables was rejected: the previous one stays in effect",
+                    "the new list of tables was rejected: the previous list stays in effect",
                     error=error,
                     **target.delivery.named,
                 )

@@ -681,8 +681,8 @@ def _check_keys(
         quoted_key = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
         yield warning(
             "postgres.keys",
-            f"{target.full_name} has no key: updates and deletes read every row of the"
-            " table. If rows are missing or duplicated, they may change too few or too"
+            f"{target.full_name} has no key: updates and deletes read every row of the table. If"
+            " rows are missing or duplicated, updates and deletes may change too few or too"
             " many rows without an error",
             f"{statement}ADD PRIMARY KEY ({quoted_key});",
         )
@@ -717,7 +717,7 @@ def _other_key(
         f"{target.full_name} has the primary key ({', '.join(target.key)}), but"
         f" {table.full_name} has ({', '.join(key)}). Rows are found by the source's key;"
         " two rows of the source with the same values in the target's key stop the table",
-        "if this is not intended, drop the primary key, then:"
+        "if the different key is not intended, drop the primary key, then:"
         f" {_alter(connection, target)}ADD PRIMARY KEY ({wanted});",
     )
 

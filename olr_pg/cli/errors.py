@@ -197,7 +197,7 @@ def retry(
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
                     "a retry does not apply the held changes of a paused table",
-                    action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`",
+                    action=f"resume the table with `olr-pg tables resume {shlex.quote(name)}`",
                     table=name,
                 )
             if name not in stopped:

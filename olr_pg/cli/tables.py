@@ -408,7 +408,9 @@ def _check_there(
             left -= {table.full_name for table in source.choose(())}
     for name in names:
         if name in left:
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "the source has no such table", table=name)
+            raise OlrPgError(
+                Code.TABLES_NOT_CHANGEABLE, "the source has no table with this name", table=name
+            )
 
 
 def _take(

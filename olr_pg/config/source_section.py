@@ -87,9 +87,9 @@ class SftpTransport(Section):
 
     kind: Literal["sftp"] = Field(description=_TRANSPORTS)
     host: PlainText = Field(min_length=1, description="the host with the archived logs")
-    port: int = Field(default=22, ge=1, le=65_535, description="the port of its SSH server")
+    port: int = Field(default=22, ge=1, le=65_535, description="the port of the host's SSH server")
     user: PlainText = Field(
-        min_length=1, description="the user that may read the archived logs there"
+        min_length=1, description="the user that may read the archived logs on this host"
     )
     password: Secret | None = Field(
         default=None,

@@ -592,8 +592,8 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         return OlrPgError(
             Code.TABLE_NOT_REPLICABLE_NOW,
             f"{step}, which is not replicated{words}",
-            action=f"remove {table} from `apply.tables`. To continue replicating it, run `olr-pg"
-            f" tables add {step.table}`, which loads it under its new name",
+            action=f"remove {table} from `apply.tables`. To continue replicating the table, run"
+            f" `olr-pg tables add {step.table}`, which loads the table under its new name",
             table=table,
         )
     return OlrPgError(

@@ -266,7 +266,7 @@ class _Fetching:
         if len(read.delivered) != len(key) + 1 or not key:
             raise OlrPgError(
                 Code.TARGET_COLUMN_MISSING,
-                "the source has no such column or key",
+                "the source table does not have this column or this key",
                 table=read.full_name,
             )
         value = lines[0].target_column

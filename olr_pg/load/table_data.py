@@ -156,7 +156,7 @@ def place_in(schema: pa.Schema, table: Table, column: Column) -> int:
     if place < 0:
         raise OlrPgError(
             Code.TABLE_DATA_UNUSABLE,
-            "the table data has no such column",
+            "the table data does not have this column",
             table=table.full_name,
             column=column.name,
         )

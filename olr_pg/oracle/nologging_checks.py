@@ -298,5 +298,5 @@ class Storage:
                     " APPEND */, SQL*Loader) stops the table",
                     *moves[:_NAMED_MAX],
                     *([f"and so on, {more} more"] if more > 0 else []),
-                    "or insert into it only with conventional INSERT while it is replicated",
+                    "or insert into the table only with conventional INSERT while it is replicated",
                 )

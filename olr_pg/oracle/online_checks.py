@@ -190,7 +190,7 @@ def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
             CHECK,
             "the file system does not support direct I/O, so its cache may return old"
             f" blocks: {cached[0]}",
-            "mount it with direct I/O, or at least without caching (NFS: noac)",
+            "mount the file system with direct I/O, or at least without caching (NFS: noac)",
             "set `source.verify-ms` if the mount can show blocks before they are"
             " completely written",
         )
@@ -239,7 +239,7 @@ def check_standby(redo: RedoSource, saved_scn: int | None) -> list[Finding]:
                 STANDBY_CHECK,
                 f"the database in `source.standby` has the role {shown.role} and is {shown.mode}",
                 "after a switchover or failover, the redo is read from the new primary. To take"
-                " this load off it, name the new standby in `source.standby`",
+                " this load off the new primary, name the new standby in `source.standby`",
             )
         ]
     return list(_lags(shown))

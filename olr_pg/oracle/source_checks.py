@@ -396,8 +396,8 @@ def _database(connection: Connection, facts: CurrentDatabase) -> list[Finding]:
         found.append(
             warning(
                 "oracle.force-logging",
-                "the database allows NOLOGGING operations. No redo contains their rows,"
-                " so they stop their tables",
+                "the database allows NOLOGGING operations. No redo contains the rows of such"
+                " operations, so the operations stop their tables",
                 *in_root,
                 FORCE_LOGGING,
             )
@@ -660,7 +660,7 @@ def _object_tables(connection: Connection, names: Iterable[tuple[str, str]]) -> 
                     "oracle.object-tables",
                     f"{owner}.{name} is an object table, or a table of XMLTYPE, and is not"
                     " replicated",
-                    "migrate its rows with another tool, or change it to a relational table",
+                    "migrate the rows with another tool, or change the table to a relational table",
                 )
 
 

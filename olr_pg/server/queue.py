@@ -658,7 +658,7 @@ def check_commit_order(run: ReadyRun, last: int) -> None:
         if one.commit_scn < last:
             raise OlrPgError(
                 Code.OUT_OF_COMMIT_ORDER,
-                f"commit SCN {one.commit_scn} after {last}",
+                f"a transaction with commit SCN {one.commit_scn} came after {last}",
                 xid=format_xid(one.xid),
                 **one.position.place(),
             )

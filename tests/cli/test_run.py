@@ -108,7 +108,9 @@ def test_hangup_reloads_what_can_change(
     assert refused["keys"] == ["spark.master"]
     path.write_text("{")
     process.send_signal(signal.SIGHUP)
-    wrong = next_event(process, "configuration not reloaded: the previous one stays in effect")
+    wrong = next_event(
+        process, "configuration not reloaded: the previous configuration stays in effect"
+    )
     assert wrong["code"] == "OLR-01100"
     assert "OLR-01002" in wrong["what"]
     # It goes on, and says so to whoever asks.

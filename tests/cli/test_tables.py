@@ -72,7 +72,9 @@ def test_pause_and_resume(config: Path) -> None:
     assert run(config, "resume", "S.T", "S.U").count("continues") == 2
     assert "S.U" not in run(config, "list")  # no change of it has come yet
     for verb in ("pause", "resume"):
-        assert "OLR-05157: no such table is replicated: S.E*" in run(config, verb, "s.e*", code=6)
+        assert "OLR-05157: no table with this name is replicated: S.E*" in run(
+            config, verb, "s.e*", code=6
+        )
     listed = json.loads(run(config, "list", "--json"))
     assert {one["source_table"]: one["state"] for one in listed["tables"]} == {
         "S.T": "replicated",

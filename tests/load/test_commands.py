@@ -314,5 +314,5 @@ def test_a_table_that_is_not_there_cannot_be_removed(project: Project, commands:
     with pytest.raises(OlrPgError) as caught:
         remove(commands, ["SHOP.NOPE"])
     assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
-    assert caught.value.detail == "the source has no such table"
+    assert caught.value.detail == "the source has no table with this name"
     remove(commands, ["SHOP.ORDERS", "SHOP.CUSTOMERS"])

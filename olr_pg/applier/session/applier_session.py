@@ -333,7 +333,7 @@ class Applier:
             if once and self._pauses.whole is not None:
                 raise OlrPgError(
                     Code.SUBSCRIPTION_PAUSED,
-                    f"it was paused by {self._pauses.whole.by}",
+                    f"the subscription was paused by {self._pauses.whole.by}",
                     subscription=self._settings.subscription,
                 )
         except psycopg.Error:
@@ -486,8 +486,8 @@ class Applier:
                 raise OlrPgError(
                     Code.TABLE_NOT_PAUSABLE,
                     'the table was paused before `apply.consistency` was set to "transaction"',
-                    action=f"resume it with `olr-pg tables resume {shlex.quote(name)}`, then start"
-                    " again",
+                    action=f"resume the table with `olr-pg tables resume {shlex.quote(name)}`, then"
+                    " start again",
                     table=name,
                 )
         found = read_handover(connection, subscription, self._shared.tables)

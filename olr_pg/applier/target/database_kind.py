@@ -206,7 +206,8 @@ def _state(facts: _Facts) -> Iterator[Unfit]:
             error(
                 DATABASE,
                 "the server is a standby: nothing can be written to it",
-                "name its primary in `apply.connect-string`, or `SELECT pg_promote();`",
+                "name the primary of this standby in `apply.connect-string`, or `SELECT"
+                " pg_promote();`",
             )
         )
     if facts.is_read_only:

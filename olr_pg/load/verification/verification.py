@@ -742,8 +742,8 @@ def _position(
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
             "the table is paused, and its changes are held",
-            action=f"resume it with `olr-pg tables resume {shlex.quote(table)}`, then compare"
-            " again",
+            action=f"resume the table with `olr-pg tables resume {shlex.quote(table)}`, then"
+            " compare again",
             table=table,
         )
     if stopped:
