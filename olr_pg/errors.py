@@ -1201,7 +1201,7 @@ class Code(IntEnum):
     SERVER_REFUSED = _Entry(
         5012,
         "the replication server returned an error",
-        "follow the advice in its message",
+        "follow the advice in the server's message",
     )
     ANSWER_MALFORMED = _Entry(
         5013,
@@ -2006,7 +2006,8 @@ class Code(IntEnum):
     )
     RESETLOGS_BEHIND_DELIVERED = _Entry(
         7020,
-        "the source was opened with RESETLOGS at an SCN before the delivered one",
+        "the source was opened with RESETLOGS at an SCN below the SCN up to which transactions"
+        " were delivered",
         "the transactions named above do not exist in the source any more. Undo these"
         " transactions in the target or load the tables again, then start over with an empty"
         " `context.data`. If you do not load the tables again, also correct the ledger"

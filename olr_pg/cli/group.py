@@ -242,7 +242,7 @@ def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> Non
 
 
 def as_shown(command: Any, ctx: Any) -> Any:
-    """Return a copy of a command, changed for its help."""
+    """Return a copy of a command, with the changes that its help needs."""
     shown = copy.copy(command)
     params = command.get_params(ctx)
     for param in params:

@@ -315,7 +315,7 @@ class RedoStream:
         self._unbegun: int | None = None
 
     def fix(self) -> None:
-        """From now on, use only the logs that are available now."""
+        """Fix the set of logs: later calls use only the logs that are available now."""
         self._scan = self._look()
         self._is_fixed = True
 

@@ -757,7 +757,7 @@ class _Notes:
         self._note(step.line)
 
     def finish(self, line: int) -> None:
-        """Record the rows at the end."""
+        """Record the rows of the tables at the end of the scenario."""
         self._follow()
         self._note(line)
 

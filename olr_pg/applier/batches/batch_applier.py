@@ -147,7 +147,9 @@ class BatchApplier(Protocol):
         """
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`."""
+        """Apply one transaction that does not fit in memory. In all other respects, the method
+        works like `apply`.
+        """
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
         """Apply an event of a table: a change of its definition, or a fault."""

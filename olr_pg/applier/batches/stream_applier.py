@@ -208,7 +208,8 @@ class StreamApplier:
             return self._apply_carefully(connection, selection)
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`.
+        """Apply one transaction that does not fit in memory. In all other respects, the method
+        works like `apply`.
 
         Raises:
             OlrPgError: 5145, the transaction fails; 5022, the spool is damaged.

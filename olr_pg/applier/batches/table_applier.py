@@ -201,7 +201,8 @@ class TableApplier:
                 self.stop_with(connection, selection, refused(error))
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`.
+        """Apply one transaction that does not fit in memory. In all other respects, the method
+        works like `apply`.
 
         Raises:
             OlrPgError: 5022, the spool is damaged; 5023, the hold is full.

@@ -141,8 +141,8 @@ class _Row(NamedTuple):
 
 
 class Incomplete(NamedTuple):
-    """The list of one table, in a target transaction that has locked the table's row in the
-    ledger.
+    """The missing LOB values of one table, in a target transaction that has locked the table's row
+    in the ledger.
     """
 
     connection: Connection[Any]

@@ -1,5 +1,5 @@
 """Fields of layer 24: DDL, the marker of a transaction's end, the transaction of a direct load.
-Also the XID of a 5.23.
+The table also contains the XID of a 5.23.
 """
 
 from __future__ import annotations

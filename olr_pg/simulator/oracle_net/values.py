@@ -142,7 +142,7 @@ class TtcReader:
         return bytes(chunks)
 
     def sized_bytes(self) -> bytes:
-        """Read a byte string with its whole length before it."""
+        """Read a byte string whose total length precedes it."""
         return (self.bytes_() or b"") if self.integer() else b""
 
 

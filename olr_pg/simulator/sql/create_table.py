@@ -174,7 +174,7 @@ class Words:
         return self.at >= len(self.tokens)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return the next word, or a later one, without reading it; empty after the end."""
+        """Return the next word, or a later word, without consuming it; empty after the end."""
         at = self.at + ahead
         return "" if at >= len(self.tokens) else word(self.tokens[at])
 
