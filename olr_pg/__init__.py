@@ -25,5 +25,6 @@ The rooms (sub-packages), in the order in which a row passes through them
     simulator, bench   a model of Oracle that writes redo; the benchmarks
     proving        SQL scenarios that check whether each kind of change is decoded correctly
 
-Imports between rooms go in one direction only; the layers are in pyproject.toml.
+If one room imports from another, the other never imports from the first; the layers are in
+pyproject.toml.
 """

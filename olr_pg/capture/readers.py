@@ -390,7 +390,7 @@ def _check_no_block(data: bytes, at: int, error: OlrPgError) -> None:
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:
-    """Map the bytes of a log read-only. The mapping exists as long as the array.
+    """Map the bytes of a log read-only. The mapping ends when the returned array is freed.
 
     If the file is deleted or replaced meanwhile, the mapping still has the contents of the old
     file. If the file is *truncated in place*, an access to the missing bytes ends the process with

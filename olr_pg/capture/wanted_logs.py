@@ -129,8 +129,8 @@ def check_beginning(
 ) -> None:
     """Check that the oldest log of every redo thread begins at the start SCN or before it.
 
-    A log that is missing right after the position in the recovery image is no error here:
-    `wanted_stream` reports it as a gap, because it may still arrive.
+    If the log right after the position in the recovery image is missing, this function reports no
+    error: `wanted_stream` reports a gap, because the log may still arrive.
 
     Args:
         scn: the start SCN; 0 to start at the oldest log. Then the logs must not begin after

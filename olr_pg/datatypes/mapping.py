@@ -90,7 +90,8 @@ LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB, OracleType.JSON,
 class PgKind(IntEnum):
     """The PostgreSQL types that values can be encoded for. The numbers are the types' OIDs.
 
-    The OIDs of pgvector's types differ between databases; here these types have negative numbers.
+    The OIDs of pgvector's types differ between databases; so in this enum these types have negative
+    numbers.
     """
 
     SPARSEVEC = -3

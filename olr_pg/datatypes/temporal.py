@@ -304,7 +304,7 @@ def temporal_to_timestamp(
 
 def invalid_to_null(values: ValueColumn, form: TemporalForm) -> tuple[ValueColumn, int]:
     """Replace dates and times that do not exist, or are out of Oracle's range, by NULL. Return the
-    values and the number of replaced ones. Values of a wrong size stay.
+    values and the number of replaced values. Values of a wrong size stay.
     """
     invalid = np.zeros(len(values.length), np.bool_)
     _mark_invalid(values.data, values.offset, values.length, int(form), invalid)

@@ -71,7 +71,7 @@ class ForeignKey(_OfTable):
 
 class Sequence(_Part):
     """A sequence. Limits that need more than 64 bits are reduced to 64 bits, because PostgreSQL
-    supports no larger ones.
+    supports no larger limits.
 
     Attributes:
         next: the next value that is certainly unused: SEQ$.HIGHWATER, which is

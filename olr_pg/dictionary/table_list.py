@@ -181,7 +181,8 @@ def names_in_containers(
 def would_name(query: str, owner: str, name: str) -> bool | None:
     """Return whether a TableList query would select a table of that owner and name.
 
-    Return None if the query fails here, because it was written for a live Oracle or takes too long.
+    Return None if the query fails in SQLite because it was written for a live Oracle, or if the
+    query takes too long.
     """
     watch = _Watch(_NAMED_STEPS_MAX, _NAMED_SECONDS_MAX)
     try:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
-    """Refuse a file that a newer version of olr_pg wrote. Data that is not in our format is
-    accepted here.
+    """Refuse a file that a newer version of olr_pg wrote. This function accepts data that is not in
+    our format.
 
     Args:
         newest: the newest version of the format that this olr_pg supports.

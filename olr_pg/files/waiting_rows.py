@@ -165,7 +165,7 @@ class WaitingRows:
 
     def read(self, first: int, size: int) -> memoryview:
         """Return bytes like `read_into`, in a new writable buffer, because kernels accept only
-        writable ones.
+        writable buffers.
         """
         out = memoryview(bytearray(size))
         self.read_into(out, first)

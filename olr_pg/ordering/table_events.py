@@ -1,10 +1,10 @@
 """Publishes the events of tables, which are DDL and faults, at the right position between
 transactions.
 
-Two streams of events meet here, each in commit order: dictionary changes (`dictionary_follower`)
-and changes that could not be decoded (`transactions.row_faults`). Each event has a barrier, which
-is a commit SCN. The event is published after the transactions that commit below the barrier, and
-before all others.
+The module merges two streams of events, each in commit order: dictionary changes
+(`dictionary_follower`) and changes that could not be decoded (`transactions.row_faults`). Each
+event has a barrier, which is a commit SCN. The event is published after the transactions that
+commit below the barrier, and before all others.
 
 - DDL comes after the transactions that have the same commit SCN. DDL before the SCN at which
   decoding starts is `past`: it only defines the tables, and is not applied.

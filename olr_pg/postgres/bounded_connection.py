@@ -142,7 +142,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         self.answer_seconds = None
 
     def give_up(self, reason: str, *, cancel: bool = False) -> None:
-        """Close the connection, so that the running statement and all later ones fail.
+        """Close the connection, so that the running statement and all later statements fail.
 
         Args:
             reason: the message of the psycopg.OperationalError.

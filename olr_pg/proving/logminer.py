@@ -245,7 +245,7 @@ def compare(
     left_out: frozenset[str] = frozenset(),
     converted: frozenset[tuple[str, str]] = frozenset(),
 ) -> list[str]:
-    """Return the differences between LogMiner's changes and the decoded ones.
+    """Return the differences between LogMiner's changes and the decoded changes.
 
     Args:
         mined: LogMiner's changes in commit order.

@@ -95,7 +95,7 @@ class LwnColumns(NamedTuple):
 
 
 class RecordColumns(NamedTuple):
-    """The redo records of a window, including void ones, one per row.
+    """The redo records of a window, including void records, one per row.
 
     Attributes:
         position: position of the record header in the window's payload.

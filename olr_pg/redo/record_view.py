@@ -216,8 +216,8 @@ def u16_list(data: bytes, *, big: bool) -> list[int]:
 
 
 def records_of(window: Window) -> Iterator[Record]:
-    """Yield every record of a window, including void ones, in the order of LWN group, SCN, SUBSCN
-    and position.
+    """Yield every record of a window, including void records, in the order of LWN group, SCN,
+    SUBSCN and position.
     """
     columns = window.records
     group = window.lwns.group[columns.lwn]

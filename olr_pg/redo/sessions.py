@@ -194,7 +194,9 @@ class SessionDirectory:
         self._threads: dict[int, int] = {}
 
     def add(self, sessions: Mapping[SessionKey, SessionAttributes]) -> None:
-        """Add sessions. If a session is known already, the new attributes replace the old ones."""
+        """Add sessions. If a session is known already, the new attributes replace the old
+        attributes.
+        """
         self._known.update(sessions)
 
     def add_names(self, names: Mapping[int, str]) -> None:

@@ -302,7 +302,7 @@ class Feed:
         """End the session's queue with an error.
 
         The bundled applier ends with the error and reports it. An external client may not report
-        it, so it is logged here.
+        the error, so this method logs it.
         """
         if not self.delivery.is_told:
             _log.error(

@@ -32,8 +32,9 @@ confirmed, the bundled applier starts at the position in its target instead
 (`applier.session.conversation`).
 
 A saved SCN that is too low costs time; one that is too high loses transactions. So a confirmation
-first becomes durable here. Then the queue drops the confirmed transactions, and after this the next
-element is sent. If the process is killed between these steps, the saved SCN is correct or too low.
+is first written durably to the checkpoint. Then the queue drops the confirmed transactions, and
+after this the next element is sent. If the process is killed between these steps, the saved SCN is
+correct or too low.
 
 Durability and its price
 ------------------------

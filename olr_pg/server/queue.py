@@ -757,7 +757,9 @@ class Transmitted:
             yield gone
 
     def take_back(self, scn: int) -> Iterator[ReadyRun]:
-        """Remove and yield the transactions that commit after `scn`, the last ones first."""
+        """Remove the transactions that commit after `scn`, and yield them as runs, the last run
+        first.
+        """
         while self._runs and self._runs[-1].last_commit_scn > scn:
             run = self._runs.pop()
             kept, again = run.cut(run.count_up_to(scn))

@@ -376,7 +376,9 @@ class OpenTransaction:
 
     @property
     def changes(self) -> int:
-        """The number of its changes that were read so far, including undone ones."""
+        """The number of the transaction's changes that were read so far, including changes that
+        were undone.
+        """
         return self.chunks.changes
 
 

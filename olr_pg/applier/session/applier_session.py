@@ -278,7 +278,7 @@ class Applier:
         return max(confirmed, self._complete_before)
 
     def wake(self) -> None:
-        """Make `run` request changes at once, because the server has new ones; thread-safe."""
+        """Make `run` request changes at once, because the server has new changes; thread-safe."""
         self._shared.progress.set()
 
     def drain(self) -> None:

@@ -251,7 +251,7 @@ class Conversation:
         return True
 
     def note(self) -> None:
-        """Store the confirmed positions in the target, and the applied ones in their file.
+        """Store the confirmed positions in the target, and the applied positions in their file.
 
         Raises:
             psycopg.Error: the target cannot be used; call this again later.

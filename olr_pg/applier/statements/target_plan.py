@@ -215,7 +215,7 @@ class TablePlan:
         return bound
 
     def bound(self, directory: ColumnDirectory) -> BoundColumns:
-        """Return the target columns of a directory's columns; unknown ones are `UNBOUND`."""
+        """Return the target columns of a directory's columns; unknown columns are `UNBOUND`."""
         bound, size = self._bound.get(directory), len(directory.columns)
         if bound is None or len(bound.field) < size:
             larger = BoundColumns(
@@ -311,8 +311,8 @@ def planned_column(name: str, made: PgType) -> TargetColumn:
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
-    """Return the schema and the name of a target table: the configured ones, or the source's names
-    in lower case.
+    """Return the schema and the name of a target table: from the configuration, or the source's
+    names in lower case.
 
     For several containers, the schema of an owner ``PDB.OWNER`` is ``pdb_owner``.
     """

@@ -199,8 +199,8 @@ class StepWriter:
         }
 
     def write(self, steps: Iterable[Step]) -> None:
-        """Apply the steps: first empty the partitions, then record the regrouped ones, then apply
-        the other steps in their order.
+        """Apply the steps: first empty the partitions, then record the regrouped partitions, then
+        apply the other steps in their order.
 
         Raises:
             OlrPgError: 5016, 2054 and other errors about types and names; others if a step cannot

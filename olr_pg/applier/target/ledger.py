@@ -330,8 +330,8 @@ def check_targets(
     """Check that the ledger's rows of these tables belong to their current target tables.
 
     If a row names another target table, it belongs to another stream of changes, so its position
-    has no meaning here. But if nothing was applied yet, or if the other target table no longer
-    exists (because it was renamed), the row is updated to the current name.
+    has no meaning for this stream. But if nothing was applied yet, or if the other target table no
+    longer exists (because it was renamed), the row is updated to the current name.
 
     Args:
         targets: ``schema.name`` of the target table, by source table.

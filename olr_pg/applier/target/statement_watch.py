@@ -159,7 +159,9 @@ class StatementWatch:
         self._disconnect()
 
     def abandon(self) -> None:
-        """End all running statements, and all later ones at once, because the appliance ends."""
+        """End all running statements, and all later statements as soon as they begin, because the
+        appliance ends.
+        """
         with self._lock:
             self.is_abandoned = True
             open_now = list(self._watched)

@@ -35,7 +35,7 @@ class LogTransport(Protocol):
         """
 
     def close(self) -> None:
-        """End the fetches in progress with an error, and refuse new ones."""
+        """End the fetches in progress with an error, and refuse new fetches."""
 
 
 def make_transport(section: LogTransportSection, source: OracleSource) -> LogTransport:

@@ -82,7 +82,7 @@ class SimLobSegment:
         return runs
 
     def empty(self, dataobj: int, index_dataobj: int, scn: int) -> None:
-        """Replace the segments, as TRUNCATE does: by new ones in blocks that were never used."""
+        """Replace the segments by new segments in never-used blocks, as TRUNCATE does."""
         self.dataobj, self.index_dataobj, self.formatted_scn = dataobj, index_dataobj, scn
         old = self.index_block
         self.index_block = TransactionalBlock(old.afn, old.dba + 1, scn, first_itl=old.first_itl)

@@ -1,9 +1,9 @@
 """The schema of the shop: the tables of the workload `orders`, and objects of every kind around
 them.
 
-The workload's tables have rows and redo. The objects that are added here have neither: they are for
-assessments and schema conversion. The rows of the workload fulfil the constraints that are added to
-its tables. ``shop.toml`` lists the added objects.
+The workload's tables have rows and redo. The objects that this module adds have neither rows nor
+redo: they are for assessments and schema conversion. The rows of the workload fulfil the
+constraints that are added to its tables. ``shop.toml`` lists the added objects.
 
 The inventory of a simulated database's schemas, and the indexes, keys and sequences that a target
 needs, are derived from its tables. The indexes have redo. The model does not check keys, and does

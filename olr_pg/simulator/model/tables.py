@@ -578,7 +578,9 @@ class SimTable:
         return ",".join(cell.json for at in self.key if (cell := cells[at]))
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
-        """Return a block with `size` free bytes for inserts: one of the last, or a new one."""
+        """Return a block with `size` free bytes for inserts: one of the last blocks, or a new
+        block.
+        """
         for block in segment.blocks[max(segment.open_from, len(segment.blocks) - OPEN_BLOCKS) :]:
             if block.used + size <= self.row_space:
                 return block

@@ -238,7 +238,7 @@ class OnlineDatabase:
 
         Args:
             redo: in the order in which it was generated; the next item is requested when the
-                earlier ones are almost written.
+                earlier items are almost written.
 
         Raises:
             ValueError: a log does not fit its file.
@@ -266,7 +266,7 @@ class OnlineDatabase:
     def reached(self) -> dict[int, LwnPosition]:
         """Return, by thread, the end of the last LWN that is complete in at least one member.
 
-        A reader may have read at most up to here, and can always read up to `flushed`.
+        A reader may have read at most up to this position, and can always read up to `flushed`.
         """
         return {
             number: thread.position

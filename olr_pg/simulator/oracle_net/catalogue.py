@@ -9,8 +9,8 @@ differences are small: names of objects contain ``#``, queries use ``AS OF SCN``
 position. The statement is read as a list of tokens, not matched by patterns over the whole text, so
 that texts and quoted names stay unchanged.
 
-Tablespaces, including encrypted ones, are rows of several views. A statement that moves segments
-into another tablespace changes only the dictionary: the segments keep their DATAOBJ#.
+Tablespaces, including encrypted tablespaces, are rows of several views. A statement that moves
+segments into another tablespace changes only the dictionary: the segments keep their DATAOBJ#.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ class OracleState:
         """Execute a statement other than a query.
 
         Raises:
-            OraError: ORA-00900, the command is not one of the supported ones.
+            OraError: ORA-00900, the command is not supported.
         """
         if alter_logging(self.catalogue, sql) or move_segment(self.catalogue, sql):
             return

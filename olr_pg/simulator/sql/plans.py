@@ -100,7 +100,7 @@ def order_key(compiler: Compiler, node: Any, columns: Sequence[str], slot: int) 
 
 
 def sorted_envs(envs: list[Env], keys: Sequence[Any]) -> list[Env]:
-    """Sort `Env`s by sort keys; equal ones keep their order."""
+    """Sort `Env`s by sort keys; `Env`s with equal keys keep their order."""
     if not keys:
         return envs
     rows = [([value(env) for value, _, _ in keys], env) for env in envs]

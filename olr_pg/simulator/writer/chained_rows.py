@@ -245,7 +245,9 @@ class PieceWriter:
         )
 
     def delete_step(self, piece: StoredPiece) -> ChangeRecord:
-        """Return the 11.3 of a piece; its slot is freed when the transaction commits."""
+        """Return the vector 11.3 that deletes a row piece; the piece's slot is freed when the
+        transaction commits.
+        """
         image, slot = piece.image, piece.slot
         transaction = self._tx.current
 

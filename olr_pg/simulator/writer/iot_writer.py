@@ -1,8 +1,8 @@
 """Writes rows of index-organised tables: leaf rows of the primary key's index (redo-format §6.1).
 
-The columns of the primary key are the first ones. The vectors 10.30 and 10.35 and the supplemental
-data follow real records of 19c; the other vectors follow only the page redo-format. Tables with an
-overflow segment are not modelled.
+The columns of the primary key are the table's first columns. The vectors 10.30 and 10.35 and the
+supplemental data follow real records of 19c; the other vectors follow only the page redo-format.
+Tables with an overflow segment are not modelled.
 
 `IndexWriter` writes index maintenance, which a decoder of tables must skip (redo-format §6.1,
 §9.2).

@@ -143,7 +143,7 @@ class HeaderBlock:
 
     @staticmethod
     def read(redo: RedoFormat, block: bytes) -> HeaderBlock:
-        """Read the fields of a block 1."""
+        """Read the fields of block 1 of a log."""
         values = dict[str, Any]()
         for one in fields(HeaderBlock):
             offset, layout = one.metadata["offset"], one.metadata["layout"]

@@ -249,7 +249,7 @@ class UnownedPages:
         self.waiting = Waiting()
 
     def take_from(self, batch: ChangeBatch) -> ChangeBatch:
-        """Move LOB events whose redo names no transaction from the batch to the waiting ones.
+        """Move LOB events whose redo names no transaction from the batch to the waiting events.
         Return the batch without them.
         """
         unowned = is_unowned(batch)
