@@ -1567,6 +1567,11 @@ class Code(IntEnum):
         "run the command again: it then reads the new definition. Continue a load with --resume,"
         " unless the message advises --restart",
     )
+    COPY_NOT_USABLE = _Entry(
+        5119,
+        "a copy of a table by another tool cannot be used",
+        "pass the SCN as of which the other tool has read the rows",
+    )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
         "a key, index or sequence cannot be created in the target",

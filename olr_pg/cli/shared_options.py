@@ -130,6 +130,42 @@ def _tables_of(path: Path) -> list[str]:
         return []
 
 
+BeginCopyOption = Annotated[
+    bool,
+    typer.Option(
+        "--begin-copy",
+        help="Load nothing, because another tool copies the rows. Choose the SCN as of which it"
+        " reads them, and print this SCN. The tables of the target must be empty.",
+    ),
+]
+EndCopyOption = Annotated[
+    bool,
+    typer.Option(
+        "--end-copy",
+        help="Another tool has copied the rows: replicate the changes after the SCN of"
+        " --begin-copy.",
+    ),
+]
+CopyScnOption = Annotated[
+    int | None,
+    typer.Option(
+        "--scn",
+        min=1,
+        metavar="SCN",
+        help="With --end-copy, if there was no --begin-copy: the SCN as of which the other tool has"
+        " read the rows.",
+    ),
+]
+CopySinceOption = Annotated[
+    int | None,
+    typer.Option(
+        "--since",
+        min=1,
+        metavar="SCN",
+        help="With --scn: an SCN before the begin of every transaction that was open at --scn. The"
+        " archived logs from this SCN on must exist.",
+    ),
+]
 TableOption = Annotated[
     list[str] | None,
     typer.Option(

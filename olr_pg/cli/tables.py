@@ -16,6 +16,10 @@ from olr_pg.cli.errors import go_on
 from olr_pg.cli.group import advised
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import (
+    BeginCopyOption,
+    CopyScnOption,
+    CopySinceOption,
+    EndCopyOption,
     JsonOption,
     open_settings,
     open_target_of,
@@ -248,6 +252,10 @@ def add(
     load: Annotated[
         bool, typer.Option("--load/--no-load", help="Load the existing rows first.")
     ] = True,
+    begin_copy: BeginCopyOption = False,
+    end_copy: EndCopyOption = False,
+    scn: CopyScnOption = None,
+    since: CopySinceOption = None,
     by: ByOption = None,
     target_name: TargetOption = None,
 ) -> None:
@@ -257,11 +265,17 @@ def add(
     if you repeat the command. Then the applier restarts with the longer list, from the load's SCN
     for the new tables; this takes seconds. The list is stored in `context.data/tables.json`, in
     addition to `apply.tables`.
+
+    Another tool can copy the rows instead, between a command with --begin-copy and a command with
+    --end-copy. The second command begins the replication.
     """
-    from olr_pg.cli.migration.load import load_tables
+    from olr_pg.cli.migration.load import copy_step, load_tables
     from olr_pg.load.initial import LoadOptions
 
     del by
+    copy = copy_step(begin=begin_copy, end=end_copy, scn=scn, since=since)
+    if copy is not None and not load:
+        raise typer.BadParameter("--no-load cannot be used with --begin-copy and --end-copy")
     loaded = read_config(config, target_name)
     apply = _apply(loaded)
     names = [parse_name(name) for name in table]
@@ -271,7 +285,11 @@ def add(
     if load:
         with open_target_of(wider, ledger="required"):
             pass  # the load would create the ledger, perhaps in a wrong database
-        load_tables(wider, [str(name) for name in names], LoadOptions(resume=True))
+        load_tables(
+            wider, [str(name) for name in names], LoadOptions(resume=not begin_copy, copy=copy)
+        )
+        if begin_copy:
+            return
     else:
         _check_targets(wider, [str(name) for name in names])
     _take(loaded, changes, added=[str(name) for name in names])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 from psycopg import Connection, sql
 
+from olr_pg.applier.session.handover import COPIED
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.connection import connect_with
@@ -29,6 +30,7 @@ from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
+from olr_pg.load.copied_rows import CopyStep, check_copy
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task, part_results
 from olr_pg.load.cutover_steps import check_no_cutover
 from olr_pg.load.load_progress import LoadState, TableLoadProgress, lock_subscription
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.load.copied_rows import Copy
     from olr_pg.load.target_structure import StructureBuilder
 
 RESTARTS_MAX: Final = 3
@@ -96,6 +99,7 @@ class LoadOptions(NamedTuple):
         restart: empty the tables of an interrupted load, and start over.
         anew: empty all the tables, including loaded and replicated ones, and start over. No
             appliance may be running for them.
+        copy: a step of a copy by another tool, for tables of `copied_tables`; None to load.
         progress: called after each loaded partition with (table, rows of the partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
         undo_retention: describes how long the source currently keeps undo; see `TableSource`.
@@ -106,6 +110,7 @@ class LoadOptions(NamedTuple):
     resume: bool = False
     restart: bool = False
     anew: bool = False
+    copy: Copy | None = None
     progress: Callable[[str, int], None] = lambda _table, _rows: None
     builder: StructureBuilder | None = None
     undo_retention: Callable[[], str] = lambda: ""
@@ -136,6 +141,9 @@ def initial_load(
     options: LoadOptions,
 ) -> Loaded:
     """Load the tables; tables that are already loaded are reported and not changed.
+
+    If another tool copies the rows, this records the copy's begin, or hands the tables over at its
+    end. The begin reports only the tables that are not loaded.
 
     If a table fails, the others are still loaded. The loaded partitions of the failed table are
     kept for `LoadOptions.resume`. Foreign keys and sequences are created last; if a table failed,
@@ -169,6 +177,9 @@ def initial_load(
         for one in planned:
             _check(connection, *one, options, arrival)
         works = [_begin(connection, *one, options) for one in planned]
+        if options.copy is not None and options.copy.step is CopyStep.BEGIN:
+            begun = [work for work in works if not work.state.finished]
+            return Loaded([_report(connection, work) for work in begun], [])
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
         failures = [work.failure for work in works if work.failure is not None]
@@ -192,13 +203,24 @@ def _plan(
     state = progress.read(connection)
     begins = options.anew or (options.restart and state is not None and not state.finished)
     plan = plan_table(connection, settings, source.table, source.table, begins=begins)
-    bind_columns(plan, source.table, source.data.schema, settings)
-    if options.resume and state is not None and source.data.as_of is not None:
-        # Continue with the SCN and the partitions with which the load began, because the rows that
-        # are already loaded belong to these.
-        data = source.data.as_of(state.scn, state.source)
-        source = source._replace(data=data, scn=state.scn, start_scn=state.start_scn)
+    if options.copy is None:
+        bind_columns(plan, source.table, source.data.schema, settings)
+    if options.resume and state is not None:
+        source = _as_begun(source, state)
     return source, LoadTable(source.table, *target, progress), plan
+
+
+def _as_begun(source: SourceTable, state: LoadState) -> SourceTable:
+    """Return the table with the SCN and the partitions with which the load began, because the rows
+    that are already loaded belong to these. Return it unchanged if its data have only one SCN.
+    """
+    data = source.data
+    if state.source == COPIED:
+        return source._replace(scn=state.scn, start_scn=state.start_scn)
+    if data.as_of is None:
+        return source
+    data = data.as_of(state.scn, state.source)
+    return source._replace(data=data, scn=state.scn, start_scn=state.start_scn)
 
 
 def _check(
@@ -214,7 +236,8 @@ def _check(
     Raises:
         OlrPgError: 5046 the loaded partitions are in another table, 5104 the table has rows, 5105
             the table is replicated, 5106 an earlier load was interrupted, 5110 the table data has
-            changed since that load started, 7101 that load read a source with a higher SCN; 70xx,
+            changed since that load started, 5119 another tool copies the rows, or the step does
+            not fit its copy, 7101 that load read a source with a higher SCN; 70xx,
             the source cannot be queried.
     """
     if options.anew:
@@ -227,17 +250,19 @@ def _check(
             # read from.
             arrival.wait_for(source, state.scn)
         return
+    check_copy(source, None if options.restart else state, options.copy)
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(
             Code.TABLE_REPLICATED_ALREADY, "the ledger already contains the table", table=name
         )
-    if state is None:
+    step = None if options.copy is None else options.copy.step
+    if step is CopyStep.BEGIN or (state is None and step is None):
         if has_rows(connection, sql.Identifier(table.schema, table.name)):
             raise OlrPgError(
                 Code.TARGET_TABLE_NOT_EMPTY, f"{table.schema}.{table.name}", table=name
             )
         return
-    if options.restart:
+    if state is None or options.restart:
         return
     if not options.resume:
         raise OlrPgError(
@@ -277,6 +302,8 @@ def _begin(
     with connection.transaction():
         state = progress.read(connection)
         interrupted = state is not None and not state.finished
+        if interrupted and options.copy is not None and options.copy.step is CopyStep.BEGIN:
+            state = None  # the copy begins again, at a later SCN
         if options.anew or (interrupted and options.restart):
             progress.forget(connection)
             if options.anew:
@@ -454,7 +481,8 @@ def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> N
 def _report(connection: Connection[Any], work: _Work) -> LoadedTable:
     progress, state = work.table.progress, work.state
     row = connection.execute(
-        "SELECT rows, bytes FROM olr_pg.load WHERE subscription = %s AND source_table = %s",
+        "SELECT coalesce(rows, 0), coalesce(bytes, 0) FROM olr_pg.load"
+        " WHERE subscription = %s AND source_table = %s",
         progress[:2],
     ).fetchone()
     assert row is not None

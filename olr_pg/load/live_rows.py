@@ -22,7 +22,14 @@ from sqlalchemy import Connection, func, select
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError, Place
-from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
+from olr_pg.load.table_data import (
+    RANGE_BYTES,
+    UNDO_GONE,
+    LoadMoment,
+    SourceTable,
+    TableData,
+    named_tables,
+)
 from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
@@ -73,17 +80,6 @@ _STANDBY: Final = Code.STANDBY_HIDES_TRANSACTIONS
 _log = structlog.get_logger(__name__)
 
 
-class LiveMoment(NamedTuple):
-    """An SCN of the source, as of which rows are read.
-
-    Attributes:
-        start_scn: no transaction that was open at `scn` began before `start_scn`.
-    """
-
-    scn: int
-    start_scn: int
-
-
 class LivePartition(NamedTuple):
     """A range of rows of a live table.
 
@@ -98,7 +94,7 @@ class LivePartition(NamedTuple):
     source: OracleSource
     table: Table
     part: RowidRange | None
-    moment: LiveMoment
+    moment: LoadMoment
     batch_rows: int
     cuts: tuple[KeyCut, ...] = ()
     seconds_max: float | None = None
@@ -263,7 +259,7 @@ class LiveTables:
             now = read_moments(self._containers)
             if for_load:  # an instance may have ended in between
                 self._check_in_doubt()
-            self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
+            self.moment = now if scn is None else LoadMoment(scn, min(now.start_scn, scn))
             self._dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
             self.snapshot: Snapshot = join(self._dictionaries)
         except BaseException:
@@ -423,7 +419,7 @@ def _grant(source: OracleSource, table: Table) -> str:
     return f"{enter}GRANT SELECT, FLASHBACK ON {quoted} TO {source.user.upper()};"
 
 
-def read_moments(containers: ContainerDatabases) -> LiveMoment:
+def read_moments(containers: ContainerDatabases) -> LoadMoment:
     """Read the current moment for all containers; see the docstring of the module.
 
     All containers get the same SCN: the last one that was read, which is not earlier than any query
@@ -434,10 +430,10 @@ def read_moments(containers: ContainerDatabases) -> LiveMoment:
         one.read("looking for open transactions", read_moment)
         for one in containers.databases.values()
     ]
-    return LiveMoment(moments[-1].scn, min(one.start_scn for one in moments))
+    return LoadMoment(moments[-1].scn, min(one.start_scn for one in moments))
 
 
-def read_moment(connection: Connection) -> LiveMoment:
+def read_moment(connection: Connection) -> LoadMoment:
     """Read the current moment of one container; see the docstring of the module.
 
     A transaction that has not changed anything yet has a START_SCN of 0. Such a transaction is
@@ -447,11 +443,11 @@ def read_moment(connection: Connection) -> LiveMoment:
     begin = tables.TRANSACTION.c.START_SCN
     oldest = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
     start = before if oldest is None else min(int(oldest), before)
-    return LiveMoment(read_scn(connection), start)
+    return LoadMoment(read_scn(connection), start)
 
 
 def live_data(
-    source: OracleSource, table: Table, moment: LiveMoment, ranges: Sequence[RowidRange | None]
+    source: OracleSource, table: Table, moment: LoadMoment, ranges: Sequence[RowidRange | None]
 ) -> TableData:
     """Return the data of a table in these ranges; the data's `identity` contains the ranges."""
     rows = batch_rows(table)
@@ -470,9 +466,9 @@ def live_data(
 
 
 def _within(
-    source: OracleSource, table: Table, moment: LiveMoment, scn: int, cuts: Sequence[KeyCut]
+    source: OracleSource, table: Table, moment: LoadMoment, scn: int, cuts: Sequence[KeyCut]
 ) -> TableData:
-    then, rows = LiveMoment(scn, moment.start_scn), batch_rows(table)
+    then, rows = LoadMoment(scn, moment.start_scn), batch_rows(table)
     part = LivePartition(source, table, None, then, rows, tuple(cuts), KEY_RANGE_SECONDS_MAX)
     return replace(live_data(source, table, then, ()), partitions=(part,))
 
@@ -480,7 +476,7 @@ def _within(
 def _as_of(
     source: OracleSource,
     table: Table,
-    moment: LiveMoment,
+    moment: LoadMoment,
     ranges: Sequence[RowidRange | None],
     scn: int,
     identity: str | None,
@@ -490,7 +486,7 @@ def _as_of(
         ranges = [None if one is None else RowidRange(*one) for one in found]
     elif not table.index_organised and scn != moment.scn:
         ranges = _ranges_as_of(source, table, ranges, scn)
-    return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
+    return live_data(source, table, LoadMoment(scn, moment.start_scn), ranges)
 
 
 def _ranges_as_of(

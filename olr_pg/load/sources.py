@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
-    from olr_pg.load.table_data import SourcePartition, TableData
+    from olr_pg.load.table_data import LoadMoment, SourcePartition, TableData
     from olr_pg.oracle.key_cuts import KeyCut
 
 
@@ -124,6 +124,11 @@ class FilteredTables:
         self._inner = inner
         self._filters = filters
         self.snapshot: Snapshot = inner.snapshot
+
+    @property
+    def moment(self) -> LoadMoment | None:
+        """See `TableSource.moment`."""
+        return self._inner.moment
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
@@ -278,6 +283,11 @@ class _OfflineTables:
         self._folder = folder
         self._scn = scn
         self.snapshot = read_dictionary(config, for_load=for_load)
+
+    @property
+    def moment(self) -> None:
+        """See `TableSource.moment`: logs and files do not show how far the database has written."""
+        return
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""

@@ -99,10 +99,25 @@ class SourceTable(NamedTuple):
     resetlogs_id: int | None = None
 
 
+class LoadMoment(NamedTuple):
+    """An SCN of the source, as of which rows are read.
+
+    Attributes:
+        start_scn: no transaction that was open at `scn` began before `start_scn`.
+    """
+
+    scn: int
+    start_scn: int
+
+
 class TableSource(Protocol):
     """A source of whole tables."""
 
     snapshot: Snapshot
+
+    @property
+    def moment(self) -> LoadMoment | None:
+        """The present SCN at which the source was opened; None if the source does not show it."""
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """Return the tables of `apply.tables`; if `names` is not empty, only the tables that it

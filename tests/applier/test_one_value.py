@@ -23,9 +23,10 @@ from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.live_rows import LiveMoment, live_data
+from olr_pg.load.live_rows import live_data
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data
+from olr_pg.load.table_data import LoadMoment
 from olr_pg.load.verification.verification import (
     Blocks,
     VerifyJob,
@@ -145,7 +146,7 @@ class LiveTypes:
         source = OracleSource.model_validate(
             {"user": "olr", "password": "olr", "server": self.server.connect_string}
         )
-        return live_data(source, TABLE, LiveMoment(SCN, SCN), [None])
+        return live_data(source, TABLE, LoadMoment(SCN, SCN), [None])
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.live_rows import LiveMoment, LivePartition, LiveTables
+from olr_pg.load.live_rows import LivePartition, LiveTables
+from olr_pg.load.table_data import LoadMoment
 from olr_pg.oracle import rowids
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -135,7 +136,7 @@ def test_a_policy_is_told_with_the_name_that_tables_of_several_containers_have(
     policy = {"OBJECT_OWNER": "APP", "OBJECT_NAME": "PARTED", "POLICY_NAME": "OWN_ROWS"}
     server.state.catalogue.insert("ALL_POLICIES", [{**policy, "SEL": "YES", "ENABLE": "YES"}])
     qualified = replace(PARTED, owner="PDB1.APP", container="PDB1", con_id=3)
-    moment, part = LiveMoment(SCN, SCN), None
+    moment, part = LoadMoment(SCN, SCN), None
     with pytest.raises(OlrPgError, match="OWN_ROWS") as caught:
         list(LivePartition(source_of(server), qualified, part, moment, 10).batches())
     assert caught.value.code == Code.POLICY_HIDES_DATA

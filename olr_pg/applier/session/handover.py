@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _READ = """
-SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over
+SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over, source
 FROM olr_pg.load WHERE subscription = %s ORDER BY source_table
 """
 _DONE = """
@@ -60,6 +60,10 @@ ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.resetlogs_id
 WHERE l.left_scn IS NOT NULL AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
 """
+
+
+COPIED: Final = "copied by another tool"
+"""The identity of the data of a load whose rows another tool copies (`load.copied_rows`)."""
 
 
 class Created(NamedTuple):
@@ -123,11 +127,13 @@ def read_handover(
         tables: the names of all tables of the subscription (``OWNER.NAME``); empty if unknown.
 
     Raises:
-        OlrPgError: 5107, a table is only partly loaded.
+        OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
     """
     loads = connection.execute(_READ, (subscription,)).fetchall()
-    for name, scn, _, finished, _ in loads:
+    for name, scn, _, finished, _, source in loads:
         if not finished and (not tables or name in tables):
+            if source == COPIED:
+                raise copy_under_way(name, scn)
             raise OlrPgError(
                 Code.TABLE_LOADED_IN_PART,
                 f"the load of the table as of SCN {scn} is not complete",
@@ -141,6 +147,18 @@ def read_handover(
         min(start for _, _, start, *_ in pending),
         bool(tables) and set(tables) <= {row[0] for row in pending},
         frozenset(name for name, *_ in pending),
+    )
+
+
+def copy_under_way(name: str, scn: int) -> OlrPgError:
+    """Return the error that another tool copies the rows of a table."""
+    return OlrPgError(
+        Code.COPY_NOT_USABLE,
+        f"another tool copies the rows of the table as of SCN {scn}",
+        action=f"when the copy is complete, run `olr-pg initial-load --end-copy --table {name}`."
+        f" To load the table with olr_pg instead, run `olr-pg initial-load --restart --table"
+        f" {name}`, which empties it",
+        table=name,
     )
 
 

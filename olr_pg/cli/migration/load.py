@@ -15,7 +15,16 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line, print_table, report_console, report_table
-from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import (
+    BeginCopyOption,
+    CopyScnOption,
+    CopySinceOption,
+    EndCopyOption,
+    JsonOption,
+    TableOption,
+    read_config,
+    spark_session_of,
+)
 from olr_pg.load.row_progress import row_progress
 from olr_pg.observability.wording import span
 
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
+    from olr_pg.load.copied_rows import Copy
     from olr_pg.load.initial import LoadedTable, LoadOptions
     from olr_pg.load.load_progress import LoadWatch
     from olr_pg.load.lob_fetching import FetchedTable
@@ -64,6 +74,10 @@ def initial_load(
             " as of the current SCN (live source).",
         ),
     ] = False,
+    begin_copy: BeginCopyOption = False,
+    end_copy: EndCopyOption = False,
+    scn: CopyScnOption = None,
+    since: CopySinceOption = None,
     only_target: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,20 +88,48 @@ def initial_load(
     dictionary. Use --resume to continue an interrupted load; nothing is loaded twice. If a table
     fails, the others are still loaded. The command then ends with the table's error, and --resume
     loads the rest.
+
+    Another tool can copy the rows instead, between a command with --begin-copy and a command with
+    --end-copy.
     """
     from olr_pg.load.initial import LoadOptions
 
-    if resume + restart + anew > 1:
-        raise typer.BadParameter("only one of --resume, --restart and --anew can be used")
+    copy = copy_step(begin=begin_copy, end=end_copy, scn=scn, since=since)
+    if resume + restart + anew + (copy is not None) > 1:
+        raise typer.BadParameter(
+            "only one of --resume, --restart, --anew, --begin-copy and --end-copy can be used"
+        )
     if anew and not table:
         raise typer.BadParameter("--anew requires the tables to empty: --table OWNER.NAME")
     load_tables(
         read_config(config, only_target),
         table or (),
-        LoadOptions(resume, restart, anew),
+        LoadOptions(resume or end_copy, restart, anew, copy),
         later_scn=later_scn,
         as_json=as_json,
     )
+
+
+def copy_step(*, begin: bool, end: bool, scn: int | None, since: int | None) -> Copy | None:
+    """Return the step of a copy that the options name; None if they name none.
+
+    Raises:
+        typer.BadParameter: the options contradict each other.
+    """
+    from olr_pg.load.copied_rows import Copy, CopyStep
+    from olr_pg.load.table_data import LoadMoment
+
+    if begin and end:
+        raise typer.BadParameter("only one of --begin-copy and --end-copy can be used")
+    if (scn is None) is not (since is None) or (scn is not None and not end):
+        raise typer.BadParameter("--scn and --since are used together, with --end-copy")
+    if not begin and not end:
+        return None
+    if scn is None or since is None:
+        return Copy(CopyStep.BEGIN if begin else CopyStep.END)
+    if since > scn:
+        raise typer.BadParameter("--since must not be higher than --scn")
+    return Copy(CopyStep.END, LoadMoment(scn, since))
 
 
 def load_tables(
@@ -114,6 +156,7 @@ def load_tables(
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources
+    from olr_pg.load.copied_rows import CopyStep, copied_tables
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.load_page import load_page
@@ -126,7 +169,11 @@ def load_tables(
             stack.enter_context(hold_data_lock(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
-        work = source.sources(source.choose(table))
+        chosen = source.choose(table)
+        if options.copy is None:
+            work = source.sources(chosen)
+        else:
+            work = copied_tables(source, chosen, options.copy)
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
@@ -156,7 +203,13 @@ def load_tables(
         tables = [_json(one) for one in done.tables]
         print_json({"tables": tables, "structure": structure, "failures": failures})
     else:
-        _print_loaded(done.tables)
+        if options.copy is None:
+            _print_loaded(done.tables)
+        elif options.copy.step is CopyStep.BEGIN:
+            _print_begun(done.tables)
+            return
+        else:
+            _print_copied(done.tables)
         _print_structure(parts)
         for failure in done.failures:
             print_line(f"not loaded: {failure}")
@@ -232,6 +285,25 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
         column: {kind: count for kind, count in asdict(counters).items() if count}
         for column, counters in losses.items()
     }
+
+
+def _print_begun(begun: Sequence[LoadedTable]) -> None:
+    """Print which rows to copy; all tables have the same SCN."""
+    if not begun:
+        print_line("all tables are already loaded: there is nothing to copy")
+        return
+    print_line(f"Copy the rows of these tables as of SCN {begun[0].scn}:")
+    for one in begun:
+        print_line(f"    {one.table} into {one.target}")
+    print_line(
+        "When the rows are in the target, run `olr-pg initial-load --end-copy`. Until `olr-pg run`"
+        f" has read them, keep the archived logs from SCN {begun[0].start_scn} on."
+    )
+
+
+def _print_copied(copied: Sequence[LoadedTable]) -> None:
+    for one in copied:
+        print_line(f"{one.table}: `olr-pg run` replicates the changes after SCN {one.scn}")
 
 
 def _print_loaded(done: Sequence[LoadedTable]) -> None:

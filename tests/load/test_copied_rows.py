@@ -1,0 +1,217 @@
+"""Rows that another tool copies: replication continues at their SCN, without loss or repetition.
+
+PostgreSQL itself is the other tool: it copies the rows of a load into tables beside the target, and
+later back from there.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pytest
+import typer
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.cli.migration.load import initial_load
+from olr_pg.cli.tables import add
+from olr_pg.config.reading import load_config
+from olr_pg.errors import Code, OlrPgError
+from tests.load.test_commands import commands
+from tests.load.test_live_load import live, shop, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.load.conftest import Project
+    from tests.load.test_live_load import Shop
+
+__all__ = ["commands", "live", "shop", "summary"]
+
+ASIDE: Final = "aside"
+
+
+class Copier:
+    """The other tool: it puts the rows of the target aside, and copies them back."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._tables: list[tuple[str, str]] = []
+
+    def read(self) -> None:
+        """Read the rows as of the SCN of the load that was made, and forget this load."""
+        with psycopg.connect(self._database) as connection:
+            self._tables = connection.execute(
+                "SELECT table_schema::text, table_name::text FROM information_schema.tables"
+                " WHERE table_schema = 'shop' ORDER BY 2"
+            ).fetchall()
+            connection.execute(f"CREATE SCHEMA {ASIDE}".encode())
+            for schema, name in self._tables:
+                connection.execute(f"CREATE TABLE {ASIDE}.{name} AS TABLE {schema}.{name}".encode())
+            names = ", ".join(map(".".join, self._tables))
+            connection.execute(f"TRUNCATE {names} CASCADE".encode())
+            connection.execute("DROP SCHEMA olr_pg CASCADE")
+
+    def write(self, *only: str) -> None:
+        """Copy the rows into the target."""
+        with psycopg.connect(self._database) as connection:
+            connection.execute("SET session_replication_role = replica")
+            for schema, name in self._tables:
+                if not only or name in only:
+                    connection.execute(f"INSERT INTO {schema}.{name} TABLE {ASIDE}.{name}".encode())
+
+
+@pytest.fixture
+def on_the_command_line(
+    shop: Shop, shared_session: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The configuration file of the live shop; commands use the tests' Spark session and log."""
+    monkeypatch.setattr("olr_pg.cli.migration.load.spark_session_of", lambda *_: shared_session())
+    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
+    return shop.live.write_config(shop.folder, shop.database)
+
+
+def refused(act: Callable[[], object]) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        act()
+    return caught.value
+
+
+@pytest.mark.timeout(900)
+def test_rows_of_a_live_source_that_another_tool_copies(
+    shop: Shop, on_the_command_line: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = on_the_command_line
+    for _ in range(3):
+        shop.live.archive()
+    loaded = shop.load()
+    copier = Copier(shop.database)
+    copier.read()
+
+    assert "no copy of the table has begun" in str(
+        refused(lambda: initial_load(config, end_copy=True))
+    )
+    initial_load(config, begin_copy=True)
+    scn, start_scn = loaded[0].scn, loaded[0].start_scn
+    text = capsys.readouterr().out
+    assert f"as of SCN {scn}" in text
+    assert f"from SCN {start_scn} on" in text
+    assert "SHOP.ORDERS into shop.orders" in text
+    assert start_scn < scn  # a transaction is open, whose first changes are not copied
+    for act in (shop.run, lambda: initial_load(config), lambda: initial_load(config, resume=True)):
+        error = refused(act)
+        assert error.code == Code.COPY_NOT_USABLE
+        assert "--end-copy" in error.action
+
+    shop.live.archive()
+    copier.write()
+    assert refused(lambda: initial_load(config, begin_copy=True)).code == (
+        Code.TARGET_TABLE_NOT_EMPTY
+    )
+    assert "began at SCN" in str(
+        refused(lambda: initial_load(config, end_copy=True, scn=scn, since=start_scn - 1))
+    )
+    for _ in range(2):  # repeated, it changes nothing
+        initial_load(config, end_copy=True)
+    shop.live.archive_all()
+    shop.run()
+    assert all(one.identical for one in shop.verify())
+    assert shop.rows() == shop.live.summary.rows
+    assert refused(lambda: initial_load(config, end_copy=True, scn=2**62, since=1)).code == (
+        Code.COPY_NOT_USABLE
+    )
+
+
+@pytest.mark.timeout(900)
+def test_a_copy_that_begins_again_has_a_later_scn(
+    shop: Shop, on_the_command_line: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = on_the_command_line
+    scns = []
+    for _ in range(2):
+        shop.live.archive()
+        initial_load(config, table=["SHOP.ORDERS"], begin_copy=True, as_json=True)
+        (begun,) = json.loads(capsys.readouterr().out.splitlines()[-1])["tables"]
+        scns.append((begun["scn"], begun["start_scn"]))
+    assert scns[0] < scns[1]
+    with psycopg.connect(shop.database) as connection:
+        assert connection.execute("SELECT scn, start_scn FROM olr_pg.load").fetchall() == scns[1:]
+    # A load in the place of the copy.
+    initial_load(config, restart=True)
+    shop.live.archive_all()
+    shop.run()
+    assert all(one.identical for one in shop.verify())
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_another_tool_copies_is_added(shop: Shop, on_the_command_line: Path) -> None:
+    config = on_the_command_line
+    names = [table.full_name for table in shop.live.summary.tables]
+    shop.live.archive()
+    shop.load()
+    copier = Copier(shop.database)
+    copier.read()
+    shop.live.write_config(
+        shop.folder, shop.database, tables=[name for name in names if name != "SHOP.ORDERS"]
+    )
+    initial_load(config, begin_copy=True)
+    add(config, ["SHOP.ORDERS"], begin_copy=True)
+    copier.write()
+    initial_load(config, end_copy=True)
+    shop.live.archive()
+    assert run_appliance(load_config(config), once=True, apply=True) == 0  # without the table
+    assert refused(lambda: add(config, ["SHOP.ORDERS"])).code == Code.COPY_NOT_USABLE
+    add(config, ["SHOP.ORDERS"], end_copy=True)
+    shop.live.archive_all()
+    assert run_appliance(load_config(config), once=True, apply=True) == 0
+    assert shop.rows() == shop.live.summary.rows
+    shop.live.write_config(shop.folder, shop.database)
+    assert all(one.identical for one in shop.verify())
+
+
+def test_rows_of_an_offline_source_that_another_tool_has_copied(
+    project: Project, commands: Path
+) -> None:
+    scn = project.scn_of("SHOP.ORDERS")
+    (loaded, *_) = project.load()
+    copier = Copier(project.database)
+    copier.read()
+    copier.write()
+    error = refused(lambda: initial_load(commands, begin_copy=True))
+    assert error.code == Code.NOT_SUPPORTED
+    assert "--scn" in error.action
+    initial_load(commands, end_copy=True, scn=scn, since=loaded.start_scn)
+    project.run()
+    end = project.source.transactions[-1].commit_scn
+    project.tables = project.source.write_tables(project.folder / "end", end)
+    assert all(one.identical for one in project.verify())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"begin_copy": True, "end_copy": True}, "only one of"),
+        ({"begin_copy": True, "resume": True}, "only one of"),
+        ({"end_copy": True, "anew": True, "table": ["S.T"]}, "only one of"),
+        ({"scn": 5, "since": 5}, "with --end-copy"),
+        ({"end_copy": True, "scn": 5}, "are used together"),
+        ({"end_copy": True, "since": 5}, "are used together"),
+        ({"begin_copy": True, "scn": 5, "since": 5}, "with --end-copy"),
+        ({"end_copy": True, "scn": 5, "since": 6}, "must not be higher"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(typer.BadParameter, match=message):
+        initial_load(tmp_path / "none.json", **options)
+    if {"resume", "anew"}.isdisjoint(options):
+        with pytest.raises(typer.BadParameter, match=message):
+            add(tmp_path / "none.json", ["S.T"], **options)
+    with pytest.raises(typer.BadParameter, match="--no-load"):
+        add(tmp_path / "none.json", ["S.T"], load=False, begin_copy=True)
