@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import oracledb
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, Label, bindparam, select, text
+from sqlalchemy.engine.interfaces import CacheStats
 from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.oracle_connection import ATTEMPTS, open_connection
+from olr_pg.oracle.oracle_connection import ATTEMPTS, OracleDatabase, open_connection
 from olr_pg.simulator.oracle_net.session import Fault
 
 if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.simulator.oracle_net.serve import StandIn
 
 
@@ -123,3 +124,23 @@ def test_archived_rows_are_shown_since_the_release_that_has_them(
         pass
     asked = any("ROW ARCHIVAL" in sql for sql, _ in stand_in.heard)
     assert asked == version.startswith("12")
+
+
+def test_a_statement_is_compiled_once_for_all_databases_of_a_version(
+    source: OracleSource, stand_in: StandIn
+) -> None:
+    value: Label[str] = bindparam("value_of_this_test", "x").label("found")
+
+    def ask(connection: Connection) -> CacheStats:
+        found = connection.execute(select(value))
+        assert found.scalar_one() == "x"
+        context: Any = found.context
+        return CacheStats(context.cache_hit)
+
+    def connect() -> CacheStats:
+        with closing(OracleDatabase(source)) as database:
+            return database.read("asking", ask)
+
+    assert [connect() for _ in range(3)] == [CacheStats.CACHE_MISS, *[CacheStats.CACHE_HIT] * 2]
+    stand_in.state.version = "12.1.0.2.0"  # its statements can have another text
+    assert [connect() for _ in range(2)] == [CacheStats.CACHE_MISS, CacheStats.CACHE_HIT]
