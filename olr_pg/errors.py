@@ -694,9 +694,9 @@ class Code(IntEnum):
     ONLINE_LOG_NOT_SOUND = _Entry(
         2250,
         "an online log cannot be read to its end",
-        "if this message disappears by itself, do nothing: olr_pg continues with the archived copy"
-        " of the log. If it does not disappear, check the mount of the online logs, and archive"
-        " the log (ALTER SYSTEM ARCHIVE LOG ALL)",
+        "if this message disappears by itself, do nothing: olr_pg continues with the archived"
+        " copy of the log. If the message does not disappear, check the mount of the online"
+        " logs, and archive the log (ALTER SYSTEM ARCHIVE LOG ALL)",
     )
     LOG_SHORTER_THAN_READ = _Entry(
         2251,
@@ -863,9 +863,9 @@ class Code(IntEnum):
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,
         "the recorded changes of the dictionary cannot be used",
-        "if the file cannot be read, correct its permissions. If it belongs to another source,"
-        " give each source its own `context.data`. If it is damaged, restore it from a backup;"
-        " or remove it, and start with a dictionary snapshot as of the start SCN",
+        "if the file cannot be read, correct its permissions. If the file belongs to another"
+        " source, give each source its own `context.data`. If the file is damaged, restore it"
+        " from a backup; or remove it, and start with a dictionary snapshot as of the start SCN",
     )
     DDL_READ_LATE = _Entry(
         3076,
@@ -930,7 +930,8 @@ class Code(IntEnum):
     ELEMENT_MALFORMED = _Entry(
         4005,
         "an element of a Data answer is malformed",
-        "check `target.byte-order`. If it is correct, report the error with the position above",
+        "check `target.byte-order`. If this setting is correct, report the error with the"
+        " position above",
     )
     FIELD_OVERFLOW = _Entry(
         4006,
@@ -966,10 +967,10 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "if the file cannot be read, correct its permissions. If it is damaged, restore the"
-        " file from a backup. Or remove it: the bundled applier then starts at the oldest log"
-        " and skips the changes that it has applied. Start your own client with the StartSCN"
-        " from which it still needs changes",
+        "if the file cannot be read, correct its permissions. If the file is damaged, restore it"
+        " from a backup. Or remove it: the bundled applier then starts at the oldest log and"
+        " skips the changes that it has applied. Start your own client with the StartSCN from"
+        " which it still needs changes",
     )
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
@@ -1018,7 +1019,8 @@ class Code(IntEnum):
     TOO_MANY_CONNECTIONS = _Entry(
         4032,
         "too many connections",
-        "find out which clients opened them. If they are yours, raise `target.limits.clients`",
+        "find out which clients opened them. If the clients are yours, raise"
+        " `target.limits.clients`",
     )
     CLIENT_TOO_SLOW = _Entry(
         4033,

@@ -342,7 +342,9 @@ class RedoReader(DataSourceReader):
 
 
 def arrow_schema(schema: pa.Schema) -> pa.Schema:
-    """Convert an Arrow schema to Spark's types and back. Return it with times in UTC."""
+    """Convert an Arrow schema to Spark's types and back. Return the converted schema with times in
+    UTC.
+    """
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")
 
 

@@ -184,8 +184,8 @@ def too_large(path: str) -> OlrPgError:
     return OlrPgError(
         Code.DICTIONARY_UNREADABLE,
         f"the file has more than {_BYTES_MAX >> 20} MiB, or does not fit in memory",
-        action="check that the path names a dictionary. If it names a dictionary, give the process"
-        " more memory",
+        action="check that the path names a dictionary. If the path names a dictionary, give the"
+        " process more memory",
         file=path,
     )
 

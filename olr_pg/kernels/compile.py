@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         """
 
     def interpreted(function: F, instead: Mapping[Any, Any] | None = None) -> F:
-        """Return a Python function that runs a kernel and all its parts without compiling. Use it
-        if running this function takes less time than compiling the kernel.
+        """Return a Python function that runs a kernel and all its parts without compiling. Use this
+        function if running this function takes less time than compiling the kernel.
 
         Args:
             function: a kernel or a part.

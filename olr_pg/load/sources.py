@@ -339,7 +339,9 @@ def offline_source(config: Config) -> OfflineSource:
         OlrPgError: 1090, the source is a live database.
     """
     if not isinstance(config.source, OfflineSource):
-        raise OlrPgError(Code.NOT_SUPPORTED, "this requires an offline source")
+        raise OlrPgError(
+            Code.NOT_SUPPORTED, "the source must be offline (`source.kind`) for this command"
+        )
     return config.source
 
 

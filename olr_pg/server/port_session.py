@@ -463,7 +463,7 @@ class InsideLink:
     """A link between a client and a session of the server; implements
     `applier.session.server_side.ServerLink`.
 
-    Only the client's thread uses it, except that `close` can be called from another thread.
+    Only the client's thread uses the link, except that another thread can call `close`.
 
     Args:
         session: the client's session, which is closed together with the link.

@@ -437,7 +437,7 @@ class _ModelWork:
             self._watch.made(self.files)
 
     def summary(self) -> Summary:
-        """Return how much was written."""
+        """Return the summary of the simulation's output."""
         assert self._summary is not None
         return self._summary
 
@@ -470,7 +470,7 @@ class _CopiedWork:
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
     def summary(self) -> Summary:
-        """Return how much was written."""
+        """Return the summary of the simulation's output."""
         return self._summary
 
 

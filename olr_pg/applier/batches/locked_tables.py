@@ -127,7 +127,7 @@ and the blocking session can be identified.
 
 
 class LockedTable:
-    """A table whose changes are held because of a lock. Only the applying thread uses it.
+    """A table whose changes are held because of a lock. Only the applying thread uses this object.
 
     Attributes:
         blocked: describes the session that holds the lock. Other threads can read it, because it is

@@ -145,7 +145,7 @@ class TableWriter:
         transactions.
 
         Raises:
-            RefusedError: the target refuses it; the caller must roll back.
+            RefusedError: the target refuses a change of the selection; the caller must roll back.
             psycopg.Error: a transient error.
         """
         check_lost(self._settings, selection)

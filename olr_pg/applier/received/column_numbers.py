@@ -181,7 +181,7 @@ def note_columns_kernel(known: Known, first: int, end: int) -> None:
 
 class ColumnNumbers:
     """The numbers of a stream's tables and columns, for Python code and for kernels. Only the
-    parsing thread uses it.
+    parsing thread uses this object.
 
     Args:
         order: byte order of the protocol.

@@ -196,10 +196,10 @@ class AppliedTables:
     def save(self) -> None:
         """Write the file if the record has changed. If the file cannot be written, log a warning: a
         restart can still work, but detects less. Only the session's thread calls this method. Call
-        it before each confirmation: a restart trusts the server's saved SCN, so the file must not
-        know less than the server. If the file knew less, and the target failed over to a standby
-        that lacks the last transactions while the applier ended, these transactions would be lost
-        without a message.
+        this method before each confirmation: a restart trusts the server's saved SCN, so the file
+        must not know less than the server. If the file knew less, and the target failed over to a
+        standby that lacks the last transactions while the applier ended, these transactions would
+        be lost without a message.
         """
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:

@@ -124,7 +124,8 @@ class TargetTable:
         columns: all columns in their order, which are also the fields of the table's composite
             type.
         key: the names of the columns of the primary key. If there is none, those of the unique key
-            with the fewest columns that are all NOT NULL. Empty if there is neither.
+            with the fewest columns that are all NOT NULL. Empty if the table has neither a primary
+            key nor such a unique key.
     """
 
     schema: str
@@ -194,7 +195,7 @@ def find_tables(
 
 def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
     """Describe another object that has the name of a missing table, or a table whose name differs
-    only in case. Return None if there is neither.
+    only in case. Return None if there is no such object and no such table.
     """
     found = connection.execute(_LIKE_IT, (schema, name, schema, name)).fetchone()
     if found is None:

@@ -73,7 +73,7 @@ def cutover(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cut over to the target, step by step. Run it again to continue where it stopped.
+    """Cut over to the target, step by step. Run the command again to continue where it stopped.
 
     The steps: quiet, archived, applied, verified, sequences, constraints, report. Stop `olr-pg run`
     first: this command applies the remaining changes itself. The command changes nothing in the

@@ -263,8 +263,8 @@ def cutover_command(
 ) -> None:
     """Return to Oracle: apply the rest, compare, advance the sequences.
 
-    Stop the applications and `olr-pg fallback run` first. Run it again to continue where it
-    stopped. The fallback exists until `olr-pg fallback end`.
+    Stop the applications and `olr-pg fallback run` first. Run this command again to continue where
+    it stopped. The fallback exists until `olr-pg fallback end`.
     """
     from olr_pg.load.cutover.cut_back import cut_back, cut_back_lines
     from olr_pg.load.cutover.step_lines import begin_line

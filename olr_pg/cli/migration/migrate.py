@@ -166,7 +166,7 @@ def migrate(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Migrate everything, step by step. Run it again to continue where it stopped.
+    """Migrate everything, step by step. Run the command again to continue where it stopped.
 
     The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready
     for the cut-over, and replication continues until Ctrl-C. `migrate --cutover` completes the

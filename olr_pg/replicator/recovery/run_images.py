@@ -79,7 +79,7 @@ class _Taken(NamedTuple):
 
 
 class RecoveryRun:
-    """The images of one run. Only the run's thread uses it, from `restore` to `end`.
+    """The images of one run. Only the run's thread uses this object, from `restore` to `end`.
 
     Args:
         scn: the start SCN of the run; transactions that began before it are incomplete.

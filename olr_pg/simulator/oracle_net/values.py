@@ -118,7 +118,7 @@ class TtcReader:
         return int.from_bytes(self.raw(2), "big")
 
     def integer(self) -> int:
-        """Read an integer with its length before it."""
+        """Read an integer whose length precedes it."""
         at = self._at
         if at >= len(self._data):
             self._receive(1)
@@ -168,7 +168,7 @@ class TtcWriter:
         return self
 
     def integer(self, *values: int) -> TtcWriter:
-        """Write integers, each with its length before it."""
+        """Write integers, each after its length."""
         for value in values:
             if not value:  # more than half of all
                 self.data.append(0)
@@ -195,7 +195,7 @@ class TtcWriter:
         return self
 
     def sized_bytes(self, value: bytes) -> TtcWriter:
-        """Write a byte string with its whole length before it."""
+        """Write a byte string, after its total length."""
         self.integer(len(value))
         return self.bytes_(value) if value else self
 

@@ -1,8 +1,8 @@
 """The interface for reading LOB values from the source database if the redo contains only a part of
 them.
 
-Only the driver uses it, because only the driver has all redo of a transaction. A split leaves
-transactions with such values to the driver.
+Only the driver uses this interface, because only the driver has all redo of a transaction. A split
+leaves transactions with such values to the driver.
 """
 
 from __future__ import annotations
