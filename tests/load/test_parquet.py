@@ -80,7 +80,7 @@ def test_files_that_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError, match="different SCNs"):
         find_table_data(tmp_path, "S.T")
     pq.write_table(pa.table({"OTHER": [1]}), tmp_path / "S.T" / "b.parquet")
-    with pytest.raises(OlrPgError, match="its columns differ"):
+    with pytest.raises(OlrPgError, match="the columns of the file differ"):
         find_table_data(tmp_path, "S.T")
 
 
