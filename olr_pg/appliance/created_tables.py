@@ -280,8 +280,8 @@ class _Grown:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The dictionary with the recorded tables. If no table must be added, it is the source's
-        own object.
+        """The dictionary with the recorded tables. If no table must be added, the result is the
+        source's own object.
         """
         if not self.tables:
             return self.before

@@ -50,7 +50,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Limits(NamedTuple):
-    """The thresholds from which on something is reported as a problem.
+    """The thresholds from which on the state of the target is reported as a problem.
 
     Attributes:
         rows: missing indexes and statistics are reported for tables with at least this many rows.

@@ -40,7 +40,7 @@ class ElementPlan(NamedTuple):
             sizes, SchemaName, TableName.
         table_little, table_big: the bytes of all tables, then padding.
         table_column: shape (tables + 1); the running number of each table's first delivered column.
-            Guard columns are not counted here, unlike in `RowPlan.column_first`.
+            This number does not count guard columns, unlike in `RowPlan.column_first`.
         column_size: shape (columns); the number of bytes of each column's header: the ColumnValue
             from its start to the end of its name. ColumnValueSize (at byte 1) is 0 in it.
         column_little, column_big: shape (columns, width); the headers, padded to the same width, so
