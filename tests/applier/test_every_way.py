@@ -359,10 +359,16 @@ def make_own(connection: psycopg.Connection[Any]) -> set[str]:
 
 
 class Target:
-    """A table of its own for one way, in a schema of the way's name."""
+    """A table of its own for one way, in a schema of the way's name.
 
-    def __init__(self, database: str, way: str) -> None:
+    Args:
+        database: the connection string to work with.
+        owner: the connection string to prepare the table and to read it; None for the same one.
+    """
+
+    def __init__(self, database: str, way: str, owner: str | None = None) -> None:
         self.way = way
+        self.owner = owner or database
         self.options: dict[str, Any] = {
             "subscription": way, "table_names": {"S.EDGES": f"{way}.edges"}, "copy_rows": 10**6,
             "choices": CHOICES, "create_tables": True,
@@ -371,22 +377,23 @@ class Target:
         with connect(database) as connection:
             ensure_ledger(connection)
             plan_table(connection, self.settings, TABLE, TABLE)
-            own = make_own(connection)
-            for one, case in zip(COLUMNS, CASES, strict=True):
-                if case.altered.partition("(")[0] in own:
-                    connection.execute(
-                        f"ALTER TABLE {way}.edges ALTER {one.name} TYPE {case.altered}"
-                        f" USING NULL::{case.altered}".encode()
-                    )
+            with psycopg.connect(self.owner, autocommit=True) as owning:
+                own = make_own(owning)
+                for one, case in zip(COLUMNS, CASES, strict=True):
+                    if case.altered.partition("(")[0] in own:
+                        owning.execute(
+                            f"ALTER TABLE {way}.edges ALTER {one.name} TYPE {case.altered}"
+                            f" USING NULL::{case.altered}".encode()
+                        )
             self.plan: TablePlan = plan_table(connection, self.settings, TABLE, TABLE)
 
     def execute(self, query: str) -> None:
-        with psycopg.connect(self.settings.connect_string, autocommit=True) as connection:
+        with psycopg.connect(self.owner, autocommit=True) as connection:
             connection.execute(query.encode())
 
     def rows(self) -> list[Any]:
         """Every value to the byte, and as text for who reads what differs."""
-        with psycopg.connect(self.settings.connect_string) as connection:
+        with psycopg.connect(self.owner) as connection:
             return connection.execute(
                 f"SELECT t::text, record_send(ROW(t.*)) FROM {self.way}.edges t"
                 f" WHERE id <> {EVERYWHERE} ORDER BY id".encode()

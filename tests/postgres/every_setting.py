@@ -1,40 +1,44 @@
-"""Replicates once with each setting of PostgreSQL that a role or a database can have. By hand.
+"""Works with each setting of PostgreSQL that a role or a database can have. By hand.
 
-    uv run python -m tests.postgres.every_setting            # all: an hour of one core
+    uv run python -m tests.postgres.every_setting            # all: half an hour of one core
     uv run python -m tests.postgres.every_setting DateStyle work_mem
 
 Each setting of ``pg_settings`` that a session may change gets the values that are as far from its
-default as possible, by ``ALTER DATABASE … SET``. Then ``olr-pg run --once`` replicates a simulated
-database with every type. The rows must be those of a run without the setting, and the exit code 0.
-A line is printed for each value that is not so. The exit code is the number of these lines.
+default as possible, by ``ALTER ROLE … IN DATABASE … SET``. Then a table with every type is loaded,
+replicated in sets and row by row, verified, and repaired (`tests.applier.test_every_way`). The rows
+must be those of a role without the setting. A line is printed for each value that is not so. The
+exit code is the number of these lines.
 
-Expected lines: ``default_tablespace=pg_global``, ``default_transaction_read_only``, and
-``session_preload_libraries`` prevent any work, and time limits of 1 ms end a session before the
-applier can set its own (`applier.target.connection`). Each of them ends with an error that names
-PostgreSQL's reason.
+`test_every_setting` sets many of them at once, on each run of the tests. It leaves out those of
+`PREVENTING`, which prevent any work, with an error that names PostgreSQL's reason.
+
+``OLR_PG_TEST_POSTGRES`` names a server of another version.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
+import os
 import sys
 import tempfile
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from olr_pg.errors import OlrPgError
+from tests.applier.conftest import Replication
+from tests.applier.test_every_way import Target, write
 from tests.postgres.own_cluster import own_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-RUN_SECONDS: Final = 600
-SEED: Final = 5
+    from olr_pg.load.table_data import SourcePartition
+
 CHOSEN: Final[dict[str, tuple[str, ...]]] = {
     "DateStyle": ("SQL, DMY", "German, YMD"),
     "TimeZone": ("Asia/Kathmandu", "America/St_Johns"),
@@ -43,26 +47,47 @@ CHOSEN: Final[dict[str, tuple[str, ...]]] = {
     "default_text_search_config": ("simple",),
     "dynamic_library_path": ("/nonexistent",),
     "extra_float_digits": ("-15", "3"),
-    "search_path": ("nowhere",),
+    "max_stack_depth": ("100",),
+    "search_path": ("nowhere", "public, pg_catalog", "''"),
     "session_preload_libraries": ("nowhere",),
     "timezone_abbreviations": ("India",),
     "commit_delay": ("100000",),
     "work_mem": ("64",),
     "temp_buffers": ("100",),
     "wal_consistency_checking": ("all",),
+    # A limit of this many milliseconds ends no quick statement, but everything that waits.
+    "idle_in_transaction_session_timeout": ("1",),
+    "idle_session_timeout": ("1000",),
+    "statement_timeout": ("1000",),
+    "transaction_timeout": ("1000",),
+    # Messages of these levels are larger than everything else that the server writes.
+    "client_min_messages": ("debug1", "error"),
+    "log_min_messages": ("panic",),
+    "log_min_error_statement": ("panic",),
 }
 """Values of settings whose type does not say which values they can have, or would say useless
 ones.
 """
 
+PREVENTING: Final = (
+    "default_tablespace",
+    "default_transaction_read_only",
+    "dynamic_library_path",  # with another client_encoding, whose conversion is in a library
+    "session_preload_libraries",
+)
+"""Settings with which nobody can work."""
+
+_LISTS: Final = ("DateStyle", "search_path")
+"""Settings whose value is no single quoted text."""
+
 _SETTINGS: Final = """
 SELECT name, setting, vartype, min_val, max_val, enumvals FROM pg_settings
-WHERE context IN ('user', 'superuser') ORDER BY name
+WHERE context IN ('user', 'superuser') AND name !~ '^transaction_(isolation|deferrable|read)'
+ORDER BY name
 """
-_TABLES: Final = "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'sim' ORDER BY 2"
-_DIGEST: Final = """
-SELECT count(*), md5(string_agg(t::text, '\n' ORDER BY t::text COLLATE "C")) FROM {} t
-"""
+"""Without those that only a transaction can have."""
+
+_WAYS: Final = ("in_set", "single_update")
 
 
 class Setting(NamedTuple):
@@ -76,7 +101,7 @@ class Setting(NamedTuple):
     choices: list[str] | None
 
     def values(self) -> Iterator[str]:
-        """Yield the values to replicate with."""
+        """Yield the values to work with."""
         if self.name in CHOSEN:
             yield from CHOSEN[self.name]
         elif self.kind == "bool":
@@ -87,76 +112,73 @@ class Setting(NamedTuple):
                     yield one
 
 
-class Lab:
-    """A cluster with a database per run, and the simulated database."""
+def settings_of(server: str) -> list[Setting]:
+    """Read the settings of a server."""
+    with psycopg.connect(server) as connection:
+        return [Setting(*row) for row in connection.execute(_SETTINGS)]
 
-    def __init__(self, connect_string: str, folder: Path) -> None:
-        self._connect_string = connect_string
-        self._folder = folder
-        simulate = ("simulate", "--seed", SEED, "--size", "500KB", "--out", folder / "sim")
-        self._command(*simulate).check_returncode()
 
-    def settings(self) -> list[Setting]:
-        """Read the settings of the server."""
-        with psycopg.connect(self._connect_string) as connection:
-            return [Setting(*row) for row in connection.execute(_SETTINGS)]
+@contextmanager
+def stranger(database: str, settings: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The connection string of a role that has these settings in the database.
 
-    def replicate(self, number: int, name: str = "", value: str = "") -> tuple[object, str]:
-        """Return the rows of each table after a run with a setting, and the end of its log."""
-        database, data = f"setting_{number}", self._folder / f"data{number}"
-        target = make_conninfo(self._connect_string, dbname=database)
-        with psycopg.connect(self._connect_string, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {database}".encode())
-            if name:
-                change = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
-                    sql.Identifier(database), sql.Identifier(name), sql.Literal(value)
+    Raises:
+        psycopg.Error: the server refuses a value.
+    """
+    name = str(conninfo_to_dict(database)["dbname"])
+    role = f"stranger_{name}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD 'x'".encode())
+        try:
+            for setting, value in settings:
+                given = value if setting in _LISTS else sql.Literal(value).as_string(connection)
+                connection.execute(
+                    f'ALTER ROLE {role} IN DATABASE "{name}" SET {setting} = {given}'.encode()
                 )
-                if name in ("DateStyle", "search_path"):  # lists, not one quoted value
-                    text = f"ALTER DATABASE {database} SET {name} = {value}"
-                    connection.execute(text.encode())
-                else:
-                    connection.execute(change)
-            done = self._command("run", "--once", "--config", self._config(target, data))
-            connection.execute(f"ALTER DATABASE {database} RESET ALL".encode())
-            rows = _rows(target)
-            connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
-        return (done.returncode, rows), done.stderr[-600:]
-
-    def _config(self, target: str, data: Path) -> Path:
-        sim = self._folder / "sim"
-        document = {
-            "context": {"data": str(data)},
-            "source": {
-                "kind": "offline",
-                "dictionary": str(sim / "dictionary.json"),
-                "logs": [str(sim / "logs")],
-            },
-            "apply": {"connect-string": target, "tables": ["SIM.*"], "create-tables": True},
-            "target": {"address": "127.0.0.1:0"},
-            "status": {"address": "127.0.0.1:0"},
-        }
-        path = self._folder / "olr-pg.json"
-        path.write_text(json.dumps(document))
-        return path
-
-    @staticmethod
-    def _command(*arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "olr_pg", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-            check=False,
-        )
+            yield make_conninfo(database, user=role, password="x")
+        finally:
+            connection.execute(f"REASSIGN OWNED BY {role} TO CURRENT_USER".encode())
+            connection.execute(f"DROP ROLE {role}".encode())
 
 
-def _rows(target: str) -> list[tuple[object, object]]:
-    with psycopg.connect(target, autocommit=True) as connection:
-        tables = connection.execute(_TABLES.encode()).fetchall()
-        return [
-            (name, connection.execute(sql.SQL(_DIGEST).format(sql.Identifier(*name))).fetchone())
-            for name in tables
-        ]
+def rows_of_each_way(
+    database: str, settings: Sequence[tuple[str, str]], part: SourcePartition
+) -> dict[str, list[str]]:
+    """Work as a role with these settings; return the rows of each way, as its owner sees them."""
+    found = dict[str, list[str]]()
+    with stranger(database, settings) as string, ExitStack() as stack:
+        loaded = Target(string, "loaded", database)
+        loaded.load(part)
+        found["loaded"] = texts(loaded)
+        images = loaded.verify(part)
+        for way in _WAYS:
+            target = Target(string, way, database)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            replication = Replication(string, folder)
+            stack.callback(replication.close)
+            target.replicate(replication)
+            found[way] = texts(target)
+            target.verify(part)
+        repaired = Target(string, "repaired", database)
+        repaired.repair(images)
+        found["repaired"] = texts(repaired)
+    return found
+
+
+def texts(target: Target) -> list[str]:
+    """The rows as text: their bytes contain the OIDs of the database's own types."""
+    return [text for text, _bytes in target.rows()]
+
+
+@contextmanager
+def fresh_database(server: str) -> Iterator[str]:
+    """A database of one run."""
+    name = "every_setting"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
+        yield make_conninfo(server, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def say(text: str) -> None:
@@ -166,28 +188,32 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """Replicate with each setting; return the number of values with other rows or an error."""
+    """Work with each setting; return the number of values with other rows or an error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="settings; default: all")
     names = {name.lower() for name in parser.parse_args().names}
     number = wrong = 0
-    with own_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
-        lab = Lab(cluster.connect_string, Path(folder))
-        expected, log = lab.replicate(number)
-        assert expected[0] == 0, log  # type: ignore[index]
-        for setting in lab.settings():
+    with ExitStack() as stack:
+        part = write(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        server = os.environ.get("OLR_PG_TEST_POSTGRES")
+        if server is None:
+            server = stack.enter_context(own_cluster()).connect_string
+        with fresh_database(server) as database:
+            expected = rows_of_each_way(database, [], part)
+        for setting in settings_of(server):
             if names and setting.name.lower() not in names:
                 continue
             for value in setting.values():
                 number += 1
                 try:
-                    found, log = lab.replicate(number, setting.name, value)
-                except psycopg.Error as error:  # the server refuses the value
-                    say(f"{setting.name}={value}: not set: {error}")
-                    continue
-                if found != expected:
+                    with fresh_database(server) as database:
+                        found = rows_of_each_way(database, [(setting.name, value)], part)
+                    reason = [way for way, rows in found.items() if rows != expected[way]]
+                except (psycopg.Error, OlrPgError) as error:
+                    reason = [f"{type(error).__name__}: {error}"]
+                if reason:
                     wrong += 1
-                    say(f"{setting.name}={value}: {found}\n{log}")
+                    say(f"{setting.name}={value}: {', '.join(reason)}")
     say(f"{number} values, {wrong} with other rows or an error")
     return wrong
 
