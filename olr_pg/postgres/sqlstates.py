@@ -301,6 +301,10 @@ _TLS_WORDS: Final = re.compile(
 _POOL_FULL_WORDS: Final = re.compile("query_wait_timeout|max_(?:client|db|user)_conn")
 _POOL_REFUSES_WORDS: Final = re.compile("unsupported startup parameter")
 """Texts of pgbouncer, whose errors have the SQLSTATE 08P01 or none."""
+_TWO_RESULTS: Final = re.compile("received [0-9]+ results from command")
+"""Text of psycopg if a session ends during BEGIN, COMMIT or ROLLBACK: the answer is an error of the
+server or of a pooler, and then the end of the connection.
+"""
 _CONNECTING: Final = (
     "connection failed",
     "connection is bad",
@@ -331,6 +335,8 @@ def state_of(error: psycopg.Error) -> str | None:
     """
     if error.sqlstate is not None:
         return error.sqlstate
+    if isinstance(error, psycopg.InternalError) and _TWO_RESULTS.search(str(error)):
+        return _LOST
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return None
     text = str(error)

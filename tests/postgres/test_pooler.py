@@ -16,7 +16,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres import pooler
 from olr_pg.postgres.bounded_connection import BoundedConnection
-from olr_pg.postgres.sqlstates import is_transient, target_error
+from olr_pg.postgres.sqlstates import is_out_of_reach, is_transient, target_error
 from tests.postgres.pooled import NEEDS_PGBOUNCER, Pool, pooled
 
 if TYPE_CHECKING:
@@ -136,6 +136,22 @@ def test_a_session_is_not_passed_on_where_the_mode_was_changed(odd_database: str
             connection.execute("SELECT 1")  # the pool gets the session back
         with psycopg.connect(pool.connect_string) as other:
             assert other.execute("SHOW session_replication_role").fetchone() == ("origin",)
+
+
+@pytest.mark.parametrize("end", [BoundedConnection.commit, BoundedConnection.rollback])
+def test_a_session_that_ends_behind_the_pooler_is_an_outage(
+    postgres_database: str, end: Callable[[BoundedConnection], None]
+) -> None:
+    with (
+        pooled(postgres_database, "session") as pool,
+        psycopg.connect(postgres_database, autocommit=True) as direct,
+        BoundedConnection.connect(pool.connect_string) as connection,
+    ):
+        (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        direct.execute("SELECT pg_terminate_backend(%s, 60000)", [pid])
+        with pytest.raises(psycopg.Error) as caught:
+            end(connection)
+        assert is_out_of_reach(caught.value), caught.value
 
 
 @pytest.mark.parametrize(
