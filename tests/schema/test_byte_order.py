@@ -114,7 +114,11 @@ def test_postgresql_refuses_an_order_without_a_collation(target: psycopg.Connect
 def test_texts_are_ordered_by_their_bytes(
     target: psycopg.Connection[Any], text: str, expected: list[Any]
 ) -> None:
-    assert _found(target, text) == expected
+    # A database with LC_CTYPE C knows only the letters of ASCII (docs/schema.md).
+    (letter,) = target.execute("SELECT upper('ä')").fetchone() or ()
+    assert _found(target, text) == [
+        one.replace("Ä", letter) if isinstance(one, str) else one for one in expected
+    ]
 
 
 @pytest.mark.parametrize("text", OUTSIDE)

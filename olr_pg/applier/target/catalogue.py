@@ -74,7 +74,7 @@ SELECT n.nspname, c.relname, CASE c.relkind
     WHEN 'f' THEN 'a foreign table' WHEN 'S' THEN 'a sequence' WHEN 'r' THEN '' WHEN 'p' THEN ''
     ELSE 'an index or type' END
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE lower(n.nspname) = lower(%s) AND lower(c.relname) = lower(%s)
+WHERE lower(n.nspname) = lower(%s COLLATE "C") AND lower(c.relname) = lower(%s COLLATE "C")
 ORDER BY (n.nspname, c.relname) = (%s, %s) DESC, 1, 2 LIMIT 1
 """
 

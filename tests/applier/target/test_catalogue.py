@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.target.catalogue import find_tables, missing_table
@@ -174,3 +175,23 @@ def test_a_table_that_had_rows_is_not_made_again_empty(replication: Replication)
             told.what == "S.T: s.t does not exist any more, although olr_pg has applied rows to it"
         )
         assert plan_table(connection, settings, table, table, begins=True).target.name == "t"
+
+
+def test_a_similar_name_is_found_whatever_letters_the_locale_pairs(postgres: str) -> None:
+    """In Turkish, the small letter of I is no i."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        try:
+            connection.execute(
+                "CREATE DATABASE turkish TEMPLATE template0 LOCALE_PROVIDER icu"
+                " ICU_LOCALE 'tr-TR' LOCALE 'C'"
+            )
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this server has no ICU")
+        try:
+            with psycopg.connect(make_conninfo(postgres, dbname="turkish")) as turkish:
+                turkish.execute("CREATE SCHEMA shop; CREATE TABLE shop.titles ()")
+                assert 'there is "shop"."titles"' in str(
+                    missing_table(turkish, "shop", "TITLES", "SHOP.TITLES")
+                )
+        finally:
+            connection.execute("DROP DATABASE turkish WITH (FORCE)")
