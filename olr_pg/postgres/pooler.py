@@ -29,7 +29,6 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.sqlstates import PROTOCOL_VIOLATION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,6 +39,10 @@ _LEFT: Final = """
 SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('olr_pg.left', true)
 """
 _LEAVE: Final = "SELECT pg_catalog.set_config('olr_pg.left', %s, false)"
+
+_NO_TRANSACTIONS: Final = "not allowed in statement pooling mode"
+_WAIT_ENDED: Final = "query_wait_timeout"
+"""Texts of pgbouncer. All its errors have the same SQLSTATE, also that of a session that ends."""
 
 _WAIT_SECONDS: Final = 5.0
 """How long the checks wait for a session of the second client."""
@@ -115,8 +118,8 @@ async def _second_client(
     try:
         yield other
     except psycopg.Error as error:
-        # The deadline has passed, or the pooler has ended the wait (query_wait_timeout).
-        if loop.time() >= deadline or error.sqlstate == PROTOCOL_VIOLATION:
+        # The deadline has passed, or the pooler has ended the wait.
+        if loop.time() >= deadline or _WAIT_ENDED in str(error):
             raise _NoSessionError from error
         raise
     finally:
@@ -136,9 +139,8 @@ async def _shares_sessions(
         with connection.transaction():
             connection.execute(_PID)
     except psycopg.Error as error:
-        if error.sqlstate != PROTOCOL_VIOLATION:
+        if _NO_TRANSACTIONS not in str(error):
             raise
-        # pgbouncer's pool_mode ``statement`` has no transactions.
         return True
     async with _second_client(connect_string, deadline, autocommit=False) as other:
         for _ in range(_ROUNDS):

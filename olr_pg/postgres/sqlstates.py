@@ -248,7 +248,7 @@ CODES: Final[dict[str, Meant]] = {
 }
 """The meaning of each SQLSTATE that differs from the meaning of its class."""
 
-PROTOCOL_VIOLATION: Final = "08P01"
+_PROTOCOL_VIOLATION: Final = "08P01"
 _CONFLICTS: Final = frozenset({"23505", "23P01"})
 _DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42P07"})
 _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
@@ -311,7 +311,7 @@ _CONNECTING: Final = (
     "failed to resolve",
     "connection timeout",
 )
-_OF_POOLERS: Final = frozenset({PROTOCOL_VIOLATION, _REFUSED_BY_SERVER})
+_OF_POOLERS: Final = frozenset({_PROTOCOL_VIOLATION, _REFUSED_BY_SERVER})
 _SEVERITY: Final = re.compile(r" failed: [^:\n]{1,40}:  \S")
 """Matches a server's message as libpq formats it: a severity in any language, then two spaces."""
 _FATAL: Final = frozenset({"FATAL", "PANIC"})
@@ -368,7 +368,7 @@ def meant(error: psycopg.Error) -> Meant:
         return _POOL_FULL
     if _POOL_REFUSES_WORDS.search(str(error)) and state in _OF_POOLERS:
         return _POOL_REFUSES
-    if state == PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
+    if state == _PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
         # PostgreSQL cannot read a value that the appliance sent. (A FATAL error of this code comes
         # from a pooler that ends the connection.)
         return _DEFECT

@@ -5,7 +5,7 @@ is set; one that does neither is used.
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -20,7 +20,7 @@ from olr_pg.postgres.sqlstates import is_out_of_reach, is_transient, target_erro
 from tests.postgres.pooled import NEEDS_PGBOUNCER, Pool, pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = NEEDS_PGBOUNCER
 
@@ -152,6 +152,28 @@ def test_a_session_that_ends_behind_the_pooler_is_an_outage(
         with pytest.raises(psycopg.Error) as caught:
             end(connection)
         assert is_out_of_reach(caught.value), caught.value
+
+
+def test_a_session_that_ends_during_the_check_is_no_shared_session(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = BoundedConnection.transaction
+
+    @contextmanager
+    def ended(connection: BoundedConnection) -> Iterator[object]:
+        with psycopg.connect(postgres_database, autocommit=True) as direct:
+            direct.execute(
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND state = 'idle'"
+            )
+        with begin(connection) as begun:
+            yield begun
+
+    monkeypatch.setattr(BoundedConnection, "transaction", ended)
+    with pooled(postgres_database, "session") as pool:
+        with pytest.raises(psycopg.Error) as caught:
+            plain(pool.connect_string)
+        assert is_out_of_reach(caught.value)
 
 
 @pytest.mark.parametrize(
