@@ -233,8 +233,8 @@ class Code(IntEnum):
         1171,
         "the file with the schema names of the containers cannot be read or written",
         "make `context.data` writable, with free space. If the file is damaged, restore it from"
-        " a backup. You can delete the file if no schema was added to any container since the"
-        " file was written",
+        " a backup. Delete the file only if no container and no schema was added, removed or"
+        " renamed since the file was created",
     )
     OTEL_NOT_INSTALLED = _Entry(
         1180,
@@ -1272,12 +1272,12 @@ class Code(IntEnum):
         5024,
         "the target lacks transactions that it contained before: it was restored from a backup,"
         " or the target is another database",
-        "olr_pg has applied nothing to this database. If this is the wrong server, for example an"
-        " old primary, correct `apply.connect-string` and start the appliance again. Otherwise"
-        ' first read docs/operations.md, "The target was restored to an earlier state". Then stop'
-        " the appliance, delete `checkpoint.json` in the directory of the file named above, set"
-        " `apply.start-scn` to the SCN named above, and start the appliance again. Or load the"
-        " tables again",
+        "olr_pg applies no changes to a target in this state. If this is the wrong server, for"
+        " example an old primary, correct `apply.connect-string` and start the appliance again."
+        ' Otherwise first read docs/operations.md, "The target was restored to an earlier state".'
+        " Then stop the appliance, delete `checkpoint.json` in the directory of the file named"
+        " above, set `apply.start-scn` to the SCN named above, and start the appliance again. Or"
+        " load the tables again",
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,

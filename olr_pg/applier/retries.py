@@ -18,7 +18,7 @@ def retrying(
     announce: Callable[[int, BaseException], None],
 ) -> tenacity.Retrying:
     """Return an object that calls a function again after transient errors, with pauses that grow to
-    two seconds. The returned function raises the error of the last attempt.
+    two seconds. The object raises the error of the last attempt.
 
     Args:
         passes: returns whether an error is transient, so that a retry may succeed.

@@ -459,8 +459,8 @@ def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRate
 
 
 def join_reports(reports: Mapping[str, Report]) -> Report:
-    """Join the assessments of a source's containers. A list with a single report is returned as
-    this report, unchanged.
+    """Join the assessments of a source's containers. If there is only one report,
+    return it unchanged.
 
     The redo is that of the whole database, so it is the same in each report.
 

@@ -159,9 +159,8 @@ def wide_table(width: int, set_columns: int) -> MadeUpTable:
 
     Args:
         width: number of columns.
-        set_columns: how many columns each update sets. The columns are drawn anew for each of 1,009
-            updates. If `set_columns` is not less than the number of columns, each update sets all
-            columns except the key.
+        set_columns: how many columns each update sets, at most all except the key. If there are
+            fewer, the columns are drawn anew for each of 1,009 updates.
     """
     places = range(1, width)
     repeated = (_SPECS[_SMALL[place % len(_SMALL)]] for place in places)

@@ -3,7 +3,7 @@
 A transaction can be delivered when every redo thread was read past its commit SCN. The decoder
 cannot wait for a thread that it does not know. If an unknown thread appears later with redo that is
 older than the delivered transactions, its own transactions come too late. Transactions that come
-too late must cause an error. The record of known threads makes this error possible.
+too late must cause an error. Only the record of known threads shows that they are late.
 
 The error must not disappear at the next start. The checkpoint and the ledger have passed a late
 transaction, so a restart would skip it without a message. So the record also contains the late

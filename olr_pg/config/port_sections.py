@@ -140,8 +140,8 @@ class Limits(Section):
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of a listening port. The context allows TLS 1.2 and later, as is the
-    default of Python's `ssl`.
+    """Return the TLS context of a listening port. The context allows TLS 1.2 and later, which is
+    the default of Python's `ssl`.
 
     Raises:
         OlrPgError: 4030, a file cannot be used.

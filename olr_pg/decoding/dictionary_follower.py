@@ -84,8 +84,8 @@ class SubscribedTables:
     never changes.
 
     Args:
-        snapshot: the dictionary. A subscription can contain ledger tables of the fallback: clients
-            receive neither them nor a transaction that changes them.
+        snapshot: the dictionary. It can contain ledger tables of the fallback: clients receive
+            neither these tables nor a transaction that changes them.
         tables: the initial definitions of the tables.
         followed: the SYS tables whose row changes are needed.
         views: the views to encode. All have the same setting for binary XML.

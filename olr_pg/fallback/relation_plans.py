@@ -150,7 +150,7 @@ class RelationPlans:
         return dict(self._relations), dict(self._plans)
 
     def restore(self, known: tuple[dict[int, Any], dict[int, Any]]) -> None:
-        """Set the descriptions back to `known`; PostgreSQL will send later transactions again."""
+        """Set the descriptions back to `known`; PostgreSQL will send later descriptions again."""
         self._relations, self._plans = dict(known[0]), dict(known[1])
 
     def is_own(self, oid: int) -> bool:

@@ -67,8 +67,7 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
     """Return the end of the complete LWN groups that begin at block `first`.
 
     `LogEnd.scn` is the highest SCN of the last group, plus one if the LWN header shows that the
-    next LWN has a higher SCN. The header showed this correctly for all 526 LWNs in real logs
-    (23ai).
+    next LWN has a higher SCN. All 526 LWNs in real logs (23ai) have such a header.
 
     Args:
         data: shape (bytes), whole blocks from block `first` on.

@@ -2,9 +2,9 @@
 cannot be decoded.
 
 The position of an event is the number of transactions that were put into the queue before it. The
-event can be taken when this number of transactions is completely transmitted. After the
-transmission, the event behaves like a transaction: it waits for its confirmation (`confirm`), and
-is sent again after a rewind (`rewind`). Only the bundled applier receives events; the queue of an
+event can be taken when this number of transactions is completely transmitted. After it was
+taken, the event behaves like a transaction: it waits for its confirmation (`confirm`), and is sent
+again after a rewind (`rewind`). Only the bundled applier receives events; the queue of an
 external client contains none.
 
 **Missing LOB values** (`SchemaEvent.lobs`): an event with missing values precedes the transaction

@@ -144,8 +144,8 @@ def run_tasks(
         payloads: the input of each task. Keep the payloads small (a path and a range, not the
             data), because they pass through the driver's JVM.
         task: the function that is called in a worker process as ``task(payload)``, or
-            ``task(payload, broadcast)`` if there is a broadcast. The worker process must be able to
-            import the function, or it must be a closure. The function can run more than once for a
+            ``task(payload, broadcast)`` if there is a broadcast. The function must be
+            importable in the worker process, or be a closure. It can run more than once for a
             payload, so it must not have side effects.
         broadcast: data that all tasks need. The broadcast is sent to each executor once; later
             calls with the same bytes reuse it.

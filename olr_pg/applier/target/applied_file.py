@@ -43,9 +43,9 @@ _UNREADABLE: Final = (
     "cannot read applied.json, so a target that was restored from a backup is not detected"
 )
 _UNKNOWN_START: Final = (
-    "olr_pg has applied nothing to this database. If this is the wrong server, for example an old"
-    " primary, correct `apply.connect-string` and start the appliance again. Otherwise load the"
-    " tables again, or choose a start SCN as described in docs/operations.md,"
+    "olr_pg applies no changes to a target in this state. If this is the wrong server, for"
+    " example an old primary, correct `apply.connect-string` and start the appliance again."
+    " Otherwise load the tables again, or choose a start SCN as described in docs/operations.md,"
     ' "The target was restored to an earlier state"'
 )
 _LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"

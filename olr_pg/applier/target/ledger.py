@@ -319,7 +319,7 @@ def ledger_version(connection: Connection[Any]) -> int:
     if found > VERSION:
         raise OlrPgError(
             Code.LEDGER_OF_LATER_RELEASE,
-            f"the tables are of version {found}, but this release supports only version {VERSION}",
+            f"the tables are of version {found}; this release supports version {VERSION} at most",
         )
     return found
 

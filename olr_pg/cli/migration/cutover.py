@@ -78,7 +78,7 @@ def cutover(
     The steps: quiet, archived, applied, verified, sequences, constraints, report. Stop `olr-pg run`
     first: this command applies the remaining changes itself. The command changes nothing in the
     source, except with --fallback: this option adds the step `fallback` before the report. The step
-    starts replication back to the source.
+    prepares `olr-pg fallback run`, which replicates back to the source.
     """
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over, restart_cutover, steps_of
     from olr_pg.load.initial import PRELOAD
