@@ -1310,7 +1310,7 @@ class Code(IntEnum):
         "a trigger, rule or foreign key was added to a target table whose triggers, rules and"
         " foreign keys olr_pg has disabled",
         "let olr_pg disable the added object, too: run `olr-pg errors retry OWNER.NAME`, or"
-        " restart the appliance. The cut-over enables all disabled objects again",
+        " restart the appliance. The cut-over restores everything that olr_pg has disabled",
     )
     POOLER_SHARES_SESSIONS = _Entry(
         5029,

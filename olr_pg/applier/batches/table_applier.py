@@ -541,6 +541,9 @@ def check_not_set_back(table: str, position: TablePosition, known: Reach) -> Non
             Code.TARGET_PUT_BACK,
             f"another process has set the ledger back to SCN {position.commit_scn} during the run,"
             f" but more changes up to SCN {known.commit_scn} were applied",
+            action="start the appliance again. If the other process has loaded the table,"
+            " replication continues from this load. Otherwise the start ends with this error,"
+            " and says how to continue",
             table=table,
         )
 

@@ -274,6 +274,7 @@ def test_a_table_that_another_process_puts_back_is_noticed(
         with pytest.raises(OlrPgError) as caught:
             applier.apply(connection, r.selection(2, 3))
     assert (caught.value.code, caught.value.where["table"]) == (5024, "S.T")
+    assert "file named above" not in caught.value.action  # the error names none
     assert _ids(r) == []
 
 
