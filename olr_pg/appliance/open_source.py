@@ -48,6 +48,9 @@ SELECT least(
     (SELECT start_scn FROM olr_pg.subscription WHERE subscription = %(name)s))
 """
 
+_NOT_LOADED: Final = frozenset((Code.TABLE_LOADED_IN_PART, Code.COPY_NOT_USABLE))
+"""Errors of a table whose load, or copy by another tool, is not complete."""
+
 
 class _Target(NamedTuple):
     connect_string: str
@@ -98,7 +101,7 @@ class LoadedStart:
             The SCN; 0 if the run starts at the oldest log, or if the target cannot be queried.
 
         Raises:
-            OlrPgError: 5107, a table is only partly loaded.
+            OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
         """
         if len(self._targets) != 1:
             return 0
@@ -110,7 +113,7 @@ class LoadedStart:
                     return 0
                 found = read_handover(connection, target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:
-            if isinstance(error, OlrPgError) and error.code == Code.TABLE_LOADED_IN_PART:
+            if isinstance(error, OlrPgError) and error.code in _NOT_LOADED:
                 raise  # fail before an older dictionary is stored
             return 0  # the applier reports an error of the target
         return found.start(None, 0)

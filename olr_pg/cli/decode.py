@@ -191,9 +191,7 @@ def decode(
     accounts: list[Accounting] = []
     invalid = InvalidDates() if invalid_date is InvalidDate.NULL else None
     lines_of = snapshot.database if sessions is None and not account else None
-    with _splits_decoded(
-        jobs, lines_of, with_names=session and not out, invalid_dates=invalid
-    ) as decoder:
+    with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
         decoding = LogDecoding(snapshot, logs, tables=table or None, packed=True)
         if sum(log.used_bytes for log in decoding.logs) <= SHORT_BYTES:
             interpret_first(_SHORT_SECONDS)
@@ -249,12 +247,12 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 
 @contextmanager
 def _splits_decoded(
-    jobs: int, lines_of: Database | None, *, with_names: bool, invalid_dates: InvalidDates | None
+    jobs: int, lines_of: Database | None, *, with_names: bool
 ) -> Iterator[Decode | None]:
     """Yield the function that decodes splits, in `jobs` processes, or in this one if `jobs` is 1.
 
     Args:
-        lines_of, with_names, invalid_dates: see `ProcessDecoding`.
+        lines_of, with_names: see `ProcessDecoding`.
     """
     from olr_pg.replicator.decode_once import decode_splits
 
@@ -263,9 +261,7 @@ def _splits_decoded(
         return
     from olr_pg.replicator.process_decoding import ProcessDecoding
 
-    with ProcessDecoding(
-        jobs, lines_of=lines_of, with_names=with_names, invalid_dates=invalid_dates
-    ) as processes:
+    with ProcessDecoding(jobs, lines_of=lines_of, with_names=with_names) as processes:
         yield processes.decode
 
 

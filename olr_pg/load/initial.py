@@ -30,7 +30,7 @@ from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
-from olr_pg.load.copied_rows import CopyStep, check_copy
+from olr_pg.load.copied_rows import CopyStep, check_copy, check_moment, check_written
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task, part_results
 from olr_pg.load.cutover_steps import check_no_cutover
 from olr_pg.load.load_progress import LoadState, TableLoadProgress, lock_subscription
@@ -245,12 +245,15 @@ def _check(
     name = source.table.full_name
     state = table.progress.read(connection)
     if state is not None and state.finished:
+        check_moment(name, state, options.copy)
         if source.data.as_of is not None:
             # Another instance of a RAC cluster may be slightly behind the instance that the load
             # read from.
             arrival.wait_for(source, state.scn)
         return
     check_copy(source, None if options.restart else state, options.copy)
+    if options.copy is not None:
+        check_written(connection, name, plan.target.oid)
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(
             Code.TABLE_REPLICATED_ALREADY, "the ledger already contains the table", table=name

@@ -37,16 +37,6 @@ class InvalidDates:
             return values
         valid, count = invalid_to_null(values, form)
         if count:
-            self.add(count)
+            with self._lock:
+                self.count += count
         return valid
-
-    def add(self, count: int) -> None:
-        """Count values that another process has replaced."""
-        with self._lock:
-            self.count += count
-
-    def taken(self) -> int:
-        """Return the count, and begin again at 0."""
-        with self._lock:
-            count, self.count = self.count, 0
-        return count

@@ -9,7 +9,9 @@ a split at its socket, and answers with a file in memory that contains the resul
 (`decoding.split_results`). The file's descriptor is passed through the socket, and this process
 maps the file, so a result is never copied. If text lines are requested, the other processes also
 render the transactions that are complete within a split, so that this process has little left to
-do. A transaction that cannot be rendered stays packed, so that its error is raised at its position.
+do. Transactions that cannot be rendered, for example because of an invalid date, stay packed. This
+process renders them, so that an error is raised at its position, and that a replaced date is
+counted once, even if a split is decoded again after a DDL.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription, dec
 from olr_pg.decoding.split_results import WrittenMessages, read_result
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordered_window import in_order
-from olr_pg.rendering.invalid_dates import InvalidDates
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
 from olr_pg.wire.room_filling import Form
@@ -59,18 +60,12 @@ class _Task(NamedTuple):
 
     lines_of: Database | None
     with_names: bool
-    counts_invalid_dates: bool
 
 
 class _Answer(NamedTuple):
-    """The answer to a split. If there is no error, the file of the result follows.
-
-    Attributes:
-        invalid_dates: number of invalid dates that were replaced in the result.
-    """
+    """The answer to a split. If there is no error, the file of the result follows."""
 
     error: BaseException | None
-    invalid_dates: int = 0
 
 
 class ProcessDecoding:
@@ -81,22 +76,15 @@ class ProcessDecoding:
         lines_of: the database whose changes are rendered as text lines; None to return packed
             transactions instead.
         with_names: as for `decode_split`.
-        invalid_dates: as for `PackedLines`.
     """
 
     def __init__(
-        self,
-        jobs: int,
-        *,
-        lines_of: Database | None = None,
-        with_names: bool = False,
-        invalid_dates: InvalidDates | None = None,
+        self, jobs: int, *, lines_of: Database | None = None, with_names: bool = False
     ) -> None:
         is_lines = lines_of is not None
         if not is_compiled(lines=is_lines):
             warm_kernels(lines=is_lines)  # once, and not in each process
-        self._task = _Task(lines_of, with_names, invalid_dates is not None)
-        self._invalid_dates = invalid_dates
+        self._task = _Task(lines_of, with_names)
         self._jobs = jobs
         self._processes: list[_Process] = []
         self._of_thread = threading.local()
@@ -139,12 +127,7 @@ class ProcessDecoding:
 
     def _decode(self, subscription: bytes, split: Split) -> SplitResult:
         process: _Process = self._of_thread.process
-        answer = process.ask(subscription, split)
-        if answer.error is not None:
-            raise answer.error
-        if self._invalid_dates is not None:
-            self._invalid_dates.add(answer.invalid_dates)
-        return read_result(memoryview(process.mapped_file()))
+        return read_result(memoryview(process.ask(subscription, split)))
 
 
 class _Process:
@@ -165,24 +148,22 @@ class _Process:
         theirs.close()
         self._subscription: bytes | None = None
 
-    def ask(self, subscription: bytes, split: Split) -> _Answer:
-        """Let the process decode a split, and wait for its answer.
+    def ask(self, subscription: bytes, split: Split) -> mmap.mmap:
+        """Let the process decode a split, wait for its answer, and map the file of the result.
 
         Raises:
-            OlrPgError: 6011, the process was lost.
+            OlrPgError: 2002 to 2008 errors of the log; 6009, the process was lost.
         """
         changed = None if subscription is self._subscription else subscription
         self._subscription = subscription
         try:
             self._socket.send((changed, split))
             answer: _Answer = self._socket.recv()
+            file = recv_handle(self._socket) if answer.error is None else -1
         except (EOFError, OSError) as error:
             raise self._lost(split) from error
-        return answer
-
-    def mapped_file(self) -> mmap.mmap:
-        """Map the file that follows an answer."""
-        file = recv_handle(self._socket)
+        if answer.error is not None:
+            raise answer.error
         try:
             return mmap.mmap(file, 0, prot=mmap.PROT_READ)
         finally:
@@ -198,6 +179,7 @@ class _Process:
         """End the process; it must not be decoding."""
         self._socket.close()
         self._process.join()
+        self._process.close()
 
 
 def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> None:
@@ -209,10 +191,7 @@ def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> Non
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in unused:
         other.close()
-    invalid_dates = InvalidDates() if task.counts_invalid_dates else None
-    lines = None
-    if task.lines_of is not None:
-        lines = PackedLines(task.lines_of, invalid_dates=invalid_dates)
+    lines = None if task.lines_of is None else PackedLines(task.lines_of)
     subscription: Subscription | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -227,8 +206,7 @@ def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> Non
                     error.add_note(traceback.format_exc())
                     socket.send(_Answer(error))
                     continue
-                replaced = 0 if invalid_dates is None else invalid_dates.taken()
-                socket.send(_Answer(None, replaced))
+                socket.send(_Answer(None))
                 send_handle(socket, result.file, os.getppid())
 
 

@@ -160,6 +160,26 @@ def test_invalid_dates_end_the_output_or_become_null(
     assert "number of values: 5" in written.stderr
 
 
+def test_an_invalid_date_counts_once_also_if_a_ddl_has_its_split_decoded_again(
+    cli: Cli, tmp_path: Path
+) -> None:
+    source = DdlSource(tmp_path)
+    source.create("DATES", {"ID": NUMBER, "DAY": date_type()})
+    source.take_snapshot()
+    for key, more in ((1, ()), (2, (3,))):
+        if more:
+            source.add_column("DATES", "EXTRA", NUMBER)
+        row = [sys_cell(one) for one in (key, INVALID_DAY, *more)]
+        assert source.session.insert(source.tables["DATES"], row) is not None
+        source.session.commit()
+    source.finish()
+    ways = ("-d", tmp_path / "dictionary.json", "--invalid-date", "null", tmp_path / "logs")
+    one, two = (cli("decode", "--jobs", jobs, *ways) for jobs in (1, 2))
+    assert one.stdout == two.stdout
+    assert "number of values: 2" in one.stderr
+    assert "number of values: 2" in two.stderr
+
+
 @pytest.fixture(scope="module")
 def simulated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return simulated(tmp_path_factory.mktemp("s"), 5, "orders", 2_000_000).folder

@@ -7,6 +7,7 @@ later back from there.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -15,7 +16,7 @@ import typer
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.cli.migration.load import initial_load
-from olr_pg.cli.tables import add
+from olr_pg.cli.tables import add, remove
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from tests.load.test_commands import commands
@@ -23,7 +24,6 @@ from tests.load.test_live_load import live, shop, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.load.conftest import Project
     from tests.load.test_live_load import Shop
@@ -107,6 +107,8 @@ def test_rows_of_a_live_source_that_another_tool_copies(
         error = refused(act)
         assert error.code == Code.COPY_NOT_USABLE
         assert "--end-copy" in error.action
+    # The refused run has not stored an older dictionary.
+    assert not (Path(shop.config().context.data) / "dictionary.json").exists()
 
     shop.live.archive()
     copier.write()
@@ -122,9 +124,63 @@ def test_rows_of_a_live_source_that_another_tool_copies(
     shop.run()
     assert all(one.identical for one in shop.verify())
     assert shop.rows() == shop.live.summary.rows
+    # The rows of another SCN would not fit the position of a table that is already replicated.
+    for moment in ((scn - 1, start_scn), (scn, start_scn - 1)):
+        error = refused(lambda: initial_load(config, end_copy=True, scn=moment[0], since=moment[1]))  # noqa: B023
+        assert error.code == Code.COPY_NOT_USABLE
+        assert f"already loaded, and was read at SCN {scn}" in error.detail
     assert refused(lambda: initial_load(config, end_copy=True, scn=2**62, since=1)).code == (
         Code.COPY_NOT_USABLE
     )
+
+
+@pytest.mark.timeout(900)
+def test_a_transaction_that_is_still_open_moves_the_begin_of_the_redo(
+    shop: Shop, on_the_command_line: Path
+) -> None:
+    """Its changes before the named SCN would be lost: the live source shows that it is open."""
+    config = on_the_command_line
+    for _ in range(3):
+        shop.live.archive()
+    loaded = shop.load()
+    scn, start_scn = loaded[0].scn, loaded[0].start_scn
+    copier = Copier(shop.database)
+    copier.read()
+    copier.write()
+    assert start_scn < scn
+    for since in (scn, scn - 1):  # repeated, also with another SCN that is not too late
+        initial_load(config, end_copy=True, scn=scn, since=since)
+    with psycopg.connect(shop.database) as connection:
+        assert connection.execute("SELECT DISTINCT scn, start_scn FROM olr_pg.load").fetchall() == [
+            (scn, start_scn)
+        ]
+    shop.live.archive_all()
+    shop.run()
+    assert all(one.identical for one in shop.verify())
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_is_being_written_neither_begins_nor_ends_a_copy(
+    shop: Shop, on_the_command_line: Path
+) -> None:
+    config = on_the_command_line
+    shop.live.archive()
+    shop.load()
+    copier = Copier(shop.database)
+    copier.read()
+    initial_load(config, begin_copy=True)
+    with psycopg.connect(shop.database, application_name="copier") as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(f"INSERT INTO shop.orders TABLE {ASIDE}.orders".encode())
+        for begins in (True, False):
+            error = refused(
+                lambda: initial_load(config, begin_copy=begins, end_copy=not begins)  # noqa: B023
+            )
+            assert error.code == Code.COPY_NOT_USABLE
+            assert "(copier) is writing to the target table" in error.detail
+            assert error.where["table"] == "SHOP.ORDERS"
+    with pytest.raises(OlrPgError, match="another tool copies the rows"):
+        shop.verify()
 
 
 @pytest.mark.timeout(900)
@@ -160,6 +216,11 @@ def test_a_table_that_another_tool_copies_is_added(shop: Shop, on_the_command_li
         shop.folder, shop.database, tables=[name for name in names if name != "SHOP.ORDERS"]
     )
     initial_load(config, begin_copy=True)
+    add(config, ["SHOP.ORDERS"], begin_copy=True)
+    remove(config, ["SHOP.ORDERS"])  # the copy is given up
+    assert "no copy of the table has begun" in str(
+        refused(lambda: add(config, ["SHOP.ORDERS"], end_copy=True))
+    )
     add(config, ["SHOP.ORDERS"], begin_copy=True)
     copier.write()
     initial_load(config, end_copy=True)

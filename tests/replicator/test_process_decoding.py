@@ -5,6 +5,7 @@ places.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -142,6 +143,26 @@ def test_a_lost_process_is_told(source: Source) -> None:
     assert caught.value.code == Code.DECODING_PROCESS_LOST
     assert "SIGKILL" in caught.value.detail
     assert caught.value.where["file"] == splits[0].path
+
+
+def test_a_process_that_is_lost_before_its_file_arrives_is_told(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.process_decoding.send_handle", lambda *_: os._exit(9))
+    split = plan_splits(source.logs[0], 4_000)[0]
+    with ProcessDecoding(1) as processes, pytest.raises(OlrPgError) as caught:
+        next(processes.decode(nothing(source), [split]))
+    assert caught.value.code == Code.DECODING_PROCESS_LOST
+    assert "exit code 9" in caught.value.detail
+
+
+def test_processes_leave_no_file_open() -> None:
+    with ProcessDecoding(1):
+        pass
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with ProcessDecoding(4):
+        pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_defect_is_told_with_its_place_in_the_other_process(source: Source) -> None:

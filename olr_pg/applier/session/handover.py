@@ -155,9 +155,10 @@ def copy_under_way(name: str, scn: int) -> OlrPgError:
     return OlrPgError(
         Code.COPY_NOT_USABLE,
         f"another tool copies the rows of the table as of SCN {scn}",
-        action=f"when the copy is complete, run `olr-pg initial-load --end-copy --table {name}`."
-        f" To load the table with olr_pg instead, run `olr-pg initial-load --restart --table"
-        f" {name}`, which empties it",
+        action="when the copy is complete, repeat the command that began it, with --end-copy"
+        f" instead of --begin-copy. To load the table with olr_pg instead, run `olr-pg initial-load"
+        f" --restart --table {name}`, which empties it. For a copy that `olr-pg tables add` began,"
+        f" run `olr-pg tables remove {name}`, empty the table, and run `olr-pg tables add {name}`",
         table=name,
     )
 

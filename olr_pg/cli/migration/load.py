@@ -296,8 +296,9 @@ def _print_begun(begun: Sequence[LoadedTable]) -> None:
     for one in begun:
         print_line(f"    {one.table} into {one.target}")
     print_line(
-        "When the rows are in the target, run `olr-pg initial-load --end-copy`. Until `olr-pg run`"
-        f" has read them, keep the archived logs from SCN {begun[0].start_scn} on."
+        "When the rows are in the target, repeat the command with --end-copy instead of"
+        " --begin-copy. Until `olr-pg run` has read them, keep the archived logs from SCN"
+        f" {begun[0].start_scn} on."
     )
 
 

@@ -25,6 +25,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
+from olr_pg.applier.session.handover import COPIED, copy_under_way
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
@@ -368,7 +369,7 @@ up.
 """
 
 _UNFINISHED: Final = """
-SELECT scn FROM olr_pg.load
+SELECT scn, source FROM olr_pg.load
 WHERE subscription = %s AND source_table = %s AND finished_at IS NULL
 """
 _COMPLETE: Final = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
@@ -722,11 +723,14 @@ def _position(
     are applied. Changes that are held for other tables do not matter for this table.
 
     Raises:
-        OlrPgError: 5107 the table is loaded only in part, 5111 the table is stopped or paused.
+        OlrPgError: 5107 the table is loaded only in part, 5111 the table is stopped or paused, 5119
+            another tool copies its rows.
     """
     row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
     if row is None:
         loading = connection.execute(_UNFINISHED, (settings.subscription, table)).fetchone()
+        if loading is not None and loading[1] == COPIED:
+            raise copy_under_way(table, loading[0])
         if loading is not None:
             raise OlrPgError(
                 Code.TABLE_LOADED_IN_PART,
