@@ -652,6 +652,13 @@ class Code(IntEnum):
         "to find the rows, use the default `error`: it ends the command or query at the first"
         " invalid date, and the error names the row",
     )
+    VECTOR_WITHOUT_OBJECT = _Entry(
+        2146,
+        "a redo change vector of an unknown kind names no object",
+        "if it changed a row of a replicated table, the target lacks that change. Compare the"
+        " tables with `olr-pg verify`. Report the operation code and what `olr-pg dump` prints at"
+        " the position above",
+    )
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,
         "the redo does not contain the columns of a condition in `filter.rows`",

@@ -4,7 +4,7 @@ delivered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -120,21 +120,27 @@ class LossReporter:
             self._warn(Code.LOB_WITHOUT_ROW_CHANGE, name, "", int(losses.unclaimed[number]))
 
     def report_passed(self, noted: Iterable[PassedVector]) -> None:
-        """Log a warning about uninterpreted vectors of subscribed tables, once per opcode and
-        table.
+        """Log a warning about uninterpreted vectors of subscribed tables or without an object, once
+        per opcode and table.
         """
         for one in noted:
-            table, kind = self._tables[one.table].full_name, opcode_name(one.opcode)
-            if (Code.VECTOR_NOT_INTERPRETED, table, kind) in self._reported:
+            code, kind = Code.VECTOR_NOT_INTERPRETED, opcode_name(one.opcode)
+            table = ""
+            subject: dict[str, Any] = {}
+            if one.table < 0:
+                code = Code.VECTOR_WITHOUT_OBJECT
+            else:
+                table = self._tables[one.table].full_name
+                subject = {"object": one.dataobj, "table": table}
+            if (code, table, kind) in self._reported:
                 continue
-            self._reported.add((Code.VECTOR_NOT_INTERPRETED, table, kind))
+            self._reported.add((code, table, kind))
             thread, sequence, block, offset = one.position
             where = {"xid": format_xid(one.xid)} if one.xid else {}
             log_left_out(
                 OlrPgError(
-                    Code.VECTOR_NOT_INTERPRETED, "reported once", thread=thread,
-                    sequence=sequence, block=block, offset=offset,
-                    scn=one.scn, vector=kind, object=one.dataobj, **where, table=table,
+                    code, "reported once", thread=thread, sequence=sequence, block=block,
+                    offset=offset, scn=one.scn, vector=kind, **where, **subject,
                 )
             )  # fmt: skip
 

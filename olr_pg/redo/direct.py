@@ -1,4 +1,5 @@
-"""Decodes direct-path inserts: whole formatted table blocks (19.1) into events and row pieces.
+"""Decodes direct-path inserts: whole formatted table blocks (19.1) into events and row pieces, and
+the root blocks of directly loaded indexes (10.31).
 
 Each row of the block becomes one piece, as in a multi-row insert. If the block cannot be read, and
 the block or the vector's header names a subscribed table, the vector becomes an UNDECODED event
@@ -16,10 +17,12 @@ from olr_pg.redo.events import (
     direct_load_xid,
     field_of,
     find,
+    find_named,
     push_contradiction,
     push_event,
     push_unknown,
 )
+from olr_pg.redo.format.index_fields import KDXLE_LEAST, KDXLE_LEVEL, KDXLE_ROWS
 from olr_pg.redo.format.lob_fields import (
     BLOCK_ASSM,
     BLOCK_ASSM_BYTES,
@@ -311,4 +314,30 @@ def direct_load(walk: Walk, vector: int, at: int) -> int:
     walk.events.table[event] = table
     walk.events.dataobj[event] = dataobj
     walk.events.piece_count[event] = walk.state[PIECES] - first_piece
+    return 0
+
+
+@part
+def leaf_root(walk: Walk, vector: int, at: int) -> int:
+    """Push the UNDECODED event of a 10.31 with rows of a subscribed index-organised table.
+
+    A 10.31 formats the root block of an index. If all rows of a direct load fit into one block,
+    this block is the root. The root of an empty index has no rows, and the rows of a root with a
+    higher level are in leaves, which are logged as 19.1 (redo-format §6.1).
+    """
+    table = find_named(walk, at)
+    if table < 0:
+        return 0
+    payload, big = walk.payload, walk.big
+    header, size = field_of(walk, at, 3)
+    is_branch = size >= KDXLE_LEAST and payload[header + KDXLE_LEVEL] > 0
+    is_empty = size >= KDXLE_LEAST and u16(payload, header + KDXLE_ROWS, big) == 0
+    if (is_branch or is_empty) and not is_encrypted(payload, at):
+        return 0
+    walk.tally[TALLY_ROW_VECTORS] += 1
+    walk.tally[TALLY_CHANGES] += 1
+    con_id = container_of(payload, at, walk.header, big)
+    status = _ENCRYPTED if is_encrypted(payload, at) else _LEAF_BLOCK
+    dataobj = object_of(payload, at, big)
+    push_unknown(walk, vector, status, con_id, direct_load_xid(walk), table, dataobj)
     return 0

@@ -26,9 +26,16 @@ from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
 from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_PREV_DBA, KTUB_RCI, KTUB_WRP
 from olr_pg.redo.integers import low_int16, read_xid, u16, u32
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.redo.row_vectors import EVENTS, FULL
+from olr_pg.redo.row_vectors import EVENTS, FULL, NOTED
 from olr_pg.redo.vectors import container_of, dba_of, field_at, object_of
-from olr_pg.redo.walk import RECORD_AT_HAND, TALLY_CHANGES, TALLY_ROW_VECTORS, VECTORS, Walk
+from olr_pg.redo.walk import (
+    RECORD_AT_HAND,
+    TALLY_CHANGES,
+    TALLY_ROW_VECTORS,
+    VECTORS,
+    XID,
+    Walk,
+)
 
 NO_TRANSACTION_USN: Final = 0x7FFF
 """The undo segment number in XIDs of changes without a known transaction. It is too high for a real
@@ -69,14 +76,20 @@ def find_table(walk: Walk, con_id: int, obj: int) -> int:
 
 
 @inlined
+def has_no_block(walk: Walk, at: int) -> bool:
+    """Return whether a vector changes no block, so that its header names no object."""
+    return bool(walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK)
+
+
+@inlined
 def find_named(walk: Walk, at: int) -> int:
     """Return the table whose segment is named in the header of a vector, −1 if there is none.
 
     The result does not depend on the vector's fields, which may be encrypted or misread.
     """
-    payload = walk.payload
-    if payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
+    if has_no_block(walk, at):
         return -1
+    payload = walk.payload
     con_id = container_of(payload, at, walk.header, walk.big)
     scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
     return find(walk.objects.data, con_id, object_of(payload, at, walk.big), scn)
@@ -259,3 +272,29 @@ def has_room(walk: Walk) -> bool:
     if not found:
         walk.state[FULL] = 1
     return bool(found)
+
+
+@inlined
+def note(walk: Walk, op: int, table: int, dataobj: int) -> None:
+    """Add a note for a vector, unless there is one of the same code and table.
+
+    Args:
+        table: −1 if nobody can know which table the vector concerns.
+    """
+    notes, count = walk.notes, walk.state[NOTED]
+    for known in range(count):
+        if notes.opcode[known] == op and notes.table[known] == table:
+            return
+    if count == notes.size:
+        walk.state[FULL] = 1
+        return
+    record = walk.current[RECORD_AT_HAND]
+    position, width = walk.records.position[record], walk.width
+    notes.opcode[count] = op
+    notes.table[count] = table
+    notes.dataobj[count] = dataobj
+    notes.xid[count] = walk.current[XID]
+    notes.scn[count] = walk.records.scn[record]
+    notes.block[count] = walk.first_block + position // width
+    notes.offset[count] = BLOCK_HEADER + position % width
+    walk.state[NOTED] = count + 1

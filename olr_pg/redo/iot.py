@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from olr_pg.kernels.compile import inlined
-from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns
+from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns, Role
 from olr_pg.redo.format.index_fields import (
     KDILK_BLOCK,
     KDILK_COLUMNS,
@@ -34,6 +34,7 @@ from olr_pg.redo.format.index_fields import (
     KDILK_SUPPLEMENTAL,
     LEAF_ARRAY,
     LEAF_CODE,
+    LEAF_CODE_UNKNOWN,
     LEAF_LEAST,
     LEAF_SLOT,
 )
@@ -58,9 +59,10 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_INTERNAL,
     SUPPLEMENTAL_LOCK,
     SUPPLEMENTAL_MOVES,
+    SUPPLEMENTAL_TYPES,
 )
 from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, same_bytes
 from olr_pg.redo.row_vectors import (
     ENTRIES,
     PIECES,
@@ -94,6 +96,9 @@ _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 _COLUMNS = int(ChangeStatus.COLUMNS)
 _SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
+_BEFORE = int(Role.BEFORE)
+_AFTER = int(Role.AFTER)
 _OPERATION = int(ChangeStatus.OPERATION)
 _OVERFLOW = int(ChangeStatus.OVERFLOW)
 
@@ -349,15 +354,48 @@ def _continues(pair: Pair, code: int) -> bool:
 
 
 @inlined
-def _supplemental(pair: Pair, field: int, op: int) -> int:
-    """Push the supplemental values of an undo record; return a `ChangeStatus`, or NO_ROW."""
+def _changes_values(pair: Pair, first: int) -> bool:
+    """Return whether the values that were pushed from entry `first` on contain one after the change
+    that is not the same before it.
+    """
+    entries, end = pair.entries, pair.state[ENTRIES]
+    for new in range(first, min(end, entries.size)):
+        if entries.role[new] != _AFTER:
+            continue
+        same = False
+        for old in range(first, min(end, entries.size)):
+            if entries.role[old] == _BEFORE and entries.segcol[old] == entries.segcol[new]:
+                same = same_bytes(pair.payload, entries, old, new)
+        if not same:
+            return True
+    return False
+
+
+@inlined
+def _supplemental(pair: Pair, field: int, op: int, first: int) -> int:
+    """Push the supplemental values of an undo record; return a `ChangeStatus`, or NO_ROW.
+
+    A supplemental header can show that the vector changes no row: of a lock, and of a row that
+    moves, whose deletion and insertion are other vectors. Such a vector has the same values before
+    and after; otherwise it contradicts its header. A cluster's key is not in such a table.
+
+    Args:
+        first: the first entry of the row's values.
+    """
     header = _header(pair, field)
+    if header == 0 and op == IRP:
+        # The undo of an insert may contain what follows the key; nobody has seen it.
+        header = _header(pair, field + 1)
     if header == 0:
-        return _OK
+        announced = pair.payload[pair.undo_offset[4] + KDILK_FLAGS] & KDILK_SUPPLEMENTAL
+        return _SUPPLEMENTAL if announced else _OK
     at = pair.undo_offset[header]
     moved = pair.payload[at + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
-    if pair.payload[at] in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or (moved and op == URP):
-        return NO_ROW
+    kind = pair.payload[at]
+    if kind not in SUPPLEMENTAL_TYPES or kind == SUPPLEMENTAL_INTERNAL:
+        return _CONTRADICTION
+    if kind == SUPPLEMENTAL_LOCK or (moved and op == URP):
+        return _CONTRADICTION if op != URP or _changes_values(pair, first) else NO_ROW
     end = push_supplemental(
         pair.payload, pair.undo_offset, pair.undo_length, pair.undo_fields, header, op, pair.big,
         pair.entries, pair.state,
@@ -376,7 +414,7 @@ def index_piece(pair: Pair, code: int) -> int:
         return _SHORT_FIELD
     payload, big, state, pieces = pair.payload, pair.big, pair.state, pair.pieces
     kdilk = pair.undo_offset[4]
-    if payload[pair.redo_offset[2] + LEAF_CODE] & LEAF_ARRAY:
+    if payload[pair.redo_offset[2] + LEAF_CODE] & (LEAF_ARRAY | LEAF_CODE_UNKNOWN):
         return _OPERATION
     if _continues(pair, code):
         return _OVERFLOW
@@ -384,7 +422,7 @@ def index_piece(pair: Pair, code: int) -> int:
     op, field = _row_change(pair, code)
     if op not in (IRP, DRP, URP):
         return _COLUMNS if op == _MALFORMED else op
-    status = _supplemental(pair, field, op)
+    status = _supplemental(pair, field, op, first)
     if status != _OK:
         state[ENTRIES] = first
         return status

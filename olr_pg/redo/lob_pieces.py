@@ -28,6 +28,7 @@ from olr_pg.redo.format.lob_fields import (
     KDLI_FILL_BYTES,
     KDLI_FILL_COUNT,
     KDLI_FILL_OFFSET,
+    KDLI_FPLOAD,
     KDLI_INFO,
     KDLI_INFO_LOB,
     KDLI_INFO_LOB_END,
@@ -84,7 +85,7 @@ from olr_pg.redo.format.opcodes import (
     LEAF_INSERT,
 )
 from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, UNKNOWN_ITEM
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,7 +247,11 @@ def push_kdli(
 ) -> int:
     """Push the pieces of a 26.2 or 26.6; return their number or MALFORMED. Field `common` is the
     part that all KDLI vectors have.
+
+    ``state[UNKNOWN_ITEM]`` becomes 1 if the vector has an item whose bytes are not known, and else
+    0.
     """
+    sink.state[UNKNOWN_ITEM] = 0
     if fields < common or length[common] < KDLI_SIZE:
         return MALFORMED
     dba = u32(payload, offset[common] + KDLI_DBA, big)
@@ -284,6 +289,8 @@ def push_kdli(
             lists = at + KDLI_LHB_LIST
             piece = _push_piece(sink, _HEADER, dba, 0, 0, lob, lists, KDLI_LHB_BYTES)
             sink.pieces.row_flags[piece] = _BIG_ENDIAN if big else 0
+        elif code not in (KDLI_INFO, KDLI_SUPLOG, KDLI_FPLOAD) and size > 0:
+            sink.state[UNKNOWN_ITEM] = 1
         field += 1
     return int(sink.state[PIECES] - before)
 

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.events import direct_load_xid, link_undo, push_event, push_undecoded, push_unknown
+from olr_pg.redo.events import (
+    direct_load_xid,
+    link_undo,
+    note,
+    push_event,
+    push_undecoded,
+    push_unknown,
+)
 from olr_pg.redo.format.lob_fields import (
     KDLI_FPLOAD,
     KDLI_FPLOAD_OBJD,
@@ -32,6 +39,7 @@ from olr_pg.redo.format.lob_fields import (
     LLB_END_OBJN,
     LLB_END_SIZE,
     LLB_END_XID,
+    LLB_KINDS,
     LOB_IMAGE_BYTES,
 )
 from olr_pg.redo.format.opcodes import (
@@ -56,6 +64,7 @@ from olr_pg.redo.lob_pieces import (
     push_operation,
 )
 from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.row_vectors import UNKNOWN_ITEM
 from olr_pg.redo.vectors import container_of, dba_of, is_encrypted, object_of, read_fields
 from olr_pg.redo.walk import CONTAINER, PENDING, XID, Walk
 
@@ -281,6 +290,22 @@ def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid:
 
 
 @inlined
+def _note_unknown_item(walk: Walk, at: int, op: int, table: int) -> None:
+    """Add a note for a 26.2 or 26.6 of which only some items were read."""
+    if walk.state[UNKNOWN_ITEM] != 0:
+        note(walk, op, table, object_of(walk.payload, at, walk.big))
+
+
+@inlined
+def _is_unknown_kind(vector: LobFields) -> bool:
+    """Return whether an 11.17 has a kind whose fields are not known: they do not show which table
+    it concerns.
+    """
+    known = vector.fields >= 2 and vector.length[2] >= 1
+    return not known or vector.payload[vector.offset[2]] not in LLB_KINDS
+
+
+@inlined
 def _vector_alone(walk: Walk, vector: int, at: int, op: int) -> int:
     """Push the LOB event of an 11.17, 19.1 or 26.6 if its LOB is subscribed. Return −1 for a 19.1
     that may contain a block of a table.
@@ -292,6 +317,10 @@ def _vector_alone(walk: Walk, vector: int, at: int, op: int) -> int:
     fields = _lob_fields(walk, at, 2)
     sink = LobSink(walk.pieces, walk.entries, walk.state)
     pushed, xid, table = lob_alone(op, fields, walk.objects, sink)
+    if op == OP_LOB_WRITE and pushed > 0:
+        _note_unknown_item(walk, at, op, table)
+    if op == OP_LOB_OPERATION and _is_unknown_kind(fields):
+        note(walk, op, -1, 0)
     if pushed > 0:
         _push_lob_event(walk, fields.con_id, xid, table, pushed)
         return 0
@@ -344,6 +373,8 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
     # the row identifies its transaction.
     xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
     event = _push_lob_event(walk, fields.con_id, xid, table, pushed)
+    if op == OP_LOB_REDO:
+        _note_unknown_item(walk, at, op, table)
     if xid != 0:
         link_undo(walk, undo_at, ktub, event)
     walk.current[PENDING] = -1

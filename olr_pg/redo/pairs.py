@@ -10,6 +10,7 @@ from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import Role
 from olr_pg.redo.format.opcodes import (
     CFA,
+    CLUSTER_STRUCTURE,
     CMP,
     DRP,
     IRP,
@@ -19,7 +20,7 @@ from olr_pg.redo.format.opcodes import (
     ORP,
     QMD,
     QMI,
-    ROW_STRUCTURE,
+    UNEXPLAINED,
     URP,
 )
 from olr_pg.redo.format.row_fields import (
@@ -32,6 +33,7 @@ from olr_pg.redo.iot import index_piece
 from olr_pg.redo.pieces import (
     NO_ROW,
     ChangeStatus,
+    has_known_form,
     is_same_block,
     multi_row_pieces,
     single_piece,
@@ -61,7 +63,7 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
     """
     if layer == LAYER_INDEX:
         return index_piece(pair, code)
-    if code in (QMI, QMD) and not _same_rows(pair):
+    if code in (QMI, QMD) and not _same_rows(pair, code):
         return _CONTRADICTION
     if code == QMI:
         return multi_row_pieces(
@@ -79,8 +81,10 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
             pair.undo_fields, pair.redo_offset, pair.redo_length, pair.redo_fields, pair.pieces,
             pair.entries, pair.state,
         )  # fmt: skip
-    if code not in ROW_STRUCTURE:
+    if code not in CLUSTER_STRUCTURE and code not in UNEXPLAINED:
         return _OPERATION
+    if code in CLUSTER_STRUCTURE and clustered == 0:
+        return _CONTRADICTION
     return NO_ROW if _is_structure(pair, code) else _CONTRADICTION
 
 
@@ -96,15 +100,19 @@ def _is_structure(pair: Pair, code: int) -> bool:
 
 
 @inlined
-def _same_rows(pair: Pair) -> bool:
-    """Return whether both vectors of a QMI or QMD contain the same rows."""
+def _same_rows(pair: Pair, code: int) -> bool:
+    """Return whether both vectors of a QMI or QMD have this operation and contain the same rows."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_MULTI_SLOTS:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_MULTI_SLOTS:
         return False
     redo, undo = pair.redo_offset[2], pair.undo_offset[4]
+    if not undoes(int(pair.payload[undo + KDO_OP]), int(pair.payload[redo + KDO_OP]), code):
+        return False
     rows = int(pair.payload[redo + KDO_MULTI_NROW])
     if rows != pair.payload[undo + KDO_MULTI_NROW]:
+        return False
+    if not has_known_form(pair.payload, redo) or not has_known_form(pair.payload, undo):
         return False
     if not is_same_block(pair.payload, undo, redo, pair.big):
         return False

@@ -12,15 +12,20 @@ import numpy as np
 
 from olr_pg.errors import Code
 from olr_pg.kernels.compile import inlined
-from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns
+from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns, Role
 from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 from olr_pg.redo.format.row_fields import (
     FB_CLUSTER_KEY,
+    FB_CLUSTERED,
+    FB_DELETED,
     FB_FIRST,
     FB_HEAD,
     FB_LAST,
+    FB_NEXT,
+    FB_PREVIOUS,
     FB_WHOLE,
     KDO_BDBA,
+    KDO_COLUMN_VECTOR,
     KDO_DELETE_LEAST,
     KDO_DELETE_SLOT,
     KDO_FORWARD_LEAST,
@@ -30,6 +35,7 @@ from olr_pg.redo.format.row_fields import (
     KDO_MULTI_SLOTS,
     KDO_MULTI_TABN,
     KDO_OP,
+    KDO_OP_UNKNOWN,
     KDO_OPERATION,
     KDO_PACKED,
     KDO_PIECE_CC,
@@ -38,13 +44,16 @@ from olr_pg.redo.format.row_fields import (
     KDO_PIECE_NRID,
     KDO_PIECE_NULLS,
     KDO_PIECE_SLOT,
+    KDO_PIECE_TABN,
     KDO_ROW_SCN,
     KDO_SIZE,
     KDO_TYPE,
+    KDO_TYPE_UNKNOWN,
     KDO_UPDATE_FB,
     KDO_UPDATE_NCOL,
     KDO_UPDATE_NULLS,
     KDO_UPDATE_SLOT,
+    KDO_UPDATE_TABN,
     RID_SLOT,
     ROW_CC,
     ROW_SIZE,
@@ -63,6 +72,7 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_OPT_HIGH,
     SUPPLEMENTAL_SIZES,
     SUPPLEMENTAL_SLOT,
+    SUPPLEMENTAL_TYPES,
     SUPPLEMENTAL_UPDATE,
 )
 from olr_pg.redo.integers import low_int16, u16, u32
@@ -144,6 +154,9 @@ def error_code(status: ChangeStatus) -> int:
 
 NO_ROW: Final = -1
 """A result instead of a `ChangeStatus`: the vector changes no row."""
+
+_BEFORE = int(Role.BEFORE)
+_AFTER = int(Role.AFTER)
 
 _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -306,14 +319,54 @@ def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field:
 def undoes(undo: int, redo: int, op: int) -> bool:
     """Return whether the KDO operations of an undo record and its row vector match the opcode.
 
-    In all real pairs they match (redo-format §5.2).
+    In all real pairs they match, and no other bits are set than those that are known (redo-format
+    §5.2).
     """
+    if (undo | redo) & KDO_OP_UNKNOWN:
+        return False
     undone, done = undo & KDO_OPERATION, redo & KDO_OPERATION
-    if op == IRP:
-        return bool(done == IRP and undone == DRP)
-    if op == DRP:
-        return bool(done == DRP and undone == IRP)
+    if op in (IRP, DRP):
+        return bool(done == op and undone == IRP + DRP - op)
+    if op in (QMI, QMD):
+        return bool(done == op and undone == QMI + QMD - op)
     return bool(done == op and undone == op)
+
+
+@inlined
+def has_known_form(payload: Any, kdo: int) -> bool:
+    """Return whether the xtype of a KDO field has only bits whose effect on the values of this
+    operation is known.
+
+    One field with all values (KDOM2) is known only of a URP. How compressed values of a URP look is
+    unknown (redo-format §5.2, §5.4, §5.7).
+    """
+    op, form = payload[kdo + KDO_OP] & KDO_OPERATION, payload[kdo + KDO_TYPE]
+    unknown = KDO_TYPE_UNKNOWN
+    if op in (IRP, ORP, QMI, QMD):
+        unknown |= KDO_COLUMN_VECTOR
+    elif op == URP:
+        unknown |= KDO_PACKED
+    return bool(form & unknown == 0)
+
+
+@inlined
+def _says_packed(payload: Any, kdo: int) -> bool:
+    """Return whether the KDO field of an IRP or ORP says that its columns are compressed."""
+    is_image = payload[kdo + KDO_OP] & KDO_OPERATION in (IRP, ORP)
+    packed = payload[kdo + KDO_TYPE] & KDO_PACKED != 0
+    return bool(is_image and packed and payload[kdo + KDO_PIECE_CC] > 0)
+
+
+@inlined
+def _are_packed(payload: Any, undo_kdo: int, kdo: int, packed: int) -> bool:
+    """Return whether a pair has a compressed row where its KDO fields say so.
+
+    Args:
+        packed: `PieceColumns.packed`, from the fields of both vectors.
+    """
+    old = _says_packed(payload, undo_kdo) and not packed & _OLD_PACKED
+    new = _says_packed(payload, kdo) and not packed & _NEW_PACKED
+    return not old and not new
 
 
 @inlined
@@ -339,19 +392,25 @@ def is_by(op: int, kind: int) -> bool:
 
 
 @inlined
-def fits_operation(payload: Any, header: int, op: int) -> bool:
-    """Return whether the statement type in a supplemental header can cause a row vector with this
-    code.
+def fits_operation(payload: Any, header: int, op: int, row_flags: int) -> bool:
+    """Return whether the statement in a supplemental header can cause a row vector with this code
+    and these row flags.
 
-    In all real records it can (redo-format §4.3).
+    If the header shows that the vector is the whole insert of a row, the piece must be the whole
+    row: otherwise the columns of its other pieces would become NULL. In all real records both are
+    true (redo-format §4.3, §7.5).
     """
     kind, flags = payload[header], payload[header + SUPPLEMENTAL_FB]
+    if kind not in SUPPLEMENTAL_TYPES:
+        return False
     if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or flags & SUPPLEMENTAL_MOVES:
         return True
     if (op == IRP and kind == SUPPLEMENTAL_DELETE) or (op == DRP and kind == SUPPLEMENTAL_INSERT):
         return False
     if flags & (FB_FIRST | FB_LAST) != FB_FIRST | FB_LAST:
         return True
+    if op == IRP and row_flags & (FB_WHOLE | FB_PREVIOUS | FB_NEXT) != FB_WHOLE:
+        return False
     return is_by(op, kind)
 
 
@@ -401,6 +460,111 @@ def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
 
 
 @inlined
+def _push_logged(
+    payload: Any, offset: Any, length: Any, fields: int, header: int, op: int, big: bool,
+    pieces: PieceColumns, piece: int, entries: EntryColumns, state: Any,
+) -> int:  # fmt: skip
+    """Push the supplemental values of an undo record, and the bitmap of the columns that really
+    changed; return a `ChangeStatus`.
+    """
+    end = push_supplemental(payload, offset, length, fields, header, op, big, entries, state)
+    if end < 0:
+        return _SUPPLEMENTAL
+    if end + 1 <= fields and length[end] == 2:
+        _changed_columns(payload, offset[header], offset, length, end, big, pieces, piece)
+    return _OK
+
+
+@inlined
+def _table_in_block(payload: Any, kdo: int) -> int:
+    """Return the number of the table in the block that the KDO field of a piece with columns names;
+    0 for other operations.
+    """
+    op = payload[kdo + KDO_OP] & KDO_OPERATION
+    if op in (IRP, ORP):
+        return int(payload[kdo + KDO_PIECE_TABN])
+    return int(payload[kdo + KDO_UPDATE_TABN]) if op == URP else 0
+
+
+@inlined
+def _is_in_other_table(payload: Any, kdo: int, undo_kdo: int) -> bool:
+    """Return whether a pair changes a row of another table than table 0 of its block. Outside a
+    cluster, such a block has compressed rows.
+    """
+    return _table_in_block(payload, kdo) != 0 or _table_in_block(payload, undo_kdo) != 0
+
+
+@inlined
+def _log_status(
+    payload: Any, entries: EntryColumns, first: int, logged: int, end: int, op: int
+) -> int:
+    """Return a `ChangeStatus`: CONTRADICTION if a supplemental value is not the value of the same
+    column in the piece.
+
+    A block with compressed rows can store columns in another order than the table. Only the
+    supplemental values, which have the numbers of their columns, can then show that the columns of
+    the piece were numbered wrongly.
+
+    Args:
+        first, logged, end: the values of the piece are entries `first` to `logged`, its
+            supplemental values entries `logged` to `end`.
+    """
+    role = _AFTER if op == IRP else _BEFORE
+    if end > entries.size:
+        return _OK  # there is no space for all entries: the caller repeats the vector with more
+    for logged_entry in range(logged, end):
+        for entry in range(first, logged):
+            same = (
+                entries.role[entry] == role
+                and entries.segcol[entry] == entries.segcol[logged_entry]
+                and entries.part[entry] == 0
+                and entries.part[logged_entry] == 0
+                and entries.length[entry] >= 0
+            )
+            if same and not same_bytes(payload, entries, entry, logged_entry):
+                return _CONTRADICTION
+    return _OK
+
+
+@inlined
+def same_bytes(payload: Any, entries: EntryColumns, one: int, other: int) -> bool:
+    """Return whether two values are equal."""
+    size = entries.length[one]
+    if entries.length[other] != size:
+        return False
+    first, second = entries.offset[one], entries.offset[other]
+    at = 0
+    while at < size and payload[first + at] == payload[second + at]:
+        at += 1
+    return bool(at >= size)
+
+
+@inlined
+def _pair_status(payload: Any, undo_kdo: int, kdo: int, op: int, big: bool) -> int:
+    """Return the `ChangeStatus` of the operations and forms in the KDO fields of a pair."""
+    is_of_it = undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op)
+    if not is_of_it or not is_same_block(payload, undo_kdo, kdo, big):
+        return _CONTRADICTION
+    known = has_known_form(payload, undo_kdo) and has_known_form(payload, kdo)
+    return _OK if known else _OPERATION
+
+
+@inlined
+def _flags_status(flags: int, clustered: int) -> int:
+    """Return the `ChangeStatus` of the flags of a row piece, before and after the change, or
+    NO_ROW.
+
+    Only clustered tables have keys of a cluster, and rows with an index into them. No statement
+    writes a row that is deleted already.
+    """
+    if flags & FB_CLUSTER_KEY:
+        return NO_ROW if clustered > 0 else _CONTRADICTION
+    if flags & (FB_CLUSTERED | FB_DELETED) and clustered == 0:
+        return _CONTRADICTION
+    return _OK
+
+
+@inlined
 def single_piece(
     payload: Any,
     big: bool,
@@ -425,16 +589,17 @@ def single_piece(
         return _SHORT_FIELD
     kdo = redo_offset[2]
     undo_kdo = undo_offset[4]
-    is_of_it = undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op)
-    if not is_of_it or not is_same_block(payload, undo_kdo, kdo, big):
-        return _CONTRADICTION
+    status = _pair_status(payload, undo_kdo, kdo, op, big)
+    if status != _OK:
+        return status
     flags, slot = row_flags_and_slot(payload, kdo, redo_length[2], big)
     undo_flags, undo_slot = row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
     if slot < 0 or slot != undo_slot:
         return _SHORT_FIELD if min(slot, undo_slot) < 0 else _CONTRADICTION
     flags = undo_flags if op == DRP else flags
-    if (flags | undo_flags) & FB_CLUSTER_KEY:
-        return NO_ROW if clustered > 0 else _CONTRADICTION
+    status = _flags_status(flags | undo_flags, clustered)
+    if status != _OK:
+        return status
     pieces.row_flags[piece] = flags
     pieces.old_flags[piece] = undo_flags
     pieces.bdba[piece] = u32(payload, kdo + KDO_BDBA, big)
@@ -455,11 +620,13 @@ def single_piece(
     redo_end_field = push_redo_columns(
         payload, redo_offset, redo_length, redo_fields, op, big, entries, state
     )
-    if redo_end_field < 0 or not ends(redo_length, redo_end_field, redo_fields, op):
+    packed = old_packed * _OLD_PACKED + state[PACKED] * _NEW_PACKED
+    pieces.packed[piece] = packed
+    has_all = redo_end_field >= 0 and ends(redo_length, redo_end_field, redo_fields, op)
+    if not has_all or not _are_packed(payload, undo_kdo, kdo, packed):
         return _COLUMNS
     redo_shift = state[SHIFT]
     redo_end = state[ENTRIES]
-    pieces.packed[piece] = old_packed * _OLD_PACKED + state[PACKED] * _NEW_PACKED
 
     header = supplemental_header(undo_length, field, undo_fields)
     before = 0
@@ -470,7 +637,7 @@ def single_piece(
     if header > 0:
         at = undo_offset[header]
         moved = payload[at + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
-        if not fits_operation(payload, at, op):
+        if not fits_operation(payload, at, op, flags):
             return _CONTRADICTION
         if says_no_row(payload, at, op):
             state[ENTRIES] = first
@@ -479,15 +646,16 @@ def single_piece(
         if not moved:
             before, after = _describe(payload, at, undo_length[header], big, pieces, piece)
         if not moved or flags & FB_WHOLE == FB_WHOLE:
-            end = push_supplemental(
-                payload, undo_offset, undo_length, undo_fields, header, op, big, entries, state
-            )
-            if end < 0:
-                return _SUPPLEMENTAL
-            if end + 1 <= undo_fields and undo_length[end] == 2:
-                _changed_columns(payload, at, undo_offset, undo_length, end, big, pieces, piece)
+            status = _push_logged(
+                payload, undo_offset, undo_length, undo_fields, header, op, big, pieces, piece,
+                entries, state,
+            )  # fmt: skip
     _shift(entries, first, undo_end, before if before > 0 else undo_shift + 1 + clustered)
     _shift(entries, undo_end, redo_end, after if after > 0 else redo_shift + 1 + clustered)
+    if status == _OK and clustered == 0 and _is_in_other_table(payload, kdo, undo_kdo):
+        status = _log_status(payload, entries, first, redo_end, state[ENTRIES], op)
+    if status != _OK:
+        return status
     pieces.entry_count[piece] = state[ENTRIES] - first
     state[PIECES] = piece + 1
     return _OK
@@ -514,6 +682,8 @@ def multi_row_pieces(
     if fields < kdo or length[kdo] < KDO_MULTI_SLOTS:
         return _SHORT_FIELD
     at = offset[kdo]
+    if not has_known_form(payload, at):
+        return _OPERATION
     rows = int(payload[at + KDO_MULTI_NROW])
     if rows == 0 or length[kdo] < KDO_MULTI_SLOTS + 2 * rows:
         return _ROWS

@@ -55,7 +55,8 @@ PACKED: Final = 5
 PASSED: Final = 6
 NOTED: Final = 7
 PARALLELS: Final = 8
-STATE_SIZE: Final = 9
+UNKNOWN_ITEM: Final = 9
+STATE_SIZE: Final = 10
 
 _KDO_LEAST = KDO.end("xtype")
 

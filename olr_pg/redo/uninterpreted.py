@@ -2,8 +2,9 @@
 be missed changes.
 
 Some codes are known to change no row (`format.opcodes.HARMLESS`). If a vector has another code and
-names a subscribed object, it may be a change that was missed. The position of the first such vector
-of each code and table is recorded.
+names a subscribed object, it may be a change that was missed. It may also be one if it has no block
+and therefore names no object. The position of the first such vector of each code and table is
+recorded.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ import numpy as np
 
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.column_tables import row_type
-from olr_pg.redo.events import direct_load_xid, field_of, find
-from olr_pg.redo.format.file_fields import (
-    BLOCK_HEADER,
-    VECTOR_KIND,
-    VECTOR_NO_BLOCK,
-    VECTOR_TYP,
+from olr_pg.redo.events import direct_load_xid, field_of, find, find_named, has_no_block, note
+from olr_pg.redo.format.index_fields import LEAF_OFFSET
+from olr_pg.redo.format.opcodes import (
+    HARMLESS,
+    OP_LEAF_INITIALIZE,
+    OP_UNDO_APPLIED,
+    OP_UNDO_APPLIED_HEADER,
 )
-from olr_pg.redo.format.opcodes import HARMLESS, OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
-from olr_pg.redo.row_vectors import FULL, NOTED, PASSED
+from olr_pg.redo.row_vectors import PASSED
 from olr_pg.redo.vectors import container_of, object_of
-from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, XID, Walk
+from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ NOTE: Final = row_type(
     ]
 )
 """The type of a note: an uninterpreted vector that may be a missed change. The XID is 0 if the
-record contains none.
+record contains none; the table is −1 if the vector names no object.
 """
 
 NOTES: Final = 16
@@ -63,11 +64,11 @@ the longest harmless vector in real logs has 484 bytes.
 
 
 class PassedVector(NamedTuple):
-    """An uninterpreted vector of a subscribed object.
+    """An uninterpreted vector of a subscribed object, or one that names no object.
 
     Attributes:
         opcode: ``layer << 8 | code``.
-        table: index of the table in the row plan.
+        table: index of the table in the row plan; −1 if the vector names no object.
         dataobj: data object number that the vector names.
         xid: transaction of the record, packed; 0 if unknown.
         position: thread, sequence, block and offset of its record.
@@ -104,26 +105,18 @@ class Passed(NamedTuple):
         return Passed(counts, tuple(noted.values()))
 
 
-@inlined
-def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
-    """Add a note for a vector, unless there is one of the same code and table."""
-    notes, count = walk.notes, walk.state[NOTED]
-    for known in range(count):
-        if notes.opcode[known] == op and notes.table[known] == table:
-            return
-    if count == notes.size:
-        walk.state[FULL] = 1
-        return
-    record = walk.current[RECORD_AT_HAND]
-    position, width = walk.records.position[record], walk.width
-    notes.opcode[count] = op
-    notes.table[count] = table
-    notes.dataobj[count] = dataobj
-    notes.xid[count] = walk.current[XID]
-    notes.scn[count] = walk.records.scn[record]
-    notes.block[count] = walk.first_block + position // width
-    notes.offset[count] = BLOCK_HEADER + position % width
-    walk.state[NOTED] = count + 1
+@part
+def note_new_leaf(walk: Walk, at: int, table: int) -> None:
+    """Add a note for a 10.8 that formats a new leaf of an index-organised table with one row.
+
+    If a leaf is split in the middle, the new leaf contains rows that were in the old one. If a row
+    is added behind the last one, the new leaf can contain only this row, and then no other vector
+    may contain it. Which of the two it is, the redo does not show (redo-format §6.1).
+    """
+    _, ktb = field_of(walk, at, 1)
+    _, offsets = field_of(walk, at, 3)
+    if ktb > 0 and offsets == 2 * LEAF_OFFSET:
+        note(walk, OP_LEAF_INITIALIZE, table, object_of(walk.payload, at, walk.big))
 
 
 @inlined
@@ -141,8 +134,9 @@ def _table_named(walk: Walk, at: int, dataobj: int) -> int:
 
 @part
 def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Add a note for a vector if it names a subscribed object."""
-    if walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
+    """Add a note for a vector if it names a subscribed object, or no object."""
+    if has_no_block(walk, at):
+        note(walk, op, -1, 0)
         return
     following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
     if following in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
@@ -150,7 +144,7 @@ def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
     dataobj = object_of(walk.payload, at, walk.big)
     table = _table_named(walk, at, dataobj)
     if table >= 0:
-        _note(walk, op, table, dataobj)
+        note(walk, op, table, dataobj)
 
 
 @inlined
@@ -172,6 +166,10 @@ def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
     walk.state[PASSED] += 1
     if not _IS_HARMLESS[op] or _may_be_loaded(walk, at):
         _look_at(walk, vector, at, op)
+    elif op == OP_LEAF_INITIALIZE:
+        table = find_named(walk, at)
+        if table >= 0:
+            note_new_leaf(walk, at, table)
 
 
 def passed_of(

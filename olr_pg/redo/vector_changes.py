@@ -19,14 +19,16 @@ import numpy as np
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.boundaries import boundary, ddl, session, state_changes
-from olr_pg.redo.direct import direct_load
+from olr_pg.redo.direct import direct_load, leaf_root
 from olr_pg.redo.events import (
     field_of,
     find,
     find_named,
     find_table,
+    has_no_block,
     has_room,
     link_undo,
+    note,
     push_contradiction,
     push_event,
     push_undecoded,
@@ -40,11 +42,16 @@ from olr_pg.redo.format.file_fields import (
     VECTOR_KIND,
     VECTOR_NO_BLOCK,
     VECTOR_TYP,
+    VECTOR_TYP_UNKNOWN,
 )
 from olr_pg.redo.format.opcodes import (
+    INDEX_STRUCTURE_UNDO,
     LAYER_INDEX,
     LAYER_LOB,
     LAYER_ROW,
+    LEAF_INITIALIZE,
+    LEAF_ROOT,
+    LEAF_STRUCTURE,
     OP_BEGIN,
     OP_BLOCK_IMAGE,
     OP_BLOCKS_UNLOGGED,
@@ -52,6 +59,8 @@ from olr_pg.redo.format.opcodes import (
     OP_DDL,
     OP_DIRECT_LOAD,
     OP_END,
+    OP_LEAF_ROOT,
+    OP_LOB_OPERATION,
     OP_SESSION,
     OP_SESSION_CONTINUED,
     OP_STATE,
@@ -60,11 +69,14 @@ from olr_pg.redo.format.opcodes import (
     OP_UNDO_APPLIED_HEADER,
     UNDO_OF_LEAF,
     UNDO_OF_ROW,
+    UNEXPLAINED,
 )
 from olr_pg.redo.format.row_fields import KDO_BDBA, KDO_SIZE
 from olr_pg.redo.format.undo_fields import (
     KTUB_APART,
     KTUB_BEGINS,
+    KTUB_CUT,
+    KTUB_FLAGS_UNKNOWN,
     KTUB_FLG,
     KTUB_HEAD,
     KTUB_LONG_SIZE,
@@ -85,7 +97,7 @@ from olr_pg.redo.lobs import is_lob_undo, lob_vector
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, row_slot
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
-from olr_pg.redo.uninterpreted import pass_by
+from olr_pg.redo.uninterpreted import note_new_leaf, pass_by
 from olr_pg.redo.unlogged_ranges import unlogged_range
 from olr_pg.redo.vectors import (
     container_of,
@@ -130,6 +142,7 @@ _ENCRYPTED = int(ChangeStatus.ENCRYPTED)
 _SPLIT_UNDO = int(ChangeStatus.SPLIT_UNDO)
 _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 _NO_UNDO = int(ChangeStatus.NO_UNDO)
+_OPERATION = int(ChangeStatus.OPERATION)
 
 
 @inlined
@@ -383,7 +396,8 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
     undoes = u16(payload, ktub + KTUB_OPC, True)
     table = -1
     con_id = container_of(payload, at, walk.header, big)
-    if undoes in (UNDO_OF_ROW, UNDO_OF_LEAF):
+    is_known = undoes in (UNDO_OF_ROW, UNDO_OF_LEAF) or undoes in INDEX_STRUCTURE_UNDO
+    if is_known:
         obj = u32(payload, ktub + KTUB_OBJN, big)
         table = find_table(walk, con_id, obj)
         if table < 0 and walk.current[CONTAINER] not in (con_id, ROOT):
@@ -397,6 +411,8 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
         return table, _CONTRADICTION
     if walk.current[CONTAINER] not in (con_id, ROOT) or not agrees(walk, undo_at):
         return table, _CONTRADICTION
+    if (payload[at + VECTOR_TYP] | payload[undo_at + VECTOR_TYP]) & VECTOR_TYP_UNKNOWN:
+        return table, _OPERATION
     return table, _ENCRYPTED if is_encrypted(payload, at) else _OK
 
 
@@ -429,6 +445,35 @@ def _note_row(walk: Walk, at: int, event: int) -> None:
     if slot >= 0:
         walk.events.session[event] = u32(walk.payload, kdo + KDO_BDBA, walk.big)
         walk.events.serial[event] = slot
+
+
+@inlined
+def _index_block(walk: Walk, at: int, code: int, table: int) -> int:
+    """Process a vector that changes blocks of a subscribed index-organised table, but no row of it,
+    according to its undo record. Return NO_ROW, or a `ChangeStatus` if its code contradicts the
+    undo record.
+    """
+    if code not in LEAF_STRUCTURE:
+        return _CONTRADICTION
+    if code == LEAF_INITIALIZE:
+        note_new_leaf(walk, at, table)
+    return NO_ROW
+
+
+@inlined
+def _row_status(walk: Walk, at: int, undo_at: int, op: int, table: int, flags: int) -> int:
+    """Push the row pieces of an undo record and its row or leaf vector; return a `ChangeStatus`, or
+    NO_ROW.
+
+    Args:
+        op: opcode of the row or leaf vector.
+        flags: flg of the ktub in the undo record.
+    """
+    if flags & KTUB_FLAGS_UNKNOWN:
+        return _OPERATION
+    if flags & (KTUB_PART | KTUB_CUT):
+        return _SPLIT_UNDO
+    return _pair_pieces(walk, at, undo_at, op >> 8, op & 0xFF, table)
 
 
 @inlined
@@ -468,17 +513,21 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
         walk.tally[TALLY_CHANGES] += 1
         return 0
     ktub, _ = field_of(walk, undo_at, 2)
-    split = u16(payload, ktub + KTUB_FLG, big) & KTUB_PART
-    if split == KTUB_HEAD:
+    flags = u16(payload, ktub + KTUB_FLG, big)
+    of_structure = u16(payload, ktub + KTUB_OPC, True) in INDEX_STRUCTURE_UNDO
+    if flags & KTUB_PART == KTUB_HEAD and not of_structure:
         return _split_change(walk, at, undo_at, layer, code, table)
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
-    status = _SPLIT_UNDO
-    if split == 0:
-        status = _pair_pieces(walk, at, undo_at, layer, code, table)
+    if of_structure:
+        status = _index_block(walk, at, code, table)
+    else:
+        status = _row_status(walk, at, undo_at, layer << 8 | code, table, flags)
     if status == NO_ROW:
         walk.tally[TALLY_WITHOUT_ROW] += 1
-        return 0
+        if layer == LAYER_ROW and code in UNEXPLAINED:
+            note(walk, layer << 8 | code, table, object_of(payload, at, big))
+        return leaf_root(walk, vector, at) if layer == LAYER_INDEX and code == LEAF_ROOT else 0
     if status > 0:
         walk.state[PIECES] = first_piece
         walk.state[ENTRIES] = first_entry
@@ -583,6 +632,9 @@ def _pass_alone(walk: Walk) -> None:
     table = walk.current[NAMED]
     if table < 0:
         walk.tally[TALLY_FILTERED] += 1
+        op = int(walk.vectors.opcode[pending])
+        if op != OP_LOB_OPERATION and has_no_block(walk, at):
+            note(walk, op, -1, 0)
         return
     walk.tally[TALLY_UNPAIRED] += 1
     walk.tally[TALLY_TOLD] += _named_alone(walk)
@@ -620,6 +672,8 @@ def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
         return ddl(walk, at)
     if op == OP_STATE:
         state_changes(walk, at)
+    if op == OP_LEAF_ROOT:
+        leaf_root(walk, vector, at)
     if op >> 8 != LAYER_ROW and op != OP_DIRECT_LOAD:
         pass_by(walk, vector, at, op)
     return 0

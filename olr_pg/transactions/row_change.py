@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from olr_pg.kernels.compile import inlined
+from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import CutFlag, Packed, Role
 from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 from olr_pg.redo.format.row_fields import (
@@ -20,6 +20,7 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_UPDATE,
 )
 from olr_pg.redo.iot import NO_ROWID
+from olr_pg.redo.pieces import same_bytes
 from olr_pg.transactions.finished_columns import DmlKind, Image
 from olr_pg.transactions.row_job import (
     AFTER,
@@ -28,6 +29,7 @@ from olr_pg.transactions.row_job import (
     BEFORE_SUPPLEMENTAL,
     CAPACITY,
     CHANGES,
+    INCOMPLETE,
     OK,
     PACKED,
     PARTS,
@@ -35,6 +37,7 @@ from olr_pg.transactions.row_job import (
     STAMP,
     UNKNOWN_COLUMN,
     VALUES,
+    WITH_PARTS,
     WITHOUT_SET,
     RowJob,
 )
@@ -94,10 +97,55 @@ def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
             continue
         if source.part != 0:
             job.merge.following[:, entry] = -1
+            job.counts[WITH_PARTS] = stamp
         role = source.role
         for one in range(ROLES):
             if role >> one & 1:
                 _gather_entry(job, one, column, entry, stamp)
+    return OK
+
+
+@inlined
+def _lacks_part(job: RowJob, role: int, column: int, stamp: int) -> bool:
+    """Return whether a value continues before its first or after its last part in the change."""
+    cell, part = _cell(job, role, column), job.batch.entries.part
+    if cell.stamp != stamp:
+        return False
+    return bool(part[cell.first] & _FROM_PREVIOUS or part[cell.last] & _TO_NEXT)
+
+
+@inlined
+def _keeps_part(job: RowJob, column: int, stamp: int) -> bool:
+    """Return whether an update contains the same part of a value before and after the change: the
+    value is in two pieces of the row, and only the other columns of this piece changed.
+    """
+    old, new = _cell(job, BEFORE, column), _cell(job, AFTER, column)
+    entries = job.batch.entries
+    is_one = (
+        old.stamp == stamp
+        and new.stamp == stamp
+        and old.first == old.last
+        and new.first == new.last
+        and entries.part[old.first] != 0
+        and entries.part[old.first] == entries.part[new.first]
+    )
+    return bool(is_one and same_bytes(job.batch.data, entries, old.first, new.first))
+
+
+@part
+def settle_parts(job: RowJob, kind: int, table: int, stamp: int) -> int:
+    """Forget the parts of values that an update does not change; return a `RowStatus`.
+
+    The column is unknown then. Any other value without one of its parts would be delivered too
+    short, so the change is INCOMPLETE. Supplemental values are not examined, because their header
+    has the flags of the piece, even if the value that the piece cuts is not among them.
+    """
+    for column in range(job.plan.column_first[table + 1] - job.plan.column_first[table]):
+        if kind == _UPDATE and _keeps_part(job, column, stamp):
+            _cell(job, BEFORE, column).stamp = 0
+            _cell(job, AFTER, column).stamp = 0
+        if _lacks_part(job, BEFORE, column, stamp) or _lacks_part(job, AFTER, column, stamp):
+            return INCOMPLETE
     return OK
 
 
@@ -441,6 +489,10 @@ def _push_images(job: RowJob, head: int, kind: int, table: int) -> int:
         if status != OK:
             return status
         piece = job.links.next_piece[piece]
+    if job.counts[WITH_PARTS] == stamp:
+        status = settle_parts(job, kind, table, stamp)
+        if status != OK:
+            return status
     if _lacks_values(job, head, kind):
         return PACKED
     if kind == _INSERT:

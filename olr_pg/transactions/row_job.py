@@ -64,7 +64,8 @@ FAULTS: Final = 8
 KNOWN_BEFORE: Final = 9
 MORE: Final = 10
 SETTLED: Final = 11
-COUNTS: Final = 12
+WITH_PARTS: Final = 12
+COUNTS: Final = 13
 """Indexes of `RowJob.counts`, and the size of this array."""
 
 

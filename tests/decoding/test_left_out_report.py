@@ -77,6 +77,19 @@ def test_vectors_that_nothing_interprets_are_said_by_kind_and_table() -> None:
     assert [(code, name) for code, name, _ in found] == [("OLR-02142", "APP.DOCS")] * 2
 
 
+def test_vectors_that_name_no_object_are_said_by_kind_without_a_table() -> None:
+    one = PassedVector(0x1B40, -1, 0, 0, 900, (1, 2, 3, 16))
+    reporter = LossReporter([DOCS])
+    with capture_logs() as logs:
+        reporter.report_passed([one, one._replace(scn=901), one._replace(opcode=0x1C01)])
+        reporter.for_tables([DOCS]).report_passed([one])
+    assert [(log["code"], log["vector"]) for log in logs] == [
+        ("OLR-02146", "27.64 block change tracking"), ("OLR-02146", "28.1 unknown")
+    ]  # fmt: skip
+    assert (logs[0]["sequence"], logs[0]["block"], logs[0]["scn"]) == (2, 3, 900)
+    assert not {"table", "object"} & logs[0].keys()
+
+
 def test_pages_that_the_source_gives_are_said_by_column() -> None:
     reporter = LossReporter([DOCS])
     error = OlrPgError(Code.LOB_PAGES_WITHOUT_REDO, "x", table="APP.DOCS", column="TEXT")

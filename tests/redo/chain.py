@@ -19,6 +19,8 @@ from olr_pg.transactions.left_out import spelled_out
 from olr_pg.transactions.select import concatenate, first_rows
 
 COLUMNS = 60
+CLUSTERED = {4: 1, 14: 3, 19: 1, 22: 1}
+"""CLUCOLS of SYS tables that are in a cluster: TAB$, SEG$, IND$, USER$."""
 
 
 class Subscription(NamedTuple):
@@ -32,7 +34,10 @@ class Subscription(NamedTuple):
 def subscribe(objects: Iterable[int], con_id: int) -> Subscription:
     """Tables with columns C1, C2, … in segment order."""
     columns = tuple(Column(f"C{n}", n, n, n, 23, 4000) for n in range(1, COLUMNS + 1))
-    tables = tuple(Table("T", f"T{obj}", obj, obj, columns) for obj in objects)
+    tables = tuple(
+        Table("T", f"T{obj}", obj, obj, columns, cluster_columns=CLUSTERED.get(obj, 0))
+        for obj in objects
+    )
     plan = build_row_plan(tables, con_id)
     return Subscription(
         tables, plan, Objects(plan.object_key, plan.object_table, plan.cluster_columns)

@@ -44,6 +44,7 @@ from olr_pg.redo.format.row_fields import (
     FB_WHOLE,
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_INTERNAL,
     SUPPLEMENTAL_LOCK,
     SUPPLEMENTAL_MOVES,
     SUPPLEMENTAL_UPDATE,
@@ -322,6 +323,43 @@ NO_ROWS: Final = {
     "a lock": (
         LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_LOCK), logs=True), leaf(ABC),
         None,
+    ),
+    "a lock that changes values": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_LOCK), logs=True),
+        leaf(XYZ_NULL), "CONTRADICTION",
+    ),
+    "a lock that writes one of the columns": (
+        LEAF_COLUMNS,
+        listed_columns(
+            KDILK_COLUMNS, 2, KEY, FORM.pack("H", 1), b"a", *logged(SUPPLEMENTAL_LOCK), logs=True
+        ),
+        leaf(FORM.pack("H", 1), b"b"), "CONTRADICTION",
+    ),
+    "a lock that inserts": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY, *logged(SUPPLEMENTAL_LOCK), logs=True),
+        leaf(KEY, ABC), "CONTRADICTION",
+    ),
+    "a key of a cluster": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_INTERNAL), logs=True),
+        leaf(ABC), "CONTRADICTION",
+    ),
+    "an unknown statement": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(0x40), logs=True), leaf(XYZ_NULL),
+        "CONTRADICTION",
+    ),
+    "an update of a row that moves, with new values": (
+        LEAF_ROW,
+        undo_of(
+            KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_UPDATE, SUPPLEMENTAL_MOVES), logs=True
+        ),
+        leaf(XYZ_NULL), "CONTRADICTION",
+    ),
+    "supplemental data that are announced and missing": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, logs=True), leaf(XYZ_NULL), "SUPPLEMENTAL",
+    ),
+    "an unknown form of a leaf vector": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), [b"", bytes((1, 0x40)) + bytes(4), KEY, ABC],
+        "OPERATION",
     ),
     "an update of a row that moves": (
         LEAF_ROW,

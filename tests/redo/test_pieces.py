@@ -15,7 +15,7 @@ from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import pieces as pieces_module
 from olr_pg.redo.batch import EventKind, Packed, Role, empty_entries, empty_pieces
 from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMI, URP
-from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST, FB_WHOLE
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PACKED, PIECES, STATE_SIZE
 from olr_pg.simulator.fields.row_fields import (
@@ -447,7 +447,8 @@ def test_a_field_that_is_shorter_than_its_layout_or_missing() -> None:
     undone_by = {IRP: DRP, DRP: IRP}
     for op, size in least.items():
         back = undone_by.get(op, op)
-        old, new = kdo("<", back, bytes(40)), kdo("<", op, bytes(40))
+        rest = bytes([FB_WHOLE * (op == IRP)]) + bytes(39)
+        old, new = kdo("<", back, bytes(40)), kdo("<", op, rest)
         told = header_of("<", KINDS.get(op, UPDATE), FIRST_LAST)
         undo, redo = [KTB, old[: least[back]], b"", told], [KTB, new[:size]]
         assert pair_of(op, undo, redo).status == ChangeStatus.OK, op

@@ -81,6 +81,8 @@ TL: Final = 40
 TABLE_NUMBER: Final = 44
 """Where a KDO has the number of columns, the length of the row and its table in the block."""
 ALONE: Final = GROUP_FIRST | GROUP_LAST
+TO_NEXT, FROM_PREVIOUS = CutFlag.TO_NEXT, CutFlag.FROM_PREVIOUS
+BOTH: Final = Role.BEFORE_SUPPLEMENTAL | Role.AFTER_SUPPLEMENTAL
 
 
 def documents() -> Snapshot:
@@ -333,7 +335,7 @@ def test_a_plain_row_stays_where_it_is_stored() -> None:
         [Entry(2, b"two")],
         [VALUE, Entry(3, b"three")],
         [VALUE, Entry(2, b"two", Role.AFTER_SUPPLEMENTAL)],
-        [VALUE, Entry(2, b"two", part=1)],
+        [VALUE, Entry(2, b"tw", part=TO_NEXT), Entry(2, b"o", part=FROM_PREVIOUS)],
     ):
         assert stored(Piece(other)) is None
 
@@ -489,6 +491,45 @@ def test_the_parts_of_a_value_follow_each_other_in_either_order() -> None:
         assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 0, STAMP)
         assert written(job)[1] == (Image.AFTER, 1, b"abcdef")
         assert job.counts[PARTS] == 2
+
+
+@pytest.mark.parametrize("part", [TO_NEXT, FROM_PREVIOUS, TO_NEXT | FROM_PREVIOUS])
+@pytest.mark.parametrize(
+    ("op", "roles"), [(IRP, (Role.AFTER,)), (DRP, (Role.BEFORE,)), (URP, (Role.BEFORE,)),
+                      (URP, (Role.AFTER,))]
+)  # fmt: skip
+def test_a_value_whose_other_parts_are_missing_is_never_delivered_too_short(
+    op: int, roles: tuple[int, ...], part: int
+) -> None:
+    entries = [Entry(2, b"only a part", role, part) for role in roles]
+    assert emit(group_of(Piece([VALUE, *entries], op=op)), 0) == row_job.INCOMPLETE
+
+
+@pytest.mark.parametrize("part", [TO_NEXT, FROM_PREVIOUS])
+def test_a_part_of_a_value_that_an_update_keeps_is_not_a_value(part: int) -> None:
+    """A piece is written anew for its other columns; the rest of the value is in another piece."""
+    kept = [Entry(2, b"part", role, part) for role in (Role.BEFORE, Role.AFTER)]
+    job = group_of(Piece([Entry(1, b"old", Role.BEFORE), Entry(1, b"new"), *kept], op=URP))
+    assert emit(job, 0) == row_job.OK
+    assert written(job) == [(Image.BEFORE, 0, b"old"), (Image.AFTER, 0, b"new")]
+    for changed in (kept[1]._replace(value=b"tarp"), kept[1]._replace(part=3 - part)):
+        job = group_of(Piece([Entry(1, b"old", Role.BEFORE), VALUE, kept[0], changed], op=URP))
+        assert emit(job, 0) == row_job.INCOMPLETE
+    # The same value, whole, is set.
+    whole = [Entry(2, b"part", role) for role in (Role.BEFORE, Role.AFTER)]
+    job = group_of(Piece([*whole, Entry(3, b"part", Role.BEFORE, part)], op=URP))
+    assert emit(job, 0) == row_job.INCOMPLETE
+    job = group_of(Piece(whole, op=URP))
+    assert emit(job, 0) == row_job.OK
+    assert written(job) == [(Image.BEFORE, 1, b"part"), (Image.AFTER, 1, b"part")]
+
+
+def test_a_logged_value_beside_a_cut_one_is_whole() -> None:
+    """The supplemental header has P and N of the piece, whichever columns are logged."""
+    logged_value = Entry(3, b"whole", BOTH, TO_NEXT)
+    job = group_of(Piece([Entry(1, b"old", Role.BEFORE), VALUE, logged_value], op=URP))
+    assert emit(job, 0) == row_job.OK
+    assert written(job)[1] == (Image.BEFORE, 2, b"whole")
 
 
 def test_no_more_is_appended_than_there_is_room() -> None:

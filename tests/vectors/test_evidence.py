@@ -155,6 +155,12 @@ def test_a_real_block_of_an_online_log(tmp_path: Path) -> None:
     assert events.kind.tolist() == [EventKind.BEGIN, EventKind.SESSION]
     assert set(events.xid.tolist()) == {4 << 48 | 1 << 32 | 655}
     assert (events.session[1], events.serial[1]) == (45, 196)
+    # The record locks a block of index 66525. If this were the index of a table, no row changes.
+    index = facts["vectors"][1]
+    own = replace(table(), obj=index["objn"], dataobj=index["objd"])
+    batch, tally = walked(redo, tmp_path, own)
+    assert batch.events.kind.tolist() == [EventKind.BEGIN, EventKind.SESSION]
+    assert (tally.changes, tally.without_row) == (0, 1)
 
 
 def test_a_real_header_of_an_online_log() -> None:

@@ -145,6 +145,8 @@ VECTOR_ENCRYPTED: Final = 0x80
 """Bit of the type: the fields are encrypted with the tablespace's key."""
 VECTOR_KIND: Final = 0x7F
 """The bits of the type that contain the kind of vector."""
+VECTOR_TYP_UNKNOWN: Final = 0x70
+"""The bits of the type whose meaning is unknown. They are 0 in all real vectors and dumps."""
 VECTOR_NO_BLOCK: Final = 6
 """The kind of vectors that change no block. The object number in their header has no meaning."""
 UNDO_HEADER_CLS: Final = 15

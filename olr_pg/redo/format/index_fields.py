@@ -19,6 +19,8 @@ LEAF_CODE: Final = LEAF.at("code")
 LEAF_SLOT: Final = LEAF.at("sno")
 LEAF_LEAST: Final = LEAF.end("sno")
 LEAF_ARRAY: Final = 0x20
+LEAF_CODE_UNKNOWN: Final = 0xFF & ~(LEAF_ARRAY | 0x10)
+"""The bits of code whose meaning is unknown. They are 0 in all real vectors."""
 
 LEAF_ARRAY_REDO: Final = structure("index redo", "6.1", 10, "8 u2 count")
 """The part after `LEAF` if the vector has an array of rows; offsets count from the beginning of
@@ -53,6 +55,27 @@ KDXLN: Final = structure(
     12  x4     prv
     """,
 )  # fmt: skip
+
+LEAF_OFFSET: Final = 2
+"""Bytes of one of the offsets of rows in a 10.8, of which there is one more than rows."""
+
+KDXLE: Final = structure(
+    "kdxle", "6.1", 38,
+    """
+    0   u1     level        0: a leaf
+    2   x1     opc
+    3   u1     nco
+    4   u4     sdc
+    8   u2     nro          rows in the block
+    10  u2     fbo
+    12  u2     feo
+    14  u2     avs
+    """,
+)  # fmt: skip
+"""Field 3 of a 10.31, the header of the index block."""
+KDXLE_LEVEL: Final = KDXLE.at("level")
+KDXLE_ROWS: Final = KDXLE.at("nro")
+KDXLE_LEAST: Final = KDXLE.end("nro")
 
 KDILK: Final = structure(
     "kdilk", "6.1", 20,

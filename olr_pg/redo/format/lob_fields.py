@@ -146,6 +146,7 @@ LLB_BEGIN: Final = 1
 LLB_END: Final = 3
 LLB_ROW: Final = 4
 """The kinds of 11.17. The kind is the first byte of field 2."""
+LLB_KINDS: Final = (LLB_BEGIN, LLB_END, LLB_ROW)
 
 LLB: Final = {
     LLB_BEGIN: structure(

@@ -2,8 +2,9 @@
 row.
 
 An opcode is ``layer << 8 | code``; both are in the header of a vector. Facts: redo-format §4.7,
-§5.2, §5.12, §6, §8, §12; the harmless codes occur in real logs of 19c and 23ai, and decoding these
-logs without them gives all changes that LogMiner shows.
+§5.2, §5.12, §6, §8, §12. Harmless codes occur in real logs of 19c and 23ai, and decoding these logs
+without them gives all changes that LogMiner shows; the others are harmless by Oracle's public names
+of the codes.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Opcode(_Titled):
     LEAF_INITIALIZE = 0x0A08, "initialize leaf block"
     LEAF_DATA = 0x0A12, "update leaf data"
     LEAF_ROW = 0x0A1E, "update leaf row"
+    LEAF_ROOT = 0x0A1F, "direct load root"
     LEAF_COLUMNS = 0x0A23, "update leaf columns"
     ROW_INSERT = 0x0B02, "insert row piece"
     ROW_DELETE = 0x0B03, "delete row piece"
@@ -82,18 +84,23 @@ class Layer(_Titled):
 
     CLEANOUT = 4, "block cleanout"
     TRANSACTION = 5, "transaction"
+    CONTROL_FILE = 6, "control file"
     INDEX = 10, "index"
     ROW = 11, "row"
     SEGMENT = 13, "segment space"
     EXTENT = 14, "extents"
+    ROW_CACHE = 16, "row cache"
     RECOVERY = 17, "recovery"
     BACKUP = 18, "hot backup"
     DIRECT = 19, "direct load"
+    COMPATIBILITY = 20, "compatibility and cursors"
+    LOB_DATA = 21, "LOB data"
     TABLESPACE = 22, "tablespace bitmap"
     WRITTEN = 23, "written blocks"
     LOGMINER = 24, "LogMiner"
     QUEUE = 25, "queue"
     LOB = 26, "LOB"
+    CHANGE_TRACKING = 27, "block change tracking"
 
 
 class RowOperation(IntEnum):
@@ -132,7 +139,10 @@ class UndoOf(IntEnum):
     (redo-format §4.2).
     """
 
+    INDEX_BLOCK = 0x0A15
     LEAF = 0x0A16
+    INDEX_ROOT = 0x0A1A
+    INDEX_BLOCK_MOVED = 0x0A1C
     ROW = 0x0B01
     TRUNCATE = 0x0E08
     LOB = 0x1A01
@@ -150,6 +160,7 @@ OP_SESSION_CONTINUED: Final = int(Opcode.SESSION_CONTINUED)
 OP_LEAF_INSERT: Final = int(Opcode.LEAF_INSERT)
 OP_LEAF_INITIALIZE: Final = int(Opcode.LEAF_INITIALIZE)
 OP_LEAF_DATA: Final = int(Opcode.LEAF_DATA)
+OP_LEAF_ROOT: Final = int(Opcode.LEAF_ROOT)
 OP_LOB_OPERATION: Final = int(Opcode.LOB_OPERATION)
 OP_BLOCK_IMAGE: Final = int(Opcode.BLOCK_IMAGE)
 OP_BLOCKS_UNLOGGED: Final = int(Opcode.BLOCKS_UNLOGGED)
@@ -169,12 +180,18 @@ LEAF_INSERT: Final = Opcode.LEAF_INSERT & 0xFF
 LEAF_DELETE: Final = Opcode.LEAF_DELETE & 0xFF
 LEAF_INITIALIZE: Final = Opcode.LEAF_INITIALIZE & 0xFF
 LEAF_DATA: Final = Opcode.LEAF_DATA & 0xFF
+LEAF_ROOT: Final = Opcode.LEAF_ROOT & 0xFF
 LEAF_ROW: Final = Opcode.LEAF_ROW & 0xFF
 LEAF_COLUMNS: Final = Opcode.LEAF_COLUMNS & 0xFF
 """Codes of layer 10."""
 
-LEAF_STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
-"""Codes of layer 10 that change blocks of an index, but no row."""
+LEAF_STRUCTURE: Final = (*range(6, 18), 19, 20, 23, 24, 25, 27, 29, 31, 34, 39, 40)
+"""Codes of layer 10 that change blocks of an index, but no row. Their undo has a kind of
+`INDEX_STRUCTURE_UNDO`.
+
+Two of them can contain rows that no other vector contains: 31 is the root block of a direct load
+(`redo.direct.leaf_root`), and 8 a new leaf (`redo.uninterpreted.note_new_leaf`).
+"""
 
 IRP: Final = int(RowOperation.IRP)
 DRP: Final = int(RowOperation.DRP)
@@ -188,17 +205,23 @@ LMN: Final = int(RowOperation.LMN)
 CMP: Final = int(RowOperation.CMP)
 """Codes of layer 11."""
 
-ROW_STRUCTURE: Final = tuple(
-    int(code)
-    for code in (
-        RowOperation.MFC, RowOperation.CKI, RowOperation.SKL, RowOperation.DSC, RowOperation.SHK,
-        RowOperation.DCU, RowOperation.MRK,
-    )
-)  # fmt: skip
-"""Codes of layer 11 that change a block, but no row of it."""
+CLUSTER_STRUCTURE: Final = (int(RowOperation.CKI), int(RowOperation.SKL))
+"""Codes of layer 11 that change how a block of a cluster finds its rows, but no row."""
+
+UNEXPLAINED: Final = tuple(
+    int(code) for code in (RowOperation.DSC, RowOperation.SHK, RowOperation.DCU, RowOperation.MRK)
+)
+"""Codes of layer 11 of which only the name is known. They may change a row: they are reported with
+a warning.
+"""
 
 UNDO_OF_LEAF: Final = int(UndoOf.LEAF)
 UNDO_OF_ROW: Final = int(UndoOf.ROW)
+
+INDEX_STRUCTURE_UNDO: Final = tuple(
+    int(kind) for kind in (UndoOf.INDEX_BLOCK, UndoOf.INDEX_ROOT, UndoOf.INDEX_BLOCK_MOVED)
+)
+"""The kinds of undo records that restore a block of an index, but no row."""
 
 UNDONE: Final = (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER)
 """Operations that record that an undo record was applied."""
@@ -209,30 +232,40 @@ HARMLESS: Final = {
     # Block cleanout: row locks, and the SCN at which the locking transaction ended; never the
     # contents of a row.
     4: _ALL,
-    # The state of transactions and undo blocks. The codes that concern rows are interpreted
-    # elsewhere.
-    5: _ALL,
+    # The state of transactions and undo blocks: the codes whose names are public. The codes that
+    # concern rows are interpreted elsewhere.
+    5: range(1, 36),
+    # Data files are added to the control file, and removed from it.
+    6: _ALL,
     # Blocks of an index are split, merged, linked and emptied; the rows in them stay unchanged. The
-    # operations on rows (10.2, 10.4, 10.5, 10.18, 10.30, 10.35) are not among them.
-    10: (*range(6, 18), 19, 20, 21, 22, 31),
+    # operations on rows (10.2, 10.4, 10.5, 10.18, 10.30, 10.35) are not among them. 10.21, 10.22,
+    # 10.26 and 10.28 are kinds of undo.
+    10: (*LEAF_STRUCTURE, 21, 22, 26, 28),
     # High-water marks, free space and extents of segments.
     13: _ALL,
     14: _ALL,
-    # Markers of checkpoints and of the backup of files.
+    # The row cache, and markers of checkpoints and of the backup of files.
+    16: _ALL,
     17: _ALL,
     # Images of blocks before they change during a backup; earlier redo already contains their
     # contents.
     18: _ALL,
+    # The COMPATIBLE setting, and cursors that become invalid.
+    20: _ALL,
     # Space of locally managed tablespaces.
     22: _ALL,
     # Notes that blocks were written to disk.
     23: _ALL,
-    # Notes for LogMiner about other vectors. DDL and direct loads are interpreted elsewhere.
-    24: (2, 4, 5, 6, 10),
+    # Notes for LogMiner about other vectors: the codes whose names are public. DDL and direct loads
+    # are interpreted elsewhere.
+    24: range(1, 13),
+    # The file that tracks changed blocks for backups.
+    27: _ALL,
 }
-"""The harmless codes by layer; the comment above each line is the reason. If a vector of any other
-code names a subscribed object and is not interpreted, it is reported with a warning: 12 (old
-clusters), 19.3, 20, 25 (queues), 24.8 (XML), and any new code.
+"""The harmless codes by layer; the comment above each line is the reason. A vector of any other
+code that is not interpreted is reported with a warning if it names a subscribed object, or if it
+has no block, so that nobody can know which object it concerns: for example 12 (old clusters), 19.3,
+21.1 (LOBs), 25 (queues), and any new code.
 """
 
 

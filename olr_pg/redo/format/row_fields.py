@@ -77,12 +77,16 @@ KDO_UNDO: Final = 0x20
 """Bit of op that is set in undo records, and in vectors that undo a change."""
 KDO_ROW_SCN: Final = 0x40
 """Bit of op: the table has ROWDEPENDENCIES, so its rows contain an SCN."""
+KDO_OP_UNKNOWN: Final = 0xFF & ~(KDO_OPERATION | KDO_UNDO | KDO_ROW_SCN)
+"""The bits of op whose meaning is unknown. They are 0 in all real vectors."""
 KDO_XTYPE: Final = 0x03
 KDO_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
 KDO_PACKED: Final = 0x08
 """Bit of xtype: the row is in a compressed block and is compressed in the vector too."""
 KDO_COLUMN_VECTOR: Final = 0x80
 """Bit of xtype (KDOM2): one field contains all values of a URP."""
+KDO_TYPE_UNKNOWN: Final = 0xFF & ~(KDO_XTYPE | KDO_PACKED | KDO_COLUMN_VECTOR)
+"""The bits of xtype whose meaning is unknown. They are 0 in all real vectors and dumps."""
 
 KDO_PIECE: Final = structure(
     "KDO IRP, ORP", "5.4", 45,
@@ -132,6 +136,7 @@ KDO_UPDATE: Final = structure(
     """,
 )  # fmt: skip
 KDO_UPDATE_FB: Final = KDO_UPDATE.at("fb")
+KDO_UPDATE_TABN: Final = KDO_UPDATE.at("tabn")
 KDO_UPDATE_SLOT: Final = KDO_UPDATE.at("slot")
 KDO_UPDATE_NCOL: Final = KDO_UPDATE.at("ncol")
 KDO_UPDATE_NNEW: Final = KDO_UPDATE.at("nnew")
@@ -195,6 +200,7 @@ length follows.
 """
 
 FB_CLUSTER_KEY: Final = 0x80
+FB_CLUSTERED: Final = 0x40
 FB_HEAD: Final = 0x20
 FB_DELETED: Final = 0x10
 FB_FIRST: Final = 0x08
@@ -202,8 +208,9 @@ FB_LAST: Final = 0x04
 FB_PREVIOUS: Final = 0x02
 FB_NEXT: Final = 0x01
 """Bits of the flag byte of a row piece (redo-format §5.3), in this order: the piece is the key of a
-cluster; it is the row's head; it is deleted; it is the row's first piece; it is the row's last
-piece; its first column began in the previous piece; its last column continues in the next piece.
+cluster; it is in a cluster; it is the row's head; it is deleted; it is the row's first piece; it is
+the row's last piece; its first column began in the previous piece; its last column continues in the
+next piece.
 """
 FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
 """The flags of a row that consists of one piece."""

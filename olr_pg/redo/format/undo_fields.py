@@ -113,6 +113,8 @@ kinds of parts; KTUB_CUT means that the last field continues in the next part.
 KTUB_APART: Final = KTUB_TAIL | KTUB_MID
 """The parts that are in other redo records than the row vector."""
 KTUB_PART: Final = KTUB_HEAD | KTUB_APART
+KTUB_FLAGS_UNKNOWN: Final = 0xF200
+"""The bits of flg whose meaning is unknown. They are 0 in all real vectors and dumps."""
 
 KTUB_LONG: Final = structure(
     "ktubl", "4.2", 76,

@@ -41,7 +41,7 @@ END_THE_RUN: Final = {
 """The run or the command ends, and the next start reads the same changes again."""
 
 ONLY_REPORT: Final = {
-    *(2052, 2058, 2121, 2142, 2143, 2144, 2145, 3080, 3081, 5130, 5142, 5143),
+    *(2052, 2058, 2121, 2142, 2143, 2144, 2145, 2146, 3080, 3081, 5130, 5142, 5143),
     *(2056, 2059),
 }
 """A warning, or the answer of a command."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from olr_pg.simulator.fields.lob_layout import (
     secure_header,
     secure_in_row,
 )
+from olr_pg.simulator.fields.redo_format import TYP_MARKER
 from olr_pg.transactions.lobs.pages import read_values
 from olr_pg.transactions.lobs.value_tables import PAGE_BYTES_MAX, ValueStatus, value_room
 from tests.lobs.lob_decoding import Decoded, decode
@@ -272,6 +273,48 @@ def test_a_value_whose_blocks_an_index_tree_names_is_unavailable(
     assert decoded.account.lob_unavailable == 1
     # What the item says is not known, so that is said as well.
     assert [log["code"] for log in logs if "code" in log] == ["OLR-02142", "OLR-02120"]
+
+
+KNOWN_ITEMS: Final = {1, 4, 5, 6, 7, 8, 9, 0x0B, 0x0C, 0x0D, 0x0E}
+"""The items of layer 26 whose bytes the decoder knows (redo-format §6.3)."""
+
+
+@pytest.mark.parametrize("code", [*range(0x14), 0x7F, 0xFF])
+def test_an_item_that_is_not_known_is_said_beside_those_that_are(
+    redo: LobRedo, tmp_path: Path, code: int
+) -> None:
+    """Whatever it does to the page, the page's other items are read. 120 bytes are enough for each
+    item whose layout is known, and 2 bytes for none."""
+    redo.page_change(3, 0x100, redo.info(7), redo.fill(0, BYTES))
+    redo.insert(ONE, None, secure_extents(BLOB, 7, len(BYTES), ((0x100, 1),)))
+    redo.page_change(3, 0x200, redo.info(8), redo.fill(0, BYTES), bytes([code]) + bytes(119))
+    redo.end()
+    with capture_logs() as logs:
+        decode(redo, tmp_path, in_parts=False)
+    said = [log for log in logs if log.get("code") == "OLR-02142"]
+    assert [log["vector"] for log in said] == ["26.2 LOB redo"] * (code not in KNOWN_ITEMS)
+
+
+@pytest.mark.parametrize("code", [5, 6])
+def test_an_item_that_is_cut_is_said(redo: LobRedo, tmp_path: Path, code: int) -> None:
+    redo.page_change(3, 0x100, redo.info(7), redo.fill(0, BYTES), bytes([code, 0]))
+    redo.end()
+    with capture_logs() as logs:
+        decode(redo, tmp_path, in_parts=False)
+    assert "OLR-02142" in [log.get("code") for log in logs]
+
+
+@pytest.mark.parametrize("kind", range(256))
+def test_a_logical_operation_of_an_unknown_kind_is_said(
+    redo: LobRedo, tmp_path: Path, kind: int
+) -> None:
+    """What it concerns is not known: kinds differ in the place of the table's number."""
+    redo.emit(redo.vector((11, 17), [bytes(16), bytes([kind]), bytes(80)], typ=TYP_MARKER))
+    redo.end()
+    with capture_logs() as logs:
+        decode(redo, tmp_path, in_parts=False)
+    said = [log for log in logs if log.get("code") == "OLR-02146"]
+    assert [log["vector"] for log in said] == ["11.17 LOB operation"] * (kind not in (1, 3, 4))
 
 
 def test_a_page_stays_for_its_transaction_whoever_refers_to_its_lob_later(
