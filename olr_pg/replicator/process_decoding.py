@@ -160,7 +160,7 @@ class _Process:
             self._socket.send((changed, split))
             answer: _Answer = self._socket.recv()
             file = recv_handle(self._socket) if answer.error is None else -1
-        except (EOFError, OSError) as error:
+        except (EOFError, ConnectionError) as error:
             raise self._lost(split) from error
         if answer.error is not None:
             raise answer.error

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -154,6 +156,27 @@ def test_a_process_that_is_lost_before_its_file_arrives_is_told(
         next(processes.decode(nothing(source), [split]))
     assert caught.value.code == Code.DECODING_PROCESS_LOST
     assert "exit code 9" in caught.value.detail
+
+
+@pytest.mark.timeout(60)
+def test_a_limit_of_open_files_is_no_lost_process_that_is_waited_for(source: Source) -> None:
+    split = plan_splits(source.logs[0], 4_000)[0]
+    subscription = nothing(source)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ProcessDecoding(1) as processes:
+        opened = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened, hard))
+        holes = []
+        try:
+            with suppress(OSError):
+                while True:
+                    holes.append(os.dup(0))
+            with pytest.raises((OSError, RuntimeError)):
+                next(processes.decode(subscription, [split]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for hole in holes:
+                os.close(hole)
 
 
 def test_processes_leave_no_file_open() -> None:
