@@ -17,7 +17,6 @@ import psycopg
 
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_path
-from olr_pg.applier.session.handover import read_handover
 from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.source_section import OfflineSource
@@ -36,6 +35,12 @@ if TYPE_CHECKING:
     from olr_pg.oracle.archive import ListedLog
 
 _START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
+_LOADS: Final = """
+SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %s AND NOT handed_over
+"""
+"""The lowest start of all loads that replication has not reached yet, also of loads and copies that
+are not complete: replication will need their redo.
+"""
 
 
 class KnownLog(NamedTuple):
@@ -117,15 +122,13 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
                 return Position(
                     target, None, "the start is unknown, because the target lacks olr_pg.load"
                 )
-            handover = read_handover(connection, subscription, ())
+            loads = connection.execute(_LOADS, (subscription,)).fetchone()
             noted = connection.execute(_START, (subscription,)).fetchone()
     except psycopg.Error as error:
         raise target_error(error) from error
-    if handover.scn and handover.start_scn < saved:
+    if loads is not None and loads[0] is not None and loads[0] < saved:
         return Position(
-            target,
-            handover.start_scn,
-            "the position of a load that replication has not reached yet",
+            target, int(loads[0]), "the position of a load that replication has not reached yet"
         )
     if noted is not None and noted[0] is not None and noted[0] < saved:
         return Position(target, int(noted[0]), "the position recorded in the target")

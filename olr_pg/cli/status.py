@@ -159,6 +159,8 @@ def _thread(thread: dict[str, Any], at: float) -> str:
 
 
 def _load(load: dict[str, Any]) -> str:
+    if not load["parts"]:
+        return f"Another tool copies the rows of {load['table']} as of SCN {load['scn']}"
     parts = f"{load['parts_done']} of {counted(load['parts'], 'part')}"
     return (
         f"Loading {load['table']}: {parts}, {counted(load['rows'], 'row')} as of SCN {load['scn']}"

@@ -288,6 +288,9 @@ def _check(
             Code.TABLE_DATA_CHANGED,
             f"the load began in incarnation {state.resetlogs_id} of the source, which has"
             f" incarnation {source.resetlogs_id} now",
+            action="empty the table, and begin the copy again with --begin-copy"
+            if state.source == COPIED
+            else None,
             table=name,
         )
     if (state.source, state.scn) != (source.data.identity, source.scn):

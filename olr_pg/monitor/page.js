@@ -136,6 +136,8 @@ function problems(s) {
 function loads(s) {
   byId("loads").hidden = !s.loads.length;
   byId("loads").querySelector(".loads").replaceChildren(...s.loads.map(load => {
+    if (!load.parts) return make("div", "load", make("b", "", load.table), meter([]),
+      make("span", "n", "another tool copies the rows as of SCN " + scn(load.scn)));
     const share = load.rows_expected ? load.rows / load.rows_expected
       : load.parts ? load.parts_done / load.parts : 0;
     const seconds = Math.max(s.at - load.began, .001), rate = load.rows / seconds;

@@ -91,6 +91,7 @@ class LoadStatus:
     Attributes:
         scn: the SCN of the loaded rows.
         parts, parts_done: into how many parts the load is divided, and how many of them are loaded.
+            `parts` is 0 if another tool copies the rows.
         rows, bytes: number of rows and bytes loaded so far.
         began: the start of the load, in seconds of Unix time.
         rows_expected: total number of rows, if the source knows it.

@@ -152,6 +152,11 @@ def test_the_command(tmp_path: Path, postgres_database: str) -> None:
             (tables[0], summary.snapshot.scn + 2, summary.snapshot.scn),
         )
     assert ask("--purgeable") == ""
+    # So does a load, or a copy by another tool, that is not complete.
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
+    (target,) = json.loads(ask("--json"))["targets"]
+    assert target["start_scn"] == summary.snapshot.scn
     document["apply"]["connect-string"] = "host=127.0.0.1 port=1 dbname=nobody"
     path.write_text(json.dumps(document), "utf-8")
     assert ask("--purgeable") == ""  # who cannot be asked may need all of them

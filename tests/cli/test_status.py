@@ -90,3 +90,5 @@ def test_loads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     load = {"table": "SHOP.T", "scn": 7, "parts": 1, "parts_done": 0, "rows": 1_200}
     text = printed("loading", capsys, loads=[load])
     assert "Loading SHOP.T: 0 of 1 part, 1,200 rows as of SCN 7\n" in text
+    text = printed("loading", capsys, loads=[load | {"parts": 0, "rows": 0}])
+    assert "Another tool copies the rows of SHOP.T as of SCN 7\n" in text
