@@ -974,10 +974,10 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "if the file cannot be read, correct its permissions. If the file is damaged, restore it"
-        " from a backup. Or remove it: the bundled applier then starts at the oldest log and"
-        " skips the changes that it has applied. Start your own client with the StartSCN from"
-        " which it still needs changes",
+        "if the file cannot be read, correct its permissions. If the file is damaged,"
+        " restore the file from a backup. Or remove it: the bundled applier then starts at the"
+        " oldest log and skips the changes that it has applied. Start your own client with the"
+        " StartSCN from which it still needs changes",
     )
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
