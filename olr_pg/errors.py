@@ -1897,7 +1897,7 @@ class Code(IntEnum):
     )
     DECODING_PROCESS_LOST = _Entry(
         6009,
-        "a process of `decode --jobs` was lost",
+        "a process of `decode --jobs` was lost, or cannot be started",
         "repeat the command. SIGKILL usually means that the machine has run out of memory: use"
         " fewer --jobs, or add memory. SIGBUS means that the log was truncated while it was read:"
         " copy the log, and decode the copy",

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription, decode_whole
 from olr_pg.decoding.split_results import WrittenMessages, read_result
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
@@ -53,6 +53,12 @@ _WINDOW_BYTES: Final = 8 << 20
 """Smaller than for one process: each process needs 25 MiB less memory than with 16 MB, and no more
 time.
 """
+
+
+_FEWER: Final = (
+    "use fewer --jobs, or raise the limits of open files and of processes (`ulimit -n`,"
+    " `ulimit -u`)"
+)
 
 
 class _Task(NamedTuple):
@@ -92,9 +98,18 @@ class ProcessDecoding:
         self._free: list[_Process] = []
 
     def __enter__(self) -> ProcessDecoding:
-        """Start the processes."""
-        for _ in range(self._jobs):
-            self._processes.append(_Process(self._task, self._processes))
+        """Start the processes.
+
+        Raises:
+            OlrPgError: 6009, not all of them can be started.
+        """
+        try:
+            for _ in range(self._jobs):
+                self._processes.append(_Process(self._task, self._processes))
+        except OSError as error:
+            self.__exit__()
+            detail = f"process {len(self._processes) + 1} cannot be started: {plain_reason(error)}"
+            raise OlrPgError(Code.DECODING_PROCESS_LOST, detail, action=_FEWER) from error
         self._free = list(self._processes)
         return self
 
@@ -162,6 +177,11 @@ class _Process:
             file = recv_handle(self._socket) if answer.error is None else -1
         except (EOFError, ConnectionError) as error:
             raise self._lost(split) from error
+        except (OSError, RuntimeError) as error:
+            # `recv_handle` raises RuntimeError if this process cannot open another descriptor.
+            detail = f"its result cannot be received: {plain_reason(error)}"
+            code = Code.DECODING_PROCESS_LOST
+            raise OlrPgError(code, detail, action=_FEWER, file=split.path) from error
         if answer.error is not None:
             raise answer.error
         try:

@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -158,25 +158,42 @@ def test_a_process_that_is_lost_before_its_file_arrives_is_told(
     assert "exit code 9" in caught.value.detail
 
 
+@contextmanager
+def few_files(count: int) -> Iterator[None]:
+    """This process can open only so many more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened, hard))
+    holes = []
+    try:
+        with suppress(OSError):
+            while True:
+                holes.append(os.dup(0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 1 + count, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for hole in holes:
+            os.close(hole)
+
+
 @pytest.mark.timeout(60)
 def test_a_limit_of_open_files_is_no_lost_process_that_is_waited_for(source: Source) -> None:
     split = plan_splits(source.logs[0], 4_000)[0]
     subscription = nothing(source)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with ProcessDecoding(1) as processes:
-        opened = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (opened, hard))
-        holes = []
-        try:
-            with suppress(OSError):
-                while True:
-                    holes.append(os.dup(0))
-            with pytest.raises((OSError, RuntimeError)):
-                next(processes.decode(subscription, [split]))
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            for hole in holes:
-                os.close(hole)
+    with ProcessDecoding(1) as processes, few_files(0), pytest.raises(OlrPgError) as caught:
+        next(processes.decode(subscription, [split]))
+    assert caught.value.code == Code.DECODING_PROCESS_LOST
+    assert "cannot be received" in caught.value.detail
+    assert "ulimit -n" in caught.value.action
+
+
+def test_processes_that_cannot_be_started_leave_none() -> None:
+    with few_files(8), pytest.raises(OlrPgError) as caught, ProcessDecoding(16):
+        pass
+    assert caught.value.code == Code.DECODING_PROCESS_LOST
+    assert "cannot be started: Too many open files" in caught.value.detail
+    assert multiprocessing.active_children() == []
 
 
 def test_processes_leave_no_file_open() -> None:
