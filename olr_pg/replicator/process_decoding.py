@@ -1,17 +1,16 @@
 """Decodes splits in other processes of this machine, without Spark: ``olr-pg decode --jobs``.
 
 The kernels release Python's lock, but a third of the work is short calls of Python and NumPy, for
-which threads would wait for each other. With two cores, threads need a fifth more time than
-processes, and with more cores they gain nothing.
+which threads would wait for each other: this third does not get faster with more threads.
 
 The processes are forked when the context begins, so they have imported all modules. Each waits for
-a split at its socket, and answers with a file in memory that contains the result
-(`decoding.split_results`). The file's descriptor is passed through the socket, and this process
-maps the file, so a result is never copied. If text lines are requested, the other processes also
-render the transactions that are complete within a split, so that this process has little left to
-do. Transactions that cannot be rendered, for example because of an invalid date, stay packed. This
-process renders them, so that an error is raised at its position, and that a replaced date is
-counted once, even if a split is decoded again after a DDL.
+a split at its socket, and writes the result (`decoding.split_results`) into a file in memory, whose
+descriptor is passed through the socket. The first process maps the file, so it does not copy a
+result. If text lines are requested, the other processes also render the transactions that are
+complete within a split, so that the first process has little left to do. Transactions that cannot
+be rendered, for example because of an invalid date, stay packed. The first process renders them, so
+that an error is raised at its position, and that a replaced date is counted once, even if a split
+is decoded again after a DDL.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ import pickle
 import signal
 import threading
 import traceback
+import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -38,7 +38,7 @@ from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
 from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from multiprocessing.connection import Connection
 
     from olr_pg.dictionary.model import Database
@@ -48,6 +48,9 @@ _AHEAD: Final = 1
 """Number of splits whose results may wait, besides those that are being decoded. With one, a
 process need not wait for its next split while the caller uses a result.
 """
+
+_ROOMS_KEPT: Final = 2
+"""Number of free files in memory that are kept for each process."""
 
 _WINDOW_BYTES: Final = 8 << 20
 """Smaller than for one process: each process needs 25 MiB less memory than with 16 MB, and no more
@@ -69,9 +72,10 @@ class _Task(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The answer to a split. If there is no error, the file of the result follows."""
+    """The answer to a split: an error, or the size of the result in its file."""
 
     error: BaseException | None
+    size: int = 0
 
 
 class ProcessDecoding:
@@ -162,6 +166,8 @@ class _Process:
         self._process.start()
         theirs.close()
         self._subscription: bytes | None = None
+        self._rooms: list[int] = []
+        self._has_ended = False
 
     def ask(self, subscription: bytes, split: Split) -> mmap.mmap:
         """Let the process decode a split, wait for its answer, and map the file of the result.
@@ -172,22 +178,42 @@ class _Process:
         changed = None if subscription is self._subscription else subscription
         self._subscription = subscription
         try:
-            self._socket.send((changed, split))
-            answer: _Answer = self._socket.recv()
-            file = recv_handle(self._socket) if answer.error is None else -1
+            with self._room() as room:
+                self._socket.send((changed, split))
+                send_handle(self._socket, room, self._process.pid)
+                answer: _Answer = self._socket.recv()
+                mapped = mmap.mmap(room, answer.size, prot=mmap.PROT_READ) if answer.size else None
         except (EOFError, ConnectionError) as error:
             raise self._lost(split) from error
-        except (OSError, RuntimeError) as error:
-            # `recv_handle` raises RuntimeError if this process cannot open another descriptor.
+        except OSError as error:
             detail = f"its result cannot be received: {plain_reason(error)}"
             code = Code.DECODING_PROCESS_LOST
             raise OlrPgError(code, detail, action=_FEWER, file=split.path) from error
         if answer.error is not None:
+            self._take_back(room)
             raise answer.error
+        assert mapped is not None  # a result without an error has bytes
+        weakref.finalize(mapped, self._take_back, room)
+        return mapped
+
+    @contextmanager
+    def _room(self) -> Iterator[int]:
+        """Yield a file in memory for a result. After an exception, the file is closed."""
+        room = self._rooms.pop() if self._rooms else os.memfd_create("olr-pg-split")
         try:
-            return mmap.mmap(file, 0, prot=mmap.PROT_READ)
-        finally:
-            os.close(file)
+            yield room
+        except BaseException:
+            os.close(room)
+            raise
+
+    def _take_back(self, room: int) -> None:
+        """Keep a file in memory for the next results, because its pages exist already. Close it if
+        enough files are kept.
+        """
+        if self._has_ended or len(self._rooms) >= _ROOMS_KEPT:
+            os.close(room)
+        else:
+            self._rooms.append(room)
 
     def _lost(self, split: Split) -> OlrPgError:
         self._process.join()
@@ -200,6 +226,9 @@ class _Process:
         self._socket.close()
         self._process.join()
         self._process.close()
+        self._has_ended = True
+        while self._rooms:
+            os.close(self._rooms.pop())
 
 
 def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> None:
@@ -216,41 +245,46 @@ def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> Non
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             changed, split = socket.recv()
+            room = recv_handle(socket)
             if changed is not None:
                 subscription = pickle.loads(changed)  # noqa: S301 - made by our parent process
             assert subscription is not None  # the first request contains it
-            with _Result() as result:
+            with _Result(room) as result:
                 try:
                     _decode(result, subscription, split, lines, with_names=task.with_names)
                 except Exception as error:  # noqa: BLE001 - raised in the other process
                     error.add_note(traceback.format_exc())
                     socket.send(_Answer(error))
                     continue
-                socket.send(_Answer(None))
-                send_handle(socket, result.file, os.getppid())
+                socket.send(_Answer(None, result.size))
 
 
 class _Result(WrittenMessages):
     """The result of a split, which is written to a file in memory. The context closes the file.
 
+    Args:
+        file: the descriptor of the file. The file may contain an earlier result.
+
     Attributes:
-        file: the descriptor of the file.
+        size: the bytes of the result so far.
     """
 
-    def __init__(self) -> None:
-        self.file = os.memfd_create("olr-pg-split")
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self.size = 0
         super().__init__(self._write_whole)
 
     def __enter__(self) -> _Result:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self.file)
+        os.close(self._file)
 
     def _write_whole(self, data: memoryview) -> None:
         data = data.cast("B")
         while data:
-            data = data[os.write(self.file, data) :]
+            written = os.pwrite(self._file, data, self.size)
+            data, self.size = data[written:], self.size + written
 
     def append(self, text: Buffer) -> None:
         """Write messages or lines."""
@@ -259,9 +293,7 @@ class _Result(WrittenMessages):
 
     def cut(self, size: int) -> None:
         """Remove everything after the first `size` bytes."""
-        os.ftruncate(self.file, size)
-        os.lseek(self.file, size, os.SEEK_SET)
-        self.written = size
+        self.written = self.size = size
 
 
 def _decode(

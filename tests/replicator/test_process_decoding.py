@@ -4,6 +4,7 @@ places.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import resource
@@ -147,10 +148,10 @@ def test_a_lost_process_is_told(source: Source) -> None:
     assert caught.value.where["file"] == splits[0].path
 
 
-def test_a_process_that_is_lost_before_its_file_arrives_is_told(
+def test_a_process_that_is_lost_when_its_file_arrives_is_told(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.process_decoding.send_handle", lambda *_: os._exit(9))
+    monkeypatch.setattr("olr_pg.replicator.process_decoding.recv_handle", lambda *_: os._exit(9))
     split = plan_splits(source.logs[0], 4_000)[0]
     with ProcessDecoding(1) as processes, pytest.raises(OlrPgError) as caught:
         next(processes.decode(nothing(source), [split]))
@@ -196,12 +197,15 @@ def test_processes_that_cannot_be_started_leave_none() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_processes_leave_no_file_open() -> None:
+def test_processes_leave_no_file_open(source: Source) -> None:
     with ProcessDecoding(1):
         pass
+    gc.collect()  # of what other tests have caught
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with ProcessDecoding(4):
-        pass
+    with ProcessDecoding(4) as processes:
+        kept = list(processes.decode(nothing(source), plan_splits(source.logs[0], 4_000)))
+        assert len(kept) > 8
+    del kept
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
