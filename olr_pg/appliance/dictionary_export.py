@@ -36,7 +36,7 @@ class Exported(NamedTuple):
 
 def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> list[Exported]:
     """Read the dictionary of the tables and write it to `path`. Write the inventory to a file
-    beside it.
+    beside the snapshot.
 
     If there are several containers, each has its own files, such as ``x.PDB1.json`` for ``x.json``;
     all are as of one SCN.

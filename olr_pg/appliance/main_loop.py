@@ -190,8 +190,8 @@ class Serving:
 
 
 def _failure(target: RunningTarget) -> BaseException:
-    """Return the failure of a target. If there are several targets, its place and the commands of
-    its action name this one.
+    """Return the failure of a target. If there are several targets, the error's place and the
+    commands of its action name this target.
     """
     failure, named = target.failure, target.delivery.named
     assert failure is not None

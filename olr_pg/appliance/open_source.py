@@ -72,7 +72,7 @@ class LoadedStart:
 
         A load that replication has not passed can need older redo, also while it is still in
         progress: it can take hours, and meanwhile replication of the other tables continues. A
-        target that was restored from a backup can need older redo, too.
+        target that was restored from a backup can also need older redo.
 
         Returns:
             The SCN; None if a target cannot be queried.
@@ -135,9 +135,9 @@ def open_source(
     Args:
         data: the directory `context.data`.
         saved: returns the checkpoint's SCN, below which no redo is needed; None without a
-            checkpoint. It is called when the source needs the SCN.
-        loaded: finds the SCN at which a run starts because of initial loads. It is queried when the
-            source needs the SCN. None if there are no loads.
+            checkpoint. The source calls this function when it needs the SCN.
+        loaded: finds the SCN at which a run starts because of initial loads. The source calls this
+            function when it needs the SCN. None if there are no loads.
 
     Raises:
         OlrPgError: 3xxx errors of the offline dictionary, 7xxx errors of the live database, 1092

@@ -222,8 +222,8 @@ class Observer:
     def _state(
         self, port: PortStatus, overview: Overview, tables: Sequence[TableStatus], now: float
     ) -> StageState:
-        """Return the state of decoding. It is "caught up" only if the target contains all decoded
-        changes.
+        """Return the state of decoding. The state is "caught up" only if the target contains all
+        decoded changes.
 
         Args:
             tables: if not empty, the reason names the tables that wait behind a slow one.

@@ -168,7 +168,9 @@ DDL makes.
 
 
 def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
-    """Return no SQL. This is the default; the appliance uses `schema.followed_steps` instead."""
+    """Return no SQL. This function is the default; the appliance uses `schema.followed_steps`
+    instead.
+    """
     return TargetSql("", reason=f"{step}, which this program cannot translate")
 
 

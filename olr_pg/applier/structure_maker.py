@@ -113,7 +113,7 @@ class StructureLine(NamedTuple):
     """A pending change of the target.
 
     Attributes:
-        is_due: True if `make_structure` makes it, False if a person must.
+        is_due: True if `make_structure` makes the change, False if a person must make it.
     """
 
     number: int
@@ -174,7 +174,9 @@ def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
 
 
 def _end(connection: Connection[Any], line: StructureLine) -> bool:
-    """Delete the row of a change that was made. Return False if it is pending in another form."""
+    """Delete the row of a change that was made. Return False if the change is pending in another
+    form.
+    """
     done = connection.execute(_DONE, (line.number, list(line.statements))).fetchone() is not None
     if done:
         _log.info(

@@ -322,11 +322,11 @@ _OTHERS: Final = {
     "JOB": (Effort.MEDIUM, "PostgreSQL has no jobs: use pg_cron or cron"),
     "SCHEDULE": (
         Effort.LOW,
-        "it is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
+        "the schedule is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
     ),
     "PROGRAM": (
         Effort.LOW,
-        "it is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
+        "the program is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
     ),
     "DATABASE LINK": (Effort.MEDIUM, "use a foreign server (postgres_fdw or oracle_fdw)"),
     "QUEUE": (Effort.HIGH, "Advanced Queuing: use a queue table or a message broker"),
@@ -440,7 +440,7 @@ class _Assessor:
             reason = (
                 "created with its identity column"
                 if one.kind == "SEQUENCE"
-                else "it needs no statement of its own"
+                else "the object needs no statement of its own"
             )
             return _plain(one, Carrier.WITH_TABLE, reason)
         statement = found[0]

@@ -218,7 +218,7 @@ class CatchUp(NamedTuple):
 
 _SEVEN_BITS: Final = "US7ASCII"
 _DAY_SECONDS: Final = 86_400
-NEEDED: Final = re.compile(r"it needs (.+), which is not created")
+NEEDED: Final = re.compile(r"the object needs (.+), which is not created")
 _UNIT_MINUTES: Final = 5
 _DAY_MINUTES, _FEW_DAYS = 8 * 60, 5
 _ROUTINES: Final = frozenset(
@@ -459,8 +459,8 @@ def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRate
 
 
 def join_reports(reports: Mapping[str, Report]) -> Report:
-    """Join the assessments of a source's containers. If there is only one report,
-    return it unchanged.
+    """Join the assessments of a source's containers. If there is only one assessment, return it
+    unchanged.
 
     The redo is that of the whole database, so it is the same in each report.
 

@@ -244,7 +244,7 @@ programs. CPU seconds include all processes that took part, also those of Postgr
 The last column is the highest resident memory of the benchmark's Python process in all its runs,
 including pages of mapped files. If Spark's workers or `olr-pg run` take part, it is the memory of
 the largest process. For scan and decode, 72 MiB of it are needed to measure the limits. Each
-benchmark runs in its own process; another process compiles the kernels before.
+benchmark runs in its own process; another process compiles the kernels first.
 
 The simulator generates the inputs change by change (`olr-pg simulate` with `--no-copies`). The
 inputs of `spark`, `growth` and `small-logs` are copies of 4 MB, because these benchmarks measure

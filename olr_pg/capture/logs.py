@@ -82,7 +82,7 @@ class LogScan:
             listed now; a file that is still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
         source_answers: False if the source database could not be queried. Then `unusable` has the
-            reason, and `logs` contains the logs that were known before.
+            reason, and `logs` contains the logs that the previous scan found.
         absent: logs that are known to exist, but of which no copy was found.
     """
 
@@ -190,7 +190,7 @@ def discover_logs(
 
 def summed_up(problems: Iterable[OlrPgError]) -> list[OlrPgError]:
     """Return the problems of a scan, with one problem for all compressed logs. There can be
-    thousands of them.
+    thousands of compressed logs.
     """
     found = list(problems)
     compressed = [one for one in found if one.code == Code.LOG_COMPRESSED]
@@ -609,8 +609,8 @@ def _walk(folder: str, *, is_found: bool = False) -> Iterator[_File]:
     as temporary files.
 
     Args:
-        is_found: whether the folder was found in another one. Then it may be deleted by now: Oracle
-            deletes an empty folder of its fast recovery area.
+        is_found: whether the folder was found in another one. Then the folder may be deleted by
+            now: Oracle deletes an empty folder of its fast recovery area.
     """
     try:
         with os.scandir(folder) as entries:
@@ -641,7 +641,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _is_file(place: os.DirEntry[str] | Path) -> bool:
     """Return whether a place is a regular file, or may be one because it cannot be examined.
-    Opening it then shows the error.
+    If a place cannot be examined, opening it shows the error.
     """
     try:
         return place.is_file()

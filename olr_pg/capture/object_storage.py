@@ -270,7 +270,7 @@ def opened_url(url: str) -> tuple[Any, str]:
 
 @cache
 def _s3(bucket: str, query: str) -> Any:
-    """Return the client of a bucket. It is created once per bucket, and keeps its connections
+    """Return the client of a bucket. One client is created per bucket, and keeps its connections
     open.
     """
     from pyarrow import fs

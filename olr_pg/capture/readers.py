@@ -304,7 +304,7 @@ def _check_later_blocks(reader: LogReader, error: OlrPgError) -> None:
     """Check that a file without a valid beginning has no blocks of a redo log in other places.
 
     Raises:
-        OlrPgError: 2005, it has one.
+        OlrPgError: 2005, the file has such a block.
     """
     step = max(BLOCK_SIZES)
     for part in _PROBED:

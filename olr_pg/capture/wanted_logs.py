@@ -134,8 +134,8 @@ def check_beginning(
 
     Args:
         scn: the start SCN; 0 to start at the oldest log. Then the logs must not begin after
-            `known_scn`, because DDL and rows of the redo between would be lost unnoticed: perhaps a
-            log was not copied yet, or was deleted.
+            `known_scn`, because DDL and rows in the redo between them would be lost without an
+            error. Perhaps a log was not copied yet, or was deleted.
         reached: the position of each thread in the recovery image.
         known_scn: the SCN up to which the dictionary is known; 0 if unknown.
 

@@ -59,8 +59,8 @@ def bench(
         typer.Option(
             "--size",
             metavar="[NAME=]SIZE",
-            help="Approximate amount of redo in each input. NAME=SIZE sets it for one"
-            f" benchmark. Default: {DEFAULT_SIZE}.",
+            help="Approximate amount of redo in each input. NAME=SIZE sets the amount for"
+            f" one benchmark. Default: {DEFAULT_SIZE}.",
             show_default=False,
         ),
     ] = None,

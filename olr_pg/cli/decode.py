@@ -121,7 +121,7 @@ def decode(
             "-j",
             metavar="N",
             min=1,
-            help="The number of decoding processes. It does not change the output.",
+            help="The number of decoding processes; this number does not change the output.",
         ),
     ] = 1,
     session: Annotated[

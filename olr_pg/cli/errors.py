@@ -348,7 +348,7 @@ def _print_lists(
 
 
 def _with_error(paused: Sequence[str], lines: Sequence[ErrorLine]) -> set[str]:
-    """Return the paused tables that an error has stopped, too."""
+    """Return the paused tables that an error has also stopped."""
     return {one.source_table for one in lines if one.resolution == "stopped"} & set(paused)
 
 

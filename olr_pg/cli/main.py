@@ -162,7 +162,7 @@ def _command(name: str) -> Any:
 
 
 def _nothing() -> None:
-    """Do nothing. It is the function of commands that appear only in the help."""
+    """Do nothing. Commands that appear only in the help have this function."""
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:

@@ -39,8 +39,8 @@ def prepare(
     """Compile the kernels and archive Java's classes, so that commands start quickly.
 
     The command takes one or two minutes, and about 130 MB in the user's cache directory. If
-    everything is up to date, it takes seconds. Run the command again after an upgrade of the
-    package, Java or Spark. Without it, the first start compiles the kernels, and every Spark
+    everything is up to date, the command takes seconds. Run the command again after an upgrade of
+    the package, Java or Spark. Without it, the first start compiles the kernels, and every Spark
     session starts a few seconds later.
     """
     if export_to is not None and import_from is not None:

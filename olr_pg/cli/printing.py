@@ -70,7 +70,7 @@ def print_json(value: Any, *, at_once: bool = False) -> None:
 
 
 def write_bytes(data: Buffer) -> None:
-    """Write bytes to stdout, after flushing the text printed before.
+    """Write bytes to stdout; first flush the text that was printed earlier.
 
     The printed bytes are the result for which the command was called. So a stdout that the parent
     process has closed is an error, although `print_line` discards its lines then.
@@ -110,8 +110,8 @@ def unwritten(error: OSError) -> Exception:
 
 
 def report_console(**options: Any) -> Console:
-    """Return a console of rich on stdout for tables; `options` are those of rich. See `print_line`
-    for the errors.
+    """Return a console of rich on stdout for tables; `options` are the options of
+    `rich.console.Console`. See `print_line` for the errors.
 
     If stdout is not a terminal, lines are not cut or wrapped. A text is printed as it is: names of
     tables can contain control characters, and brackets that rich would read as markup.
@@ -179,7 +179,9 @@ def log_to_stderr() -> None:
 
 
 def print_step(text: str) -> None:
-    """Print on stderr what a command does next, so that nobody takes a long step for a hang."""
+    """Print on stderr what a command does next, so that nobody thinks during a long step that the
+    command hangs.
+    """
     sys.stderr.write(f"{text} …\n")
     sys.stderr.flush()
 

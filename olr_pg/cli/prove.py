@@ -61,9 +61,9 @@ def prove(
     changes, if the account can use it. Third, initial-load, run and verify must end with identical
     tables, in a separate schema in the configured or embedded PostgreSQL.
 
-    The command writes nothing outside these two schemas, and removes what it has created. If it was
-    killed, the next start removes the rest. An interrupted run continues with the next scenario.
-    Exit code 1 if anything differs.
+    The command writes nothing outside these two schemas, and removes what it has created. If the
+    command was killed, the next start removes the rest. An interrupted run continues with the next
+    scenario. Exit code 1 if anything differs.
     """
     from olr_pg.appliance.target import data_directory
     from olr_pg.load.initial import PRELOAD

@@ -110,8 +110,8 @@ def simulate(
             "--out",
             "-o",
             metavar="DIR",
-            help="The output directory. It is created if it does not exist, and must not"
-            " contain logs.",
+            help="The output directory. The command creates it if it does not exist. The"
+            " directory must not contain logs.",
         ),
     ],
     workload: Annotated[
@@ -202,7 +202,7 @@ def simulate(
         bool,
         typer.Option(
             "--truth/--no-truth",
-            help="Write truth.jsonl. The workloads random and lobs always write it.",
+            help="Write truth.jsonl. The workloads random and lobs always write truth.jsonl.",
         ),
     ] = True,
     copies: Annotated[

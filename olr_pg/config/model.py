@@ -215,8 +215,8 @@ class Context(Section):
     encryption_key_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="a list: a command and its arguments; the command prints the key. Use it"
-        " instead of encryption-key",
+        description="a list: a command and its arguments; the command prints the key. Use"
+        " this key instead of encryption-key",
     )
 
     @model_validator(mode="after")
@@ -629,7 +629,7 @@ class Config(Section):
     version: Version | None = Field(
         default=None,
         description="the version of olr_pg for which the file was written. This program reads major"
-        f" version {READS_VERSION} and rejects a file of a newer major version. It"
+        f" version {READS_VERSION} and rejects a file of a newer major version. The program"
         " accepts a file without a version",
     )
     # Validate the default too, so that the default `context.data` is also relative to the

@@ -74,8 +74,7 @@ class CommandTransport(Section):
         default=None,
         min_length=1,
         description='only for redo "online": a list as for `command`. The program prints {size}'
-        " bytes of the online log {name} from byte {offset} on, or fewer if the file"
-        " ends before",
+        " bytes of the online log {name} from byte {offset} on, or fewer if the file ends earlier",
     )
     timeout_seconds: float = Field(
         default=3_600.0, gt=0, le=86_400, description="maximum seconds to fetch one log"

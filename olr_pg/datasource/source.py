@@ -148,8 +148,8 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_arrow_schema(self._schema, timezone="UTC")
 
     def _packed(self, decoding: Decoding) -> bytes:
-        """Return the data that each task contains, pickled and compressed. It has sessions only if
-        a column needs them.
+        """Return the data that each task contains, pickled and compressed. The data contains
+        sessions only if a column needs them.
         """
         if not set(SessionAttributes._fields) & set(self._schema.names):
             decoding = decoding._replace(sessions={})

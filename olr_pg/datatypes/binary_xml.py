@@ -75,8 +75,8 @@ class _Declared(NamedTuple):
 
 
 def _sax() -> ModuleType:
-    """Import Python's module for escaping XML text. It is imported on first use because it also
-    loads a web client.
+    """Import Python's module for escaping XML text. This module is imported on first use because it
+    also loads a web client.
     """
     from xml.sax import saxutils
 

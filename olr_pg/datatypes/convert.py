@@ -202,7 +202,9 @@ def _counting_nothing(convert: Callable[[ValueColumn], ValueColumn]) -> Encode:
 
 
 def _printed(text_of: Callable[[bytes], str]) -> Encode:
-    """Return a conversion to text by a Python function. It is slow, so it is for rare types."""
+    """Return a conversion to text by a Python function. Such a conversion is slow, so only rare
+    types use it.
+    """
     return _counting_nothing(
         lambda values: per_distinct(values, lambda raw: text_of(raw).encode("utf-8"))
     )

@@ -345,7 +345,7 @@ class ContainerFollower:
     def _exchanged(
         self, both: Mapping[int, tuple[Table, Table]], parts: Mapping[int, Part]
     ) -> dict[int, Evolution]:
-        """Return what an exchange of a partition with a table means for each of the two tables.
+        """Return the evolution of each of the two tables if a partition was exchanged with a table.
         Return an empty dictionary if there was no exchange.
         """
         before = {obj: was for obj, (was, _) in both.items()}
@@ -383,7 +383,7 @@ class ContainerFollower:
     def _replace(
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
     ) -> Version:
-        """Process a new table that replaces the last table that had its name."""
+        """Process a new table that replaces an earlier table of the same name."""
         root, old, before = self._gone.pop(table.full_name)
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
@@ -417,9 +417,9 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version | None:
-        """Process a table that gets another name: it was renamed, and renames are followed; or it
-        was restored from the recycle bin, and no other table has taken its name. Return None for
-        every other change.
+        """Process a table that gets another name: it was renamed, and olr_pg follows renames; or it
+        was restored from the recycle bin, and its name was free. Return None for every other
+        change.
         """
         if self._replaces and not is_dropped(before) and not is_dropped(after):
             if before.full_name != after.full_name:

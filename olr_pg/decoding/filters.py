@@ -80,8 +80,8 @@ class Filters:
         rows: (pattern of tables, condition for their rows). If several patterns match a table, its
             rows must fulfil the conditions of all of them.
         ledger: ``OWNER.NAME`` of the fallback's ledger in the source, empty without a fallback.
-            The fallback wrote the transactions that change this ledger. They come from the target,
-            so they are left out.
+            The fallback wrote the transactions that change this ledger. The changes of these
+            transactions come from the target, so they are left out.
     """
 
     include: tuple[str, ...] = ()
@@ -343,8 +343,8 @@ def _comes(step: Step, patterns: Sequence[str]) -> bool:
 
 
 def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
-    """Return a step in the form for a target table without the left-out columns; None if it is not
-    needed there.
+    """Return a step as it applies to a target table that lacks the left-out columns; None if such a
+    table does not need the step.
 
     If the step gives a column a name under which it is left out, the target must drop the column.
     """
@@ -537,7 +537,8 @@ class TargetView:
 
         Args:
             names: for each table, the number of its name as a `Table.object_key`
-                (`container_follower.ContainerFollower`). None if it is the table's own.
+                (`container_follower.ContainerFollower`). None if each name has the table's own
+                number.
         """
         dropped = self.filters.dropped(tables)
         if self.objects is not None:

@@ -2,7 +2,7 @@
 
 The file is named ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``. ``olr-pg dump --incident``
 prints it (`redo.dump.incident`). If the same error occurs again, the same file is overwritten. Only
-its owner can read it.
+the owner of the file can read it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class JoinedLog(NamedTuple):
     Attributes:
         log: the log that was found at `path`.
         blocks: number of used blocks, including blocks 0 and 1.
-        next_scn: every SCN in the log is lower than this one.
+        next_scn: every SCN in the log is lower than `next_scn`.
     """
 
     path: str

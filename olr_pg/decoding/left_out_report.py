@@ -104,7 +104,7 @@ class LossReporter:
         return other
 
     def report(self, losses: LobLosses) -> None:
-        """Log a warning about losses that were not reported before."""
+        """Log a warning about the losses that no earlier call has reported."""
         if not losses.any:
             return
         for code, counts in (

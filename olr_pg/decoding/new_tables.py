@@ -1,9 +1,10 @@
 """Detects tables that are created after the dictionary snapshot.
 
 A subscription contains the tables that existed when it was made. If a later statement creates a
-table without rows, the table can be replicated from then on, because all its rows will be in the
-redo. `Take` is called, so that the part that made the subscription can make one that also contains
-the new table. A new subscription is also made if a replicated table gets a new name.
+table without rows, the table can be replicated from its creation on, because the redo will contain
+all its rows. So `Take` is called with the new table; the owner of the subscription then makes a new
+subscription that also contains the table. A replicated table that gets a new name also leads to a
+new subscription.
 
 Other new tables cannot be replicated until they are loaded, by `Take` or by an operator:
 
@@ -43,8 +44,8 @@ class Begin(NamedTuple):
     Attributes:
         scn: commit SCN of the statement that created the table, or gave it the name.
         is_renamed: True if the table had another name before, so it already has rows.
-        has_rows: True if the table has rows that are not in the redo since then, and that are not
-            replicated under another name. A table with such rows must be loaded.
+        has_rows: True if the table has rows that the redo from `scn` on does not contain, and that
+            are not replicated under another name. A table with such rows must be loaded.
     """
 
     scn: int
@@ -213,12 +214,12 @@ class NewTables:
 
         The history of the name begins with the first table. If `take` did not accept this table, or
         was not asked for it, it is called now. An example is a table that an earlier run without
-        the bundled applier has followed. The changes of the dropped table are replicated, too,
+        the bundled applier has followed. The changes of the dropped table are also replicated,
         because later changes modify rows that earlier changes wrote.
 
         Args:
-            is_empty: whether the table was created without rows, so that its rows are those of the
-                redo.
+            is_empty: whether the table was created without rows, so that the redo contains all its
+                rows.
         """
         key = table.owner, table.name
         first = self._found.get(key) or self._dropped.get(key)

@@ -251,8 +251,8 @@ class _Gathered:
 
     Args:
         file: the file, which is already unlinked.
-        growing: the bytes of each file that still grows. It includes this file until the file is
-            complete or is dropped.
+        growing: the bytes of each file that still grows. The mapping contains `file` until this
+            file is complete or is dropped.
     """
 
     def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:

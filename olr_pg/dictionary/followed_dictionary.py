@@ -359,8 +359,8 @@ class FollowedDictionary:
         return {row.obj for row in self._rows["CDEF$"].all() if row.con == con}
 
     def _tables_in(self, ts: int) -> set[int]:
-        """Return OBJ# of the tables with a segment in a tablespace. They are affected if the
-        tablespace was encrypted or decrypted.
+        """Return OBJ# of the tables with a segment in a tablespace. These tables are affected if
+        the tablespace was encrypted or decrypted.
         """
 
         def there(*names: str) -> list[Any]:

@@ -13,9 +13,9 @@ DDL                                partitions whose rows have another name now
 =================================  ================================================================
 ADD PARTITION                      none: the new partition's rows were in no partition
 a new interval above all others    none
-a new interval between others      the new one and the next higher one share the rows of the latter.
-                                   If the order is unknown: unknown
-DROP PARTITION                     unknown for later rows of its range: the copy still has the
+a new interval between others the new partition and the next higher one share the rows of the next
+higher one. If the order is unknown: unknown DROP PARTITION                     unknown for later
+rows of its range: the copy still has the
                                    empty partition, but the source has none of this name
 MERGE                              the result has the rows of the merged ones
 SPLIT                              the results share the rows of the split one
@@ -115,8 +115,8 @@ def regroup(
 def _holders(
     before: Mapping[int, Part], after: Mapping[int, Part], text: str
 ) -> dict[int, tuple[int, ...]] | None:
-    """Return, for each partition whose rows were in other partitions before, these former
-    partitions. None if they are unknown.
+    """Return the former partitions of each partition whose rows were in other partitions. None if
+    the former partitions are unknown.
     """
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
     is_split, is_merge = bool(_SPLIT.search(text)), bool(_MERGE.search(text))
@@ -145,7 +145,7 @@ def _of_intervals(
     new: Sequence[int], before: Mapping[int, Part], after: Mapping[int, Part]
 ) -> dict[int, tuple[int, ...]] | None:
     """Return the former partitions of the rows of new intervals: a new interval shares rows with
-    the next higher partition. None if they are unknown.
+    the next higher partition. None if the former partitions are unknown.
     """
     shared = dict[int, tuple[int, ...]]()
     for obj in new:

@@ -1,7 +1,7 @@
 """Indexes, constraints and sequences. The load creates these objects in a new target, in addition
 to tables with columns and keys.
 
-Decoding redo does not need them. In the snapshot format they are in the optional object
+Decoding redo does not need these objects. In the snapshot format they are in the optional object
 ``structure``, whose keys are the fields of the classes here (docs/dictionary-snapshot.md).
 """
 

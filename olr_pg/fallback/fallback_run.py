@@ -428,8 +428,8 @@ class _Session:
         committed before `mark`.
 
         Returns:
-            True if Oracle has them. False if the run must stop, or if a table was resumed, so that
-            the caller must start a new session.
+            True if Oracle has all these transactions. False if the run must stop, or if a table was
+            resumed, so that the caller must start a new session.
         """
         batch: list[Transaction] = []
         while mark is None or self.state.lsn < mark:

@@ -99,9 +99,9 @@ class OracleWriter:
     def _overwrite(self, plan: RelationPlan, write: RowWrite, cause: str) -> bool:
         """Make Oracle's row equal to PostgreSQL's; return whether that was possible.
 
-        This is impossible in two cases. Another row in Oracle has the same value of a unique key;
-        or Oracle lacks the row, and PostgreSQL did not send the row's large values (for an update,
-        it does not send unchanged TOAST values).
+        Overwriting is impossible in two cases. Another row in Oracle has the same value of a unique
+        key; or Oracle lacks the row, and PostgreSQL did not send the row's large values (for an
+        update, it does not send unchanged TOAST values).
         """
         new = tuple(write.rows[0][number] for number in plan.key)
         others = tuple(one for one in range(len(plan.columns)) if one not in plan.key)

@@ -50,8 +50,8 @@ class PlannedColumn(NamedTuple):
     Attributes:
         name: the column's name in Oracle.
         values: the conversion of its values; None if `fallback.omit-columns` lists the column.
-        empty: the SQL expression of an empty LOB, because Oracle takes an empty bind for NULL; None
-            for other types.
+        empty: the SQL expression of an empty LOB, because Oracle treats an empty bind value as
+            NULL; None for other types.
     """
 
     name: str
@@ -305,7 +305,7 @@ class EmptiedPartition(NamedTuple):
     Attributes:
         table: ``OWNER.NAME`` of its table in Oracle.
         partition: its name in PostgreSQL.
-        reason: what happened to it.
+        reason: what happened to the partition.
     """
 
     table: str
@@ -344,7 +344,7 @@ class PartitionWatch:
         """Yield the partitions that were emptied or removed since the last call.
 
         TRUNCATE gives the partition a new file whose number of rows is unknown to PostgreSQL.
-        VACUUM FULL and CLUSTER also give it a new file, but count its rows.
+        VACUUM FULL and CLUSTER also give the partition a new file, but count its rows.
 
         Raises:
             psycopg.Error: the catalogue cannot be read.

@@ -176,8 +176,8 @@ class _CacheFile(IndexDataCacheFile):
     """Numba's index file of a cache. If an index names types that no longer exist, it is treated as
     if it did not exist.
 
-    This can happen because the argument types of a kernel can be defined in modules that the
-    kernel's module does not import, so the digest does not cover them.
+    An index can name such types because modules that the kernel's module does not import can define
+    the argument types of the kernel; the digest does not cover these modules.
     """
 
     def _load_index(self) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         """
 
     def inlined_kernel(function: F) -> F:
-        """Compile and inline `function` as `inlined` does. Python can call it too."""
+        """Compile and inline `function` as `inlined` does. Python can also call the result."""
 
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
         """Inline the function as `inlined` does, but compile it for these signatures only.
@@ -67,7 +67,7 @@ else:
         return LateDispatcher(function, "part")
 
     def inlined_kernel(function):
-        """Inline a function as `inlined` does. Python can call it too."""
+        """Inline a function as `inlined` does. Python can also call the result."""
         return LateDispatcher(function, "inlined_kernel")
 
     def inlined_for(*signatures):

@@ -87,7 +87,7 @@ class LateDispatcher:
     @property
     def dispatcher(self) -> Any:
         """The Numba dispatcher, which is created at the first access. If NUMBA_DISABLE_JIT is set,
-        it is the undecorated function.
+        the result is the undecorated function.
         """
         if self._made is None:
             with _LOCK:

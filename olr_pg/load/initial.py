@@ -212,7 +212,8 @@ def _plan(
 
 def _as_begun(source: SourceTable, state: LoadState) -> SourceTable:
     """Return the table with the SCN and the partitions with which the load began, because the rows
-    that are already loaded belong to these. Return it unchanged if its data have only one SCN.
+    that are already loaded belong to these. Return the table unchanged if its data have only one
+    SCN.
     """
     data = source.data
     if state.source == COPIED:

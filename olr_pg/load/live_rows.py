@@ -138,10 +138,10 @@ class LivePartition(NamedTuple):
             self._check_unchanged(connection)
 
     def _check_unchanged(self, connection: oracledb.Connection) -> None:
-        """Check that the rows that were read are those of the table.
+        """Check that the rows that were read belong to the table.
 
         Raises:
-            OlrPgError: 5118, they may be those of another table, or of another segment.
+            OlrPgError: 5118, the rows may belong to another table, or to another segment.
         """
         reason = changed_since(connection, unqualified(self.table), self.part)
         if reason is not None:
@@ -324,7 +324,7 @@ class LiveTables:
         """Read a table's definition as of an SCN; it may have other segments than in `snapshot`.
 
         Raises:
-            OlrPgError: 5118, it has other columns or another key.
+            OlrPgError: 5118, the table has other columns or another key.
         """
         container = self._containers.container_of(table, self.snapshot)
         before = self._dictionaries[list(self._containers.databases).index(container)]

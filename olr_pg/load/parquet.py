@@ -93,7 +93,7 @@ def opened_file(path: str | Path) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file. The file's name can be any bytes; pyarrow would encode a text as UTF-8.
 
     Raises:
-        OSError, pa.ArrowException: it cannot be read.
+        OSError, pa.ArrowException: the file cannot be read.
     """
     name: Any = os.fsencode(path)
     with pa.OSFile(name, "rb") as source, pq.ParquetFile(source) as file:

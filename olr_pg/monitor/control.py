@@ -57,8 +57,8 @@ class Action(NamedTuple):
 
     Attributes:
         command: the words of the command.
-        tables: whether it accepts ``tables``, a list of OWNER.NAME.
-        numbers: whether it accepts ``errors``, a list of error numbers.
+        tables: whether the action accepts ``tables``, a list of OWNER.NAME.
+        numbers: whether the action accepts ``errors``, a list of error numbers.
         flags: keys with boolean values; for each key, the options for true and for false.
         is_everything: whether ``tables`` can be omitted.
         says_who: whether the command has an option for the name of the requester.
@@ -286,8 +286,8 @@ class OwnCommand:
 
         Args:
             tell: called with each line of its output.
-            with_errors: whether the lines of its standard error are output, too; otherwise they go
-                to the standard error of this process.
+            with_errors: whether the lines of its standard error also count as output; otherwise
+                they are written to the standard error of this process.
 
         Raises:
             OSError: the process cannot be started.

@@ -3,12 +3,12 @@ collector.
 
 `PostgresExporter` periodically writes every metric to a table. The configuration of OLR defines the
 schema and the table. olr_pg defines the columns: each row contains a metric at a time, with its
-labels as JSON. If the table is missing, it is created.
+labels as JSON. If the metrics table is missing, the exporter creates it.
 
 `exported` sends the appliance's metrics and spans to an OpenTelemetry collector (OTLP over HTTP).
-The metrics have the same names as in `/metrics`. OpenTelemetry's own library sends them. This
-library is an optional dependency: `pip install 'olr-pg[otel]'`. A collector that does not answer is
-logged once, and no other thread waits for it.
+The metrics have the same names as in `/metrics`. OpenTelemetry's own library sends the metrics and
+spans. This library is an optional dependency: `pip install 'olr-pg[otel]'`. A collector that does
+not answer is logged once, and no other thread waits for it.
 """
 
 from __future__ import annotations

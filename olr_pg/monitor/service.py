@@ -248,7 +248,7 @@ class StatusService:
         """Write the file that contains the address of the service.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
         replace_file(file, json.dumps(document).encode() + b"\n")

@@ -415,8 +415,8 @@ class LiveDatabase:
         fallback has ended and the account was dropped.
 
         Args:
-            earlier: the stored dictionaries that `snapshots` replace, by container. Only they can
-                still contain an account that was dropped.
+            earlier: the stored dictionaries that `snapshots` replace, by container. Only the
+                earlier dictionaries can still contain an account that was dropped.
         """
         found: list[Snapshot] = []
         databases = self._containers.databases.items()
@@ -527,9 +527,9 @@ class LiveDatabase:
     def _with_opened_threads(self, found: LogScan, scn: int) -> LogScan:
         """Return the scan with the threads that were opened since the archived logs were listed.
 
-        An instance that has just started writes online redo. If olr_pg took its thread for closed,
-        it could deliver later transactions of other threads before those of this thread. So if an
-        online log of such a thread is found, Oracle is queried again, once for each log.
+        An instance that has just started writes online redo. If olr_pg treated its thread as
+        closed, it could deliver later transactions of other threads before those of this thread. So
+        if an online log of such a thread is found, Oracle is queried again, once for each log.
         """
         opened = found.open_threads
         if opened is None:
@@ -725,7 +725,7 @@ class LiveDatabase:
         """Add the logs in the vault, because Oracle may have deleted its own copies.
 
         The vault is read at the first call. Later calls read it only if an older log is needed, or
-        if a copy could not be read before.
+        if an earlier call could not read a copy.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return
@@ -841,8 +841,8 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
     older.
 
     The decoder adds such a table when it reads the redo of its CREATE TABLE
-    (`decoding.new_tables`). If the user wrote the query, all its names are kept. They are checked
-    later, because they may be wrong.
+    (`decoding.new_tables`). If the user wrote the query, all its names are kept. These names are
+    checked later, because they may be wrong.
     """
     found = [pair for pair in names if has_tables(snapshot, [pair])]
     if len(found) == len(names) or not found or CATALOGUE not in sql:

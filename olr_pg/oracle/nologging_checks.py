@@ -180,7 +180,7 @@ class UnloggedWatch:
         self._is_allowed = True
 
     def look(self, chosen: Sequence[Table]) -> None:
-        """Query the source, and log the problems that were not logged before."""
+        """Query the source, and log the problems that no earlier call has logged."""
         if not self._is_allowed:
             return
         try:

@@ -138,7 +138,8 @@ class LogVault:
         Copies that are written there would be hidden later, but count as safe copies until then.
 
         Raises:
-            OlrPgError: 7030, the directory is empty, and is on another file system than before.
+            OlrPgError: 7030, the directory is empty, and is on another file system than at an
+                earlier check.
         """
         try:
             device = self._directory.stat().st_dev

@@ -99,7 +99,7 @@ class CommitOrder:
         """Add a row change that could not be assembled, unless it was already released.
 
         Raises:
-            OlrPgError: 2014, it comes too late (`check_in_time`).
+            OlrPgError: 2014, the change comes too late (`check_in_time`).
         """
         self.check_in_time(fault.commit_scn, fault.position)
         if fault.commit_scn >= self.left_scn:

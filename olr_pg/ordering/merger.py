@@ -317,7 +317,9 @@ class Merger:
         return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
 
     def add_thread(self, thread: int, scn: int) -> None:
-        """Add a redo thread that will be read from `scn` on. Transactions wait for it, too."""
+        """Add a redo thread that will be read from `scn` on. From now on, transactions also wait
+        for this thread.
+        """
         self._watermarks.add(thread, scn)
 
     def expect(self, commits: tuple[ParallelCommit, ...]) -> None:
@@ -394,8 +396,8 @@ class Merger:
         self._assembler.losses = no_losses(self.subscription.row_plan)
 
     def _finish(self, finished: Finished | None) -> None:
-        """Add the transactions that the merger's own assembler has finished. They extend over
-        several splits.
+        """Add the transactions that the merger's own assembler has finished. Such transactions
+        extend over several splits.
         """
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
@@ -413,8 +415,9 @@ class Merger:
         self._assembler.table_rows[:] = 0
 
     def _forget(self) -> None:
-        """Give up transactions whose begin or end is missing, if all threads were read past the SCN
-        at which it could have been. Finish transactions whose commit was read before their begin.
+        """Give up transactions whose begin or end is missing, if all threads were read past the
+        last SCN at which the missing begin or end can be. Finish transactions whose commit was read
+        before their begin.
         """
         self._assembler.forget_rollbacks(self.watermark)
         if self._assembler.unbegun_commits:
@@ -675,8 +678,8 @@ def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | N
 
 
 def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Return whether a fault must end the delivery: the client cannot be informed of the fault, or
-    the dictionary is unknown after it.
+    """Return whether a fault must end the delivery: because no event can inform the client of the
+    fault, or because the dictionary is unknown after the fault.
     """
     if fault.lobs:
         return False

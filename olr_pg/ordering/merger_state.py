@@ -32,7 +32,8 @@ class ThreadSplit(NamedTuple):
 
     Attributes:
         end_scn: a RESETLOGS has orphaned the split's redo from this SCN on; None if it has not.
-        again: whether it was merged before and is decoded again with another dictionary.
+        again: whether the split was already merged, and is now decoded again with another
+            dictionary.
     """
 
     thread: int

@@ -131,8 +131,7 @@ class EventFeed:
     def publish_before(self, scn: int) -> bool:
         """Publish the events before a transaction that commits at `scn`.
 
-        Returns:
-            False if it was cancelled.
+        Returns: False if a publication was cancelled.
         """
         while (event := self._next()) is not None and event.barrier <= scn:
             if not self._publish(event):

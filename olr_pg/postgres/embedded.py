@@ -583,8 +583,8 @@ def clear_remains(data: Path) -> None:
 
 
 def _end_orphans(data: Path) -> None:
-    """End the child processes of a server that has ended. They get SIGQUIT, which PostgreSQL itself
-    uses after a crash.
+    """End the child processes of a server that has ended. These processes get SIGQUIT, which
+    PostgreSQL itself uses after a crash.
     """
     for pid in _processes(data):
         with suppress(ProcessLookupError, PermissionError):

@@ -5,9 +5,9 @@ gives a client another session for each transaction (pgbouncer's pool_mode ``tra
 ``statement``) would silently break this in both directions: the applier would write in sessions
 where triggers fire, and other applications would get sessions where they do not
 (``session_replication_role``). A pooler that gives each client its own session, but passes it on
-without a reset (pgbouncer with an empty ``server_reset_query``), does the latter too. Both are
-refused, before anything is set. A pooler that gives each client its own session and resets it
-afterwards is accepted.
+without a reset (pgbouncer with an empty ``server_reset_query``), also has the second effect: other
+applications get sessions with changed settings. olr_pg refuses both kinds of poolers before it sets
+a parameter. A pooler that gives each client its own session and resets it afterwards is accepted.
 
 A pooler is detected by process ids: the pooler invents the process id that a client receives when
 it connects, but ``pg_backend_pid()`` returns the real one.
@@ -67,8 +67,8 @@ def refuse_unfit_pooler(connection: psycopg.Connection[Any], session: int) -> No
 
     Args:
         connection: a new connection that has set nothing.
-        session: the process id of the connection's session. It is not the one that the connection
-            received when it was opened.
+        session: the process id of the connection's session. Do not pass the process id that the
+            client received when the connection was opened.
 
     Raises:
         OlrPgError: 5029, other clients get the session between the connection's transactions;

@@ -595,8 +595,8 @@ class _Trial:
         return {**found, Judge.WHOLE_WAY: loading}
 
     def _loaded(self, names: Sequence[str]) -> Verdict | None:
-        """Load the tables for the end-to-end judge. If they cannot be loaded, return the verdict
-        for this; otherwise None.
+        """Load the tables for the end-to-end judge. If the tables cannot be loaded, return the
+        verdict for this failure; otherwise None.
         """
         try:
             self._way.load(names)

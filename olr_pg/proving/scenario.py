@@ -89,8 +89,8 @@ class ScenarioStep:
 
     Attributes:
         session: name of the session that executes the statement.
-        errors: numbers of ORA errors; the statement must fail with one of them. Empty if it must
-            succeed.
+        errors: numbers of ORA errors; the statement must fail with one of these errors. Empty if
+            the statement must succeed.
         line: number of the statement's line in the file, from 1.
         binds: the rows of binds; several rows are an array, empty if there are no binds.
     """

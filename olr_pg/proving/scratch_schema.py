@@ -224,8 +224,8 @@ def open_scratch(
     Args:
         source: the replicating account.
         prove: the section of the configuration; None to create a schema.
-        note: a file that records the created schema, so that the next run can remove it if this one
-            is killed.
+        note: a file that records the created schema, so that the next run can remove the schema if
+            this run is killed.
 
     Raises:
         OlrPgError: 7200, no schema is configured and none can be created; 7201 see

@@ -290,8 +290,8 @@ def scan_group(
         lwns, records: the tables to fill. If the status is CAPACITY, `records` is too short.
 
     Returns:
-        (status, position, row of `lwns`, row of `records`). Position and rows are those after the
-        group, or those of the fault.
+        (status, position, row of `lwns`, row of `records`). If there is a fault, the position and
+        the rows are where the fault is; otherwise they are the next ones after the group.
     """
     chunk, count, group = at
     begins = True

@@ -116,9 +116,10 @@ def _has_marker(walk: Walk, kind: int) -> bool:
     """Return whether the 24.4 in the record of a 5.4, if any, names the same transaction and the
     same outcome as the 5.4.
 
-    In all real records it does (redo-format §8.3), and it names the same container unless undo is
-    shared. The check matters because a misread 5.4 would lose all changes of its transaction: the
-    commit would count as a rollback, or as the commit of another transaction.
+    In all real records, the 24.4 names the same transaction and outcome (redo-format §8.3), and
+    also the same container unless undo is shared. The check matters because a misread 5.4 would
+    lose all changes of its transaction: the commit would count as a rollback, or as the commit of
+    another transaction.
     """
     payload, big = walk.payload, walk.big
     for vector in range(walk.current[VECTORS]):

@@ -146,7 +146,7 @@ def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: b
 @part
 def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int, big: bool) -> int:
     """Return the number of bytes between the column count of a row and its columns: 0 or `row_scn`.
-    Return −1 if neither fits, or if it is unclear which one is right.
+    Return −1 if neither number fits the row, or if it is unclear which number is right.
 
     In a ROWDEPENDENCIES table, each row has an SCN in this place, but the vector of a direct load
     does not show whether its table is one. If the dictionary does not show this either, the rows

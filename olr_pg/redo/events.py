@@ -2,10 +2,10 @@
 
 UNDECODED events are changes that certainly belong to subscribed tables, but cannot be decoded. Such
 a change stops its table, and the position and the reason are reported (`transactions.row_faults`),
-so that no change is lost unnoticed. The change belongs to the transaction that the redo names. The
-transaction is unknown if the undo record is encrypted or missing, or contradicts the row vector.
-Then the change becomes a transaction of its own, which commits at the position of the change. The
-real transaction may commit later, or may never commit.
+so that no change is lost without a report. The change belongs to the transaction that the redo
+names. The transaction is unknown if the undo record is encrypted or missing, or contradicts the row
+vector. Then the change becomes a transaction of its own, which commits at the position of the
+change. The real transaction may commit later, or may never commit.
 
 Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
 """
@@ -103,8 +103,9 @@ def xid_of(usn: int, slot: int, sequence: int) -> int:
 
 @inlined_for(numba.int64(numba.int64))
 def signed_xid(xid: int) -> int:
-    """Return a transaction id as the current transaction is stored: as a signed integer. Compiled
-    kernels have no other form; an interpreted kernel could not store undo segments from 32,768 on.
+    """Return a transaction id as a signed integer, which is the form in which the current
+    transaction is stored. In compiled kernels all integers are signed; an interpreted kernel needs
+    this function, because it could not store the id of an undo segment from 32,768 on.
     """
     return low_int16(xid >> 48) << 48 | xid & 0xFFFFFFFFFFFF
 

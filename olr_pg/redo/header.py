@@ -45,7 +45,8 @@ class LogHeader:
         dbid, db_name: id and name of the database (of the CDB, not of a PDB).
         activation: activation id.
         resetlogs_id: a redo time that identifies the incarnation.
-        next_scn: every SCN in the log is lower than this one; None while the log is being written.
+        next_scn: every SCN in the log is lower than `next_scn`; None while the log is being
+            written.
         first_time, next_time: redo times of first_scn and next_scn.
         nab: number of used blocks, including blocks 0 and 1; None while the log is being written.
         file_blocks: number of blocks after block 0, as stored in block 0.

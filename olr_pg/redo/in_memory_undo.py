@@ -6,8 +6,8 @@ all its redo as one record, in which the row vectors come first. A row vector th
 undo record by the UBA (undo block address). Facts: redo-format §4.8, §5.1; checked on a real record
 of 11.2.
 
-In a record, the end of a transaction can also be before its last change. Then the end is moved
-after this change.
+In a record, the end of a transaction can also be before its last change. Then this module moves the
+end of the transaction after this change.
 """
 
 from __future__ import annotations

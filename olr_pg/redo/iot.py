@@ -134,7 +134,7 @@ def _push_others(
     state: Any,
 ) -> bool:
     """Push the columns after the key (in the redo: flags, lock, count, values). If there are fewer
-    than `least`, push NULL for each missing column. Return False if they do not fit.
+    than `least`, push NULL for each missing column. Return False if the columns do not fit.
     """
     count = 0
     if size > 0:
@@ -375,9 +375,10 @@ def _changes_values(pair: Pair, first: int) -> bool:
 def _supplemental(pair: Pair, field: int, op: int, first: int) -> int:
     """Push the supplemental values of an undo record; return a `ChangeStatus`, or NO_ROW.
 
-    A supplemental header can show that the vector changes no row: of a lock, and of a row that
-    moves, whose deletion and insertion are other vectors. Such a vector has the same values before
-    and after; otherwise it contradicts its header. A cluster's key is not in such a table.
+    A supplemental header can show that the vector changes no row: if the statement only locks the
+    row, or if the row moves, because other vectors then delete and insert it. Such a vector has the
+    same values before and after; otherwise it contradicts its header. A header of a cluster's key
+    is a contradiction, because an index-organised table has no such key.
 
     Args:
         first: the first entry of the row's values.

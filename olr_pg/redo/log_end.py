@@ -52,7 +52,7 @@ class LogEnd(NamedTuple):
         block: the block after the last complete LWN group.
         scn: every record from this block on has this SCN or a higher one; 0 if no group is
             complete.
-        sound: the first block that is not valid, or not of this log. It is after `block` if an
+        sound: the first block that is not valid, or not of this log. `sound` is after `block` if an
             incomplete group has valid blocks.
         behind: the kind of blocks that follow the last complete group.
     """

@@ -419,9 +419,10 @@ def open_walk(
     Args:
         log: the log. Its header determines the layout.
         payload, first_block: the payload of a window, and its first block.
-        lwns, records: the chunks and records of the window, or space for those of one group.
-        vectors: number of vectors of one record for which there is space.
-        capacity: (number of events and of pieces, number of values) for which there is space.
+        lwns, records: the tables of the window's chunks and records; or tables with space for the
+            chunks and records of one group.
+        vectors: maximum number of vectors in one record.
+        capacity: (maximum number of events, and also of pieces; maximum number of values).
     """
     layout = log.header.layout
     return Walk(

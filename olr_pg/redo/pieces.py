@@ -372,7 +372,7 @@ def _are_packed(payload: Any, undo_kdo: int, kdo: int, packed: int) -> bool:
 @inlined
 def is_same_block(payload: Any, undo_kdo: int, kdo: int, big: bool) -> bool:
     """Return whether the KDO fields of both vectors of a pair name the same block. In all real
-    pairs they do (redo-format §4.8).
+    pairs, both fields name the same block (redo-format §4.8).
     """
     return bool(u32(payload, undo_kdo + KDO_BDBA, big) == u32(payload, kdo + KDO_BDBA, big))
 

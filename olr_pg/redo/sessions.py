@@ -170,8 +170,9 @@ def session_fields(
         opcode: ``layer << 8 | code``.
         numbers: the numbers of the fields, which count from 1.
         offset, length: arrays to fill, shape (records, numbers): element [i, k] becomes position
-            and length, in `data`, of field ``numbers[k]`` in record i. If the record has no such
-            vector, they are unchanged. If the vector has no such field, the length becomes −1.
+            and length, in `data`, of field ``numbers[k]`` in record i. If record i has no vector
+            with this opcode, row i of both arrays is unchanged. If the vector has no such field,
+            the length becomes −1.
     """
     header, big = layout
     for record in range(starts.size):

@@ -2,9 +2,9 @@
 be missed changes.
 
 Some codes are known to change no row (`format.opcodes.HARMLESS`). If a vector has another code and
-names a subscribed object, it may be a change that was missed. It may also be one if it has no block
-and therefore names no object. The position of the first such vector of each code and table is
-recorded.
+names a subscribed object, it may be a change that was missed. A vector with another code that has
+no block names no object, so it may be a missed change too. The position of the first such vector of
+each code and table is recorded.
 """
 
 from __future__ import annotations

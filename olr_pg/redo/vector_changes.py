@@ -225,7 +225,7 @@ def agrees(walk: Walk, at: int) -> bool:
     """Return whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
     class.
 
-    In all real records they do (redo-format §4.2).
+    In all real records, all three parts name the same transaction (redo-format §4.2).
     """
     payload, big = walk.payload, walk.big
     f1, size1 = field_of(walk, at, 1)
@@ -645,8 +645,8 @@ def _pass_alone(walk: Walk) -> None:
 
 @inlined
 def _begun_elsewhere(walk: Walk, at: int) -> None:
-    """Set the container of a transaction that has just begun with its undo in the root: its first
-    change shows the container.
+    """If a transaction has just begun and its undo is in the root, set its container to the
+    container of its first change.
     """
     begun = walk.current[BEGUN]
     if begun < 0 or walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:

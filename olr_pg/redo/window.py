@@ -301,7 +301,7 @@ def raise_block(log: Log, status: int, block: int, offset: int | None = None) ->
     """Raise the error for the `BlockStatus` of a block, unless the status is OK.
 
     Raises:
-        OlrPgError: 2004, 2005 or 2006; it contains the position.
+        OlrPgError: 2004, 2005 or 2006; the error contains the position.
     """
     if status != BlockStatus.OK:
         code, detail = _REASONS[BlockStatus(status)]

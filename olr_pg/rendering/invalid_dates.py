@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class InvalidDates:
-    """Replaces invalid dates and times by NULL, and counts them. Several threads can use it.
+    """Replaces invalid dates and times by NULL, and counts them. Several threads can use one
+    object.
 
     Attributes:
         count: the number of replaced values.

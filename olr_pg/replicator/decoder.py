@@ -436,7 +436,7 @@ def _would_name(sql: str, names: Set[tuple[str, str]], owner: str, name: str) ->
     """Return whether a TableList query selects a table that may have been created later.
 
     Args:
-        names: the owners and names of the tables that the query has selected. They may be dropped
-            and created again.
+        names: the owners and names of the tables that the query has selected. Each of these tables
+            may be dropped and created again.
     """
     return (owner, name) in names or would_name(sql, owner, name)

@@ -117,8 +117,9 @@ class FeedTarget(Protocol):
 class Feed:
     """A target's session: from its StartSCN until its client disconnects.
 
-    Several runs of decoding can feed it, one after the other. All runs decode the same changes in
-    the same order, so `wanted` can find the transactions that the queue has not received yet.
+    Several runs of decoding can fill the session's queue, one after the other. All runs decode the
+    same changes in the same order, so `wanted` can find the transactions that the queue has not
+    received yet.
 
     Attributes:
         start_scn: transactions that began before it are not delivered.

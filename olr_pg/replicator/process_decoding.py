@@ -79,7 +79,8 @@ class _Answer(NamedTuple):
 
 
 class ProcessDecoding:
-    """Decodes splits in several processes. It is a context manager, which starts and ends them.
+    """Decodes splits in several processes. The object is a context manager, which starts and ends
+    the processes.
 
     Args:
         jobs: the number of processes.
@@ -105,7 +106,7 @@ class ProcessDecoding:
         """Start the processes.
 
         Raises:
-            OlrPgError: 6009, not all of them can be started.
+            OlrPgError: 6009, not all of the processes can be started.
         """
         try:
             for _ in range(self._jobs):
@@ -153,7 +154,7 @@ class _Process:
     """A process that decodes splits, one after the other.
 
     Args:
-        others: the processes that were started before. The new process closes its copies of their
+        others: the processes that were started earlier. The new process closes its copies of their
             sockets, so that each process ends as soon as this process ends.
     """
 
@@ -207,8 +208,8 @@ class _Process:
             raise
 
     def _take_back(self, room: int) -> None:
-        """Keep a file in memory for the next results, because its pages exist already. Close it if
-        enough files are kept.
+        """Keep a file in memory for the next results, because its pages exist already. Close the
+        file if enough files are kept.
         """
         if self._has_ended or len(self._rooms) >= _ROOMS_KEPT:
             os.close(room)
@@ -323,8 +324,8 @@ def _decode(
 def _rendered(
     written: _Result, subscription: Subscription, lines: PackedLines, part: Encoded
 ) -> Encoded:
-    """Write transactions as text lines, or packed if one of them cannot be rendered. Return them
-    without their bytes.
+    """Write transactions as text lines, or packed if one of them cannot be rendered. Return the
+    transactions without their bytes.
     """
     messages, begin = part.messages, written.written
     nothing = messages.blob[:0]

@@ -1,11 +1,12 @@
 """Translates comparisons and conditions (Oracle SQL Language Reference, “Datatype Comparison
 Rules”, “Conditions”).
 
-When Oracle compares two CHAR values, or a CHAR with a literal, it ignores trailing blanks. When it
-compares a CHAR with a VARCHAR2, trailing blanks matter. The translated SQL orders texts by their
-bytes, whatever the collation of the target database is. Oracle converts a text that is compared
-with a number to a number. Oracle converts a text that is compared with a date by NLS_DATE_FORMAT.
-olr_pg refuses the comparison of a text with a date, because its result depends on a setting.
+When Oracle compares two CHAR values, or a CHAR with a literal, it ignores trailing blanks. When
+Oracle compares a CHAR with a VARCHAR2, trailing blanks matter. The translated SQL orders texts by
+their bytes, whatever the collation of the target database is. Oracle converts a text that is
+compared with a number to a number. Oracle converts a text that is compared with a date by
+NLS_DATE_FORMAT. olr_pg refuses the comparison of a text with a date, because its result depends on
+a setting.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def comparable(
         return one, other
     if ValueKind.UNKNOWN in kinds:
         unknown = one if t.kind(left) is ValueKind.UNKNOWN else other
-        raise UntranslatableError(f"it compares {unknown}, whose type is unknown")
+        raise UntranslatableError(f"the SQL compares {unknown}, whose type is unknown")
     if kinds <= TEXTS:
         texts = _texts(t, left, right)
         return texts if operator in _EQUALITY else tuple(map(in_byte_order, texts))  # type: ignore[return-value]
@@ -62,14 +63,14 @@ def comparable(
         )
     if kinds & MOMENTS and kinds & TEXTS:
         raise UntranslatableError(
-            f"it compares a date with a text; the result {NLS_TEXT}: use TO_DATE"
+            f"the SQL compares a date with a text; the result {NLS_TEXT}: use TO_DATE"
         )
     if kinds <= MOMENTS or len(kinds) == 1:
         return one, other
     if kinds <= {ValueKind.RAW, *TEXTS}:
         return tuple(_bytes(t, node) for node in (left, right))  # type: ignore[return-value]
     names = " and ".join(sorted(kind.value for kind in kinds))
-    raise UntranslatableError(f"it compares values of the types {names}")
+    raise UntranslatableError(f"the SQL compares values of the types {names}")
 
 
 def _bytes(t: Translator, node: exp.Expr) -> str:
@@ -97,7 +98,7 @@ def compared(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> s
     if len(pairs) == 1:
         return f"{pairs[0][0]} {operator} {pairs[0][1]}"
     if operator not in _EQUALITY:
-        raise UntranslatableError(f"it compares lists with {operator}")
+        raise UntranslatableError(f"the SQL compares lists with {operator}")
     one, other = (", ".join(side) for side in zip(*pairs, strict=True))
     return f"({one}) {operator} ({other})"
 
@@ -106,7 +107,7 @@ def _pairs(left: exp.Expr, right: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
         return list(zip(left.expressions, right.expressions, strict=True))
     if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
-        raise UntranslatableError("it compares a list with a value")
+        raise UntranslatableError("the SQL compares a list with a value")
     return [(left, right)]
 
 
@@ -162,7 +163,7 @@ def _beside_query(
     facts = t.columns_of(inner)
     if len(facts) != len(lefts):
         raise UntranslatableError(
-            "it compares a list with a query of a different number of columns"
+            "the SQL compares a list with a query of a different number of columns"
         )
     names = [f'"c{number}"' for number in range(1, len(facts) + 1)]
     pairs = [

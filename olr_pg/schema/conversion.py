@@ -215,7 +215,7 @@ class _Converter:
                 yield made._replace(kind="by hand", what="primary key").refused(reason)
             return
         if not one.enabled:
-            yield made.refused("it is disabled in the source")
+            yield made.refused("the constraint is disabled in the source")
             return
         try:
             made = self._constraint_made(one, relation, made)
@@ -225,8 +225,9 @@ class _Converter:
         if not one.validated and one.kind in ("check", "unique"):
             late = " NOT VALID" if one.kind == "check" else ""
             yield made._replace(sql=made.sql + late).refused(
-                "it is NOVALIDATE in the source, so existing rows may violate it: correct them,"
-                " then create it after the load"
+                "the constraint is NOVALIDATE in the source, so existing rows may violate it:"
+                " correct"
+                " the rows, then create the constraint after the load"
             )
             return
         yield made._replace(remark=self._constraint_remark(one, relation))
@@ -252,7 +253,7 @@ class _Converter:
         """
         referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
         if one.deferrable and (one.kind == "check" or (one.kind == "unique" and referred)):
-            return "it is DEFERRABLE in the source; PostgreSQL checks it immediately"
+            return "the constraint is DEFERRABLE in the source; PostgreSQL checks it immediately"
         if one.kind != "unique" or len(one.columns) < 2:
             return ""
         table = self._relations.table(one.owner, one.table)
@@ -291,7 +292,9 @@ class _Converter:
         parent = self._table(one.parent_owner, one.parent_table) if one.parent_table else None
         if parent is None:
             where = f"{one.parent_owner}.{one.parent_table}" if one.parent_table else "a table"
-            raise UntranslatableError(f"it refers to {where}, outside the converted schemas")
+            raise UntranslatableError(
+                f"the foreign key refers to {where}, outside the converted schemas"
+            )
         rule = cast("OnDelete", one.delete_rule.lower() or "no action")
         parent_columns = _columns(parent, one.parent_columns)
         for own, other in zip(one.columns, one.parent_columns, strict=True):
@@ -327,7 +330,7 @@ class _Converter:
         if one.kind not in _INDEX_KINDS:
             return made.refused(f"an index of the kind {one.kind}: use a GIN or GiST index")
         if not one.usable:
-            return made.refused("it is unusable in the source")
+            return made.refused("the index is unusable in the source")
         try:
             parts = [self._index_part(part, one, relation) for part in one.parts]
         except UntranslatableError as error:
@@ -580,7 +583,7 @@ def _quoted(relation: Relation) -> str:
 def _columns(relation: Relation, names: tuple[str, ...]) -> list[str]:
     missing = [name for name in names if name not in relation.columns]
     if missing:
-        raise UntranslatableError(f"it uses the hidden column {missing[0]}")
+        raise UntranslatableError(f"the constraint uses the hidden column {missing[0]}")
     return [relation.columns[name].name for name in names]
 
 

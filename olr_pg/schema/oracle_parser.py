@@ -187,9 +187,9 @@ def parse_oracle(text: str) -> exp.Expr:
         trees = sqlglot.parse(text, read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE)
     except SqlglotError as error:
         reason = plain_reason(error)
-        raise UntranslatableError(f"it cannot be parsed as SQL: {reason}") from error
+        raise UntranslatableError(f"the text cannot be parsed as SQL: {reason}") from error
     if len(trees) != 1 or trees[0] is None:
-        raise UntranslatableError("it is not a single statement")
+        raise UntranslatableError("the SQL is not a single statement")
     tree = exp.Paren(this=trees[0])
     for node in list(tree.walk()):
         if isinstance(node, exp.Select):
@@ -313,11 +313,11 @@ _CONNECT: Final = "a part of CONNECT BY in an unsupported place: use WITH RECURS
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.MatchRecognize: "MATCH_RECOGNIZE has no equivalent in PostgreSQL",
     exp.Version: "a flashback query: PostgreSQL does not keep old row versions",
-    exp.Partition: "it reads a partition by name: in PostgreSQL, partitions are separate tables",
+    exp.Partition: "the SQL names a partition: in PostgreSQL, partitions are separate tables",
     exp.TableSample: "SAMPLE: TABLESAMPLE of PostgreSQL selects other rows",
     exp.Lock: "FOR UPDATE in a view or a subquery",
-    exp.Parameter: "it has bind variables",
-    exp.Placeholder: "it has bind variables",
+    exp.Parameter: "the SQL has bind variables",
+    exp.Placeholder: "the SQL has bind variables",
     exp.Collate: "COLLATE: use a collation of PostgreSQL",
 }
 """Nodes that are refused, and the reason that the user reads."""

@@ -84,11 +84,11 @@ def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
         return marked
     joins = select.args.get("joins") or []
     if any(one.args.get("on") or one.args.get("using") or one.args.get("side") for one in joins):
-        raise UntranslatableError("it has both (+) and JOIN, which Oracle rejects")
+        raise UntranslatableError("the query has both (+) and JOIN, which Oracle rejects")
     nodes = [select.args["from_"].this, *(one.this for one in joins)]
     by_name = dict(zip((one.called for one in t.scope.sources), nodes, strict=True))
     if len(by_name) < len(nodes):
-        raise UntranslatableError("it has (+), and two of its tables have the same name")
+        raise UntranslatableError("the query has (+), and two of its tables have the same name")
     conditions: dict[str, list[exp.Expr]] = {name: [] for name in by_name if name in marked}
     needs: dict[str, set[str]] = {name: set() for name in conditions}
     rest = list[exp.Expr]()

@@ -178,7 +178,7 @@ def call(t: Translator, node: exp.Expr) -> Translated:
 
 def _unknown(t: Translator, name: str) -> str:
     if "." in name or t.relations.is_code(t.owner, name.upper()):
-        return f"it calls {name}, which is a PL/SQL routine"
+        return f"the SQL calls {name}, which is a PL/SQL routine"
     advice = advice_of(name.upper())
     return f"{name.upper()}: {advice}" if advice else f"{name.upper()} has no translation"
 
@@ -211,7 +211,7 @@ def _column(t: Translator, node: exp.Column) -> Translated | None:
     if own is not None:
         return own
     if t.relations.is_code(t.owner, name):
-        raise UntranslatableError(f"it calls {name}, which is a PL/SQL routine")
+        raise UntranslatableError(f"the SQL calls {name}, which is a PL/SQL routine")
     raise UntranslatableError(f"{name} is not a column of the tables and views that it reads")
 
 

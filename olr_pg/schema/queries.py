@@ -68,7 +68,7 @@ def translate_frame(t: Translator, node: exp.Expr) -> list[Output]:
         elif isinstance(node, exp.Select):
             found = _select(t, node)
         else:
-            raise UntranslatableError("it is not a query")
+            raise UntranslatableError("the SQL is not a query")
     finally:
         t.scope = outer
     facts = [one.column.fact for one in found]
@@ -143,7 +143,7 @@ def _recursive(
     """
     if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
         raise UntranslatableError(
-            "it is recursive, but not with UNION ALL and a list of column names"
+            "the query is recursive, but not with UNION ALL and a list of column names"
         )
     first = translate_frame(t, query.this)
     columns = _renamed(t, first, names)
@@ -307,7 +307,7 @@ def _has_subtotals(select: exp.Select) -> bool:
 
 
 def _constant_groups(t: Translator, select: exp.Select) -> None:
-    """Change constants in GROUP BY, because PostgreSQL would take a number for the position of a
+    """Change constants in GROUP BY, because PostgreSQL would treat a number as the position of a
     column.
     """
     group = select.args.get("group")
@@ -420,7 +420,7 @@ def _rows(t: Translator, node: exp.Table, before: list[Source]) -> Source:
 def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
     name, db, alias = t.plain(node.this), node.args.get("db"), node.args.get("alias")
     if "@" in node.name:
-        raise UntranslatableError("it reads through a database link")
+        raise UntranslatableError("the query reads through a database link")
     called = t.plain(alias.this) if alias is not None and alias.this else name
     folded = t.relations.name(called)
     if alias is not None:
@@ -434,7 +434,9 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
     if relation is None:
         if name == "DUAL":
             return _dual(t, node, called, select)
-        raise UntranslatableError(f"it reads {owner}.{name}, which is not in the converted schemas")
+        raise UntranslatableError(
+            f"the query reads {owner}.{name}, which is not in the converted schemas"
+        )
     t.read.add(f"{relation.owner}.{relation.source}")
     node.set("this", exp.to_identifier(relation.name, quoted=True))
     node.set("db", exp.to_identifier(relation.schema, quoted=True))
@@ -487,7 +489,7 @@ def _expand_stars(t: Translator, select: exp.Select) -> None:
         if is_merged:
             odd = next(c.name for s in chosen for c in s.columns.values() if not c.is_plain)
             raise UntranslatableError(
-                f"it selects * with the column {odd}, whose type you chose in `apply`"
+                f"the query selects * with the column {odd}, whose type you chose in `apply`"
             )
         items += [
             exp.Column(
@@ -506,7 +508,9 @@ def _star_sources(t: Translator, item: exp.Expr) -> list[Source]:
         return t.scope.sources
     found = t.scope.source(t.plain(table))
     if found is None:
-        raise UntranslatableError(f"it selects {table.name}.*, but does not read {table.name}")
+        raise UntranslatableError(
+            f"the query selects {table.name}.*, but does not read {table.name}"
+        )
     return [found]
 
 
@@ -702,7 +706,7 @@ def collection(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
     inner = call.expressions[0] if isinstance(call, exp.Anonymous) and call.expressions else None
     name = inner.name.upper().removeprefix("SYS.") if isinstance(inner, exp.Anonymous) else ""
     if call.name.upper() != "TABLE" or inner is None or name not in _LISTS:
-        raise UntranslatableError("it reads a collection with TABLE()")
+        raise UntranslatableError("the query reads a collection with TABLE()")
     typed, fact = _LISTS[name]
     for one in list(inner.expressions):
         t.translate(one)

@@ -196,8 +196,8 @@ def _by_container(
 
 
 def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames:
-    """Return the names of a container's schemas that are unique among all containers. They include
-    schemas without replicated tables.
+    """Return the names of a container's schemas that are unique among all containers. The result
+    includes schemas without replicated tables.
     """
     names = ContainerNames.of(member)
     counts = Counter(owner for one in inventories for owner in one.owners)

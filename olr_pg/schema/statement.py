@@ -68,8 +68,8 @@ class Statement(NamedTuple):
         source: the Oracle SQL from which it was translated; empty if there is none.
         present: a query that checks whether the target already has the object; it returns one
             boolean.
-        alike: if `present` ignores properties of the object, a query that checks whether these are
-            the same, too.
+        alike: if `present` ignores properties of the object, a query that checks whether these
+            properties are also the same.
         what: the kind of object in the source, if it differs from `kind`.
         remark: how the object in the target differs from the source, if the statement can run.
         trial: a query that a trial runs after the statement, to check that the created object
@@ -103,7 +103,7 @@ class Statement(NamedTuple):
 
 _log = structlog.get_logger(__name__)
 
-_DEEP: Final = "it is nested too deeply to be translated"
+_DEEP: Final = "the SQL is nested too deeply to be translated"
 
 
 def failure_reason(error: Exception) -> str:

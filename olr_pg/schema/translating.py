@@ -150,7 +150,7 @@ class Translator:
         read: the tables and views that the SQL reads, as ``OWNER.NAME``.
         is_stored: whether PostgreSQL stores the values, in an index or a generated column, so that
             the SQL must be IMMUTABLE.
-        is_procedural: whether it is an expression of PL/SQL outside SQL statements.
+        is_procedural: whether the SQL is an expression of PL/SQL outside SQL statements.
         sequences: for each sequence that the SQL uses, where NEXTVAL and CURRVAL are in the text.
         call_own: translates a call of a function of the source; None if such calls are not allowed
             here.
@@ -453,7 +453,7 @@ _RAISE: Final = ErrorLevel.RAISE
 
 
 def is_numeral(text: str) -> bool:
-    """Return whether Oracle takes a text for a number, whatever the session's settings are."""
+    """Return whether Oracle accepts a text as a number with any settings of the session."""
     return bool(_NUMERAL.fullmatch(text))
 
 

@@ -52,7 +52,7 @@ def translate_expression(
     Args:
         owner: the schema to which names without a schema refer.
         relation: the table whose columns the expression can use, or None.
-        is_stored: whether it is the expression of an index.
+        is_stored: whether the expression belongs to an index.
 
     Raises:
         UntranslatableError: the SQL cannot be translated, or the translation fails; the error has
@@ -163,10 +163,10 @@ def _value(
 ) -> tuple[Translator, exp.Expr]:
     tree = parse_oracle(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or len(tree.selects) != 1 or tree.args.get("from_"):
-        raise UntranslatableError("it is not a single expression")
+        raise UntranslatableError("the SQL is not a single expression")
     value = tree.selects[0]
     if isinstance(value, exp.Alias):
-        raise UntranslatableError("it is not a single expression")
+        raise UntranslatableError("the SQL is not a single expression")
     # Any column can become nullable later. The generated columns, checks and indexes of the target
     # stay the same then, so they must not depend on NOT NULL.
     sources = (
@@ -184,7 +184,7 @@ def _value(
 def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
     tree = parse_oracle(text)
     if not isinstance(tree, exp.Query):
-        raise UntranslatableError("it is not a query")
+        raise UntranslatableError("the SQL is not a query")
     translator = translator_of(relations, owner, Scope())
     holder = exp.Paren(this=tree)
     refuse_unknown(tree)

@@ -253,13 +253,13 @@ class _Trial:
             root = self._roots.get(maker, one.name)
             self._roots[at] = root
             self._statements[at] = self._statements[at].refused(
-                f"it needs {root}, which is not created"
+                f"the object needs {root}, which is not created"
             )
             return True
         return False
 
     def _batch(self, batch: Sequence[int], tried_here: set[int]) -> None:
-        """Run several statements at once. If one of them fails, run them one by one."""
+        """Run several statements at once. If one of the statements fails, run them one by one."""
         batch = [at for at in batch if not self._lacks(at)]
         together = ";\n".join(self._statements[at].sql for at in batch)
         try:

@@ -67,8 +67,8 @@ class ReplicationSource(Protocol):
 
     A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. A session
     can call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
-    `stop`, from the same thread. `resolve` can be called again after it failed. There is one
-    session at a time: the next `resolve` comes after `stop`.
+    `stop`, from the same thread. If `resolve` has failed, the session can call it again. There is
+    one session at a time: the next `resolve` comes after `stop`.
     """
 
     def resolve(self, sql: str, is_abandoned: Callable[[], bool] | None = None) -> None:
@@ -103,8 +103,8 @@ class ReplicationSource(Protocol):
 
         The result is the minimum of three SCNs: the lowest begin SCN of the open transactions, the
         lowest begin SCN of the finished transactions that are not queued yet, and the SCN up to
-        which the redo of all threads is decoded. Before anything is decoded, it is the SCN of
-        `start`. A value that is too low is safe; a value that is too high loses transactions.
+        which the redo of all threads is decoded. Before anything is decoded, the result is the SCN
+        of `start`. A value that is too low is safe; a value that is too high loses transactions.
         """
 
     def reach_scn(self) -> int:

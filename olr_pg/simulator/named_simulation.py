@@ -407,8 +407,8 @@ class NamedSimulation:
         """If one transaction contains all statements of the run, discard its undo and changes,
         except the newest change.
 
-        The transaction that contains all statements is never rolled back. `changes` counts the
-        discarded changes, too.
+        The transaction that contains all statements is never rolled back. `changes` also counts the
+        discarded changes.
         """
         if self.shape.rows.statements != 0 or self.is_loading:
             return

@@ -10,10 +10,10 @@ core waits for the slowest task of a job or for the driver. The next job is subm
 caller has taken all results of the oldest job. So the results of at most two jobs exist at a time,
 in memory or on disk.
 
-The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine they
-share a directory, unless files are encrypted. Then each task writes its result to a file there
-(`files.result_files`), and the driver takes the result as soon as the file is complete. Otherwise
-results pass through the JVM (`result_cells`) when their job ends.
+The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine, the
+driver and the executors share a directory, unless files are encrypted. Then each task writes its
+result to a file there (`files.result_files`), and the driver takes the result as soon as the file
+is complete. Otherwise results pass through the JVM (`result_cells`) when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
@@ -358,8 +358,8 @@ def archive_classes() -> bool:
     Call this function only while no session runs in this process.
 
     Returns:
-        Whether the archive exists now. Some versions of Java cannot create it; sessions also work
-        without it.
+        Whether the archive exists now. Some versions of Java cannot create the archive; sessions
+        also work without it.
 
     Raises:
         OlrPgError: as for `get_session`; 6002 the archive cannot be written.

@@ -398,8 +398,8 @@ def _launch_environment(
 
 
 def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
-    """Return the arguments of spark-submit. They name a file that contains `properties`, because
-    properties can contain secrets.
+    """Return the arguments of spark-submit. The arguments name a file that contains `properties`,
+    because properties can contain secrets.
 
     Every user of the host can see a command line. Other users cannot read the file or the scratch
     directory.

@@ -14,7 +14,7 @@ the row's first piece on:
   the old piece is deleted, and the head gets a new forwarding address.
 - UPDATE that makes a row too long for its head: new pieces are written, then a shorter head.
 - UPDATE of a row's first piece, which begins with column 1. UPDATE of another piece, if the same
-  transaction wrote all pieces of the row before.
+  transaction has written all pieces of the row earlier.
 
 All other changes are refused, because a piece that is not the first does not show its row or its
 first column. Facts: redo-format. These rules could not be checked, because all available real

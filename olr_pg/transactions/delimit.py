@@ -132,8 +132,8 @@ def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
 
 @inlined
 def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
-    """Return 1 if a change is of the row that an undo marker names, 0 if it is of another row, −1
-    if one of the two names no row.
+    """Return 1 if a change changes the row that an undo marker names, 0 if it changes another row,
+    −1 if the marker or the change names no row.
     """
     block, segment = events.session[marker], events.dataobj[marker]
     if block == 0 or events.kind[change] != _CHANGE or events.session[change] == 0:
@@ -173,8 +173,8 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
     The row vector before an undo marker names the row of the change. If a newer change of this row
     is not undone yet, the marker matches no change.
 
-    The position of the change is removed from `undoable`, and later positions move. There are few
-    of them, because Oracle undoes the newest change first.
+    The position of the change is removed from `undoable`, and later positions move. Only few
+    positions are later, because Oracle undoes the newest change first.
     """
     for at in range(height - 1, max(-1, height - 1 - UNDO_SEARCH_DEPTH), -1):
         change = live[undoable[at]]

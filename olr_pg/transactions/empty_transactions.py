@@ -1,7 +1,7 @@
 """Removes transactions that begin and end in a batch and change no subscribed table.
 
-Most transactions of a database are like this. One kernel finds them, so that the assembly, which
-groups and copies events, does not process them.
+Most transactions of a database are like this. One kernel finds these transactions, so that the
+assembler, which groups and copies events, does not process them.
 """
 
 from __future__ import annotations

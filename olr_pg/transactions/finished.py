@@ -100,7 +100,8 @@ class Account:
         dictionary_rows: row changes that no client receives: changes of SYS tables that the
             dictionary follower reads, and rows that a DDL moved to another segment.
         events: changes in the redo (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`). Each
-            is counted once here and once in one of the next counts.
+            change is counted once here, and once in one of the other `events_…` counts when the
+            outcome of its transaction is known.
         events_committed: changes in committed transactions that were not undone. The undone changes
             in such transactions are counted in `events_undone`.
         events_rolled_back: changes in transactions that were rolled back.
@@ -131,7 +132,7 @@ class Account:
     events_dropped: int = 0
 
     def add(self, other: Account) -> None:
-        """Add the counts of another account to this one."""
+        """Add the counts of another account to this account."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 

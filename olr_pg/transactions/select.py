@@ -105,7 +105,7 @@ def concatenate(
     """Concatenate batches.
 
     Args:
-        batches: the batches. If there is only one, it is not copied.
+        batches: the batches. If there is only one batch, it is not copied.
         allocate: returns buffers, see `copied`.
     """
     if len(batches) == 1:
@@ -328,7 +328,8 @@ def _copy(
     """Copy the pieces, values and bytes of the events `rows`, in groups.
 
     `bounds` has the shape (groups + 1, 4): the indexes at which the events, pieces, values and
-    bytes of each group begin. The caller sets the first column; the others are filled.
+    bytes of each group begin. The caller sets the first column; this function fills the other
+    columns.
     """
     p = 0
     e = 0

@@ -3,8 +3,8 @@ three cases:
 
 - Another transaction uses the slot of an open transaction. Oracle reuses a slot only after its
   transaction has ended. So the end was not read or was misread, or a surviving Oracle instance
-  rolled the transaction back in another redo thread. Which case it is can be decided when the redo
-  of all threads was read up to the SCN of the reuse.
+  rolled the transaction back in another redo thread. The redo shows which of the two has happened
+  when all threads were read up to the SCN of the reuse.
 - A transaction was rolled back, but one of its changes was not undone. A rollback undoes every
   change before it ends (redo-format §4.4). So the end was misread, or redo is missing. Undo that is
   applied in parallel can be in any order, so each change is compared with all undo markers of its
@@ -358,7 +358,7 @@ def _told_alone(told: EventColumns) -> ChangeBatch:
     table.
 
     Args:
-        told: three copies of the event. They become BEGIN, UNDECODED and COMMIT.
+        told: three copies of the event. The copies become BEGIN, UNDECODED and COMMIT.
     """
     place = int(told.offset[0] & 0xFFFF) << _USN - 16 | int(told.block[0])
     told.xid[:] = NO_TRANSACTION_USN << _USN | place

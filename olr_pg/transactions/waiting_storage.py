@@ -44,7 +44,7 @@ class StoredBytes(Protocol):
 
 
 class StoredBatch(Protocol):
-    """A batch that is kept outside of memory. `open` reads it into memory.
+    """A batch that is kept outside of memory. `open` reads the batch into memory.
 
     Attributes:
         size: bytes of memory that the batch needs after `open`.

@@ -98,7 +98,7 @@ class FrameBuffer:
 
     def room(self, size: int) -> memoryview:
         """Return a buffer of at least `size` bytes for bytes from the peer. Call `filled` after
-        writing into it.
+        writing into the buffer.
         """
         if len(self._data) - self._end < size:
             self._make_room(size)

@@ -231,7 +231,7 @@ class ServerProtocol:
     @property
     def waiting(self) -> int:
         """The number of received bytes of requests that were not processed yet. If `answers` has
-        returned nothing, they belong to one incomplete request.
+        returned nothing, these bytes belong to one incomplete request.
         """
         return self._frames.waiting
 
@@ -281,7 +281,9 @@ class ServerProtocol:
         return self._error(self.failure)
 
     def _answer(self, message: bytes) -> Buffer | None:
-        """Answer one request. Returns None if it has no answer (LogOff) or became part of a run."""
+        """Answer one request. Return None if the request has no answer (LogOff) or became part of a
+        run.
+        """
         try:
             request = decode_request(message, self._order)
             allowed = _ALLOWED.get(type(request), self.state)

@@ -195,8 +195,8 @@ def _by_hand(name: str, reason: str, kind: str = "VIEW", minutes: int = 60) -> I
 def test_a_reason_counts_what_needs_the_thing_that_it_stops(report: Report) -> None:
     items = [
         _by_hand("S.A", "no way"),
-        _by_hand("S.B", "it needs S.A, which is not created"),
-        _by_hand("S.C", "it needs S.A, which is not created"),
+        _by_hand("S.B", "the object needs S.A, which is not created"),
+        _by_hand("S.C", "the object needs S.A, which is not created"),
         *(_by_hand(f"S.D{n}", "other") for n in range(2)),
     ]
     assert report._replace(items=items).causes == [(3, "no way"), (2, "other")]

@@ -120,7 +120,7 @@ def test_ranges_and_contraries_are_among_the_words() -> None:
     assert "Number of redo threads, as in RAC; default: 1 (1 to 8)." in text
     assert "switch logs after this time (at least 0.1)." in text
     assert "Byte order of the logs. Default: chosen by the seed. Opposite: --little-endian." in text
-    assert "lobs always write it. Disable with --no-truth." in text
+    assert "lobs always write truth.jsonl. Disable with --no-truth." in text
     assert "Usage: olr-pg decode [OPTIONS] LOG..." in help_of(("decode",), 80)
     assert "Usage: olr-pg dump [OPTIONS] [LOG...]" in help_of(("dump",), 80)
 

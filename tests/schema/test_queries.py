@@ -206,7 +206,7 @@ REFUSED = {
     "SELECT TO_CHAR(seen, 'HH24') FROM staff": "does not keep the time zone",
     "SELECT CAST(seen AS DATE) FROM staff": "does not keep the time zone",
     "SELECT id FROM staff WHERE begun > '01/02/2020'": "depends on NLS",
-    "SELECT today_at_bank FROM dual": "it calls TODAY_AT_BANK, which is a PL/SQL routine",
+    "SELECT today_at_bank FROM dual": "the SQL calls TODAY_AT_BANK, which is a PL/SQL routine",
     "SELECT id FROM p, q WHERE p.id = q.id(+) OR q.id(+) = 1": "which Oracle rejects",
     "SELECT p.id FROM p, q WHERE p.id(+) = q.id AND q.id(+) = p.id": "circle",
     "SELECT nothing FROM p": "is not a column of the tables and views that it reads",

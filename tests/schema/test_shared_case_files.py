@@ -329,7 +329,7 @@ CHECKS: Final[dict[str, Callable[[Target], None]]] = {
             *(1, 2, 3),
         ),
         _gives("SELECT /*+ FULL(t) */ t.id FROM a t", 1, 2, 3),
-        _refused("SELECT bankdate FROM dual", "it calls BANKDATE, which is a PL/SQL routine"),
+        _refused("SELECT bankdate FROM dual", "the SQL calls BANKDATE, which is a PL/SQL routine"),
     ),
     "29-comments-and-indexes-of-views": _views,
     "30-nls-dates-as-literals": _refused("SELECT id FROM e WHERE hired > '01/02/2020'", "NLS"),

@@ -109,5 +109,5 @@ def test_more_objects_than_the_server_has_locks_are_judged(
     (first,) = (one for one in found if one.name == "M.V0")
     assert 'column "nothing" does not exist' in first.reason
     (behind,) = (one for one in found if one.name == "M.W10")
-    assert behind.reason == "it needs M.V10, which is not created"
+    assert behind.reason == "the object needs M.V10, which is not created"
     assert target.execute("SELECT to_regnamespace('many')").fetchone() == (None,)

@@ -130,8 +130,8 @@ class LockedTable:
     """A table whose changes are held because of a lock. Only the applying thread uses this object.
 
     Attributes:
-        blocked: describes the session that holds the lock. Other threads can read it, because it is
-            replaced and never modified.
+        blocked: describes the session that holds the lock. Other threads can read this value,
+            because it is replaced and never modified.
     """
 
     def __init__(self, settings: ApplierSettings, blocked: Blocked) -> None:

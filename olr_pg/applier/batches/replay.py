@@ -104,7 +104,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
     Raises:
         OlrPgError: 5141, the hold cannot be read.
-        psycopg.Error: a transient error. Changes that were applied before it stay applied.
+        psycopg.Error: a transient error. Changes that were applied before the error stay applied.
     """
     counters, events = ChangeCounts(), 0
     if connection.execute(_IS_STOPPED, (settings.subscription, table)).rowcount == 0:
@@ -199,8 +199,8 @@ class Replay:
         )
 
     def _read_source(self) -> None:
-        """Read the table's definition as of the first held changes. If it differs from the current
-        one, discard the plan.
+        """Read the table's definition as of the first held changes. If the definition differs from
+        the current definition, discard the plan.
         """
         row = self._connection.execute(_HELD_SOURCE, self._ledger.key).fetchone()
         if row is None or row[0] is None:

@@ -95,8 +95,8 @@ class TableWriter:
         ledger: contains the error table, which records conflicts that the policy resolves.
 
     Attributes:
-        shape: the columns that the table should have. Compare them with the target once in each
-            target transaction, after writing.
+        shape: the columns that the table should have. Compare these columns with the target once in
+            each target transaction, after writing.
     """
 
     def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
@@ -116,8 +116,8 @@ class TableWriter:
     def write(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Write whole transactions until one is refused. The caller must compare the columns
-        afterwards.
+        """Write whole transactions, and stop before the first one that the target refuses. The
+        caller must compare the columns afterwards.
 
         Args:
             connection: in a transaction.
@@ -326,7 +326,8 @@ class TableWriter:
         self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> ChangeCounts | None:
         """Write a conflicting change together with later changes that share its keys. Return None
-        if there are no such changes, or if they cannot be written together, or are refused, too.
+        if there are no such changes, if they cannot be written together, or if the target also
+        refuses them together.
         """
         if shared.is_alone(number):
             return None

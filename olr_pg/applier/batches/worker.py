@@ -16,10 +16,10 @@ although they have no problem themselves. So `WorkerTime` measures which table u
 time.
 
 A batch can keep failing with an error that is usually transient. Two of these errors can also be
-permanent: PostgreSQL reports XX000 for a row that is too large for its memory, and 53200 for a
-table with more partitions than its lock table can contain. So the batch is first retried for
-`apply.retry-seconds`. If the batch still fails, the error is attributed to the table: the table is
-stopped, and the others continue (`give_up`).
+permanent: PostgreSQL reports XX000 for a row that is too large for the server's memory, and 53200
+for a table with more partitions than the server's lock table can contain. So the batch is first
+retried for `apply.retry-seconds`. If the batch still fails, the error is attributed to the table:
+the table is stopped, and the others continue (`give_up`).
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ class Applier:
 
     @property
     def confirmed_scn(self) -> int:
-        """The highest SCN confirmed to the server, in this run or before."""
+        """The highest SCN that was confirmed to the server, in this run or in an earlier one."""
         confirmed = 0 if self._session is None else self._session.confirmed_scn
         return max(confirmed, self._complete_before)
 
@@ -365,8 +365,8 @@ class Applier:
         )
 
     def _reach_target(self, *, once: bool) -> Handover:
-        """Prepare the target. Retry while it is unreachable, unless the run should end or `once` is
-        set.
+        """Prepare the target. Retry while the target is unreachable, unless the run should end or
+        `once` is set.
         """
 
         def passes(error: BaseException) -> bool:

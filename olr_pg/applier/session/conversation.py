@@ -354,16 +354,16 @@ class Conversation:
                 self._positions.check_begin(self._begin_scn, self._server.logs.check_from)
 
     def _take_saved(self, saved: Answer) -> None:
-        """Record the SCN that the server has saved. If it starts there, it delivers all unconfirmed
-        changes.
+        """Record the SCN that the server has saved. If the server starts at this SCN, it delivers
+        all unconfirmed changes.
         """
         assert isinstance(saved, SavedScn)
         if saved.scn is not None:
             self._positions.saved(saved.scn)
 
     def _window_max(self, elements: Elements) -> int:
-        """Return the maximum number of requests in flight. The answers to these requests will be
-        unconfirmed changes, too.
+        """Return the maximum number of requests in flight. The answers to these requests will also
+        be unconfirmed changes.
         """
         fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
         fitting //= max(elements.blob.size, 1)

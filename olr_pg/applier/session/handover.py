@@ -75,8 +75,8 @@ class Created(NamedTuple):
         start_scn: no transaction that was open at `scn` began before this SCN; 0 to start with the
             oldest log.
         obj: the table's `Table.object_key`.
-        is_renamed: whether the table had another name before. Until the rename is applied, its rows
-            are in the target table of the old name.
+        is_renamed: whether the table was renamed, and not created. Until the rename is applied, its
+            rows are in the target table of the old name.
     """
 
     scn: int
@@ -169,8 +169,8 @@ def end_handover(
     """Record that the loads up to `confirmed_scn` are handed over.
 
     Call this method only if `confirmed_scn` has reached the SCN up to which all tables of the
-    subscription were recorded as complete. That SCN may be higher than the SCN of a new load, and
-    the loaded tables must contain all their changes up to it, too.
+    subscription were recorded as complete. That SCN may be higher than the SCN of a new load. The
+    loaded tables must also contain all their changes up to that SCN.
 
     Returns:
         The tables that are now handed over, with the SCN of their load; None if it is too early.

@@ -142,7 +142,7 @@ class Distribution:
 
 class Unconfirmed:
     """Counts unconfirmed bytes in the same way as the server. A transaction counts only after its
-    Commit was received, because it cannot be confirmed before.
+    Commit was received, because it cannot be confirmed earlier.
 
     Args:
         bytes_max: the limit of `is_too_much`.
@@ -175,8 +175,8 @@ class Unconfirmed:
         self._open = 0
 
     def is_too_much(self, pending_scn: int | None) -> bool:
-        """Return whether the limit is exceeded. If it is exceeded, the applier should request
-        nothing more.
+        """Return whether the limit is exceeded. If the limit is exceeded, the applier should
+        request nothing more.
 
         Args:
             pending_scn: the lowest commit SCN that is not durable yet; None if all changes are

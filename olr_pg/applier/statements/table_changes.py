@@ -282,7 +282,7 @@ def encode_changes(
 
     Args:
         whole: convert whole before images, not only the columns that the net change needs.
-        again: do not count values that a policy changes, because they were counted before.
+        again: do not count values that a policy changes, because an earlier call has counted them.
 
     Raises:
         ChangeError: a value or a column does not fit the target.

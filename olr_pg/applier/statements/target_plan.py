@@ -186,8 +186,8 @@ class TablePlan:
         return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
     def bind(self, received: ReceivedChanges, element: int) -> bool:
-        """Find the target columns for the columns of a change. Return whether some of them were
-        unknown before.
+        """Find the target columns for the columns of a change. Return whether the plan had no
+        target column yet for some of these columns.
 
         Raises:
             OlrPgError: 5006, a target column is missing; 5007, values cannot be converted to its

@@ -227,7 +227,7 @@ def apply_event(
     source: Table | None = None,
 ) -> OlrPgError | None:
     """Apply an event to the target, or add it to the hold, and commit. Do nothing if the event was
-    applied or held before.
+    already applied or is already in the hold.
 
     Args:
         source: the table's definition before the event, if known.

@@ -282,8 +282,8 @@ class StepWriter:
             )
 
     def _take_key(self, _: Step) -> None:
-        """Change the target table's primary key to that of the new source table, which was created
-        with the name of a dropped one.
+        """Change the target table's primary key to the key of the new source table, which was
+        created with the name of a dropped table.
         """
         take_name(self._connection, self._ledger.key)
         definition = self._definition
@@ -467,8 +467,8 @@ class StepWriter:
         self._connection.execute(sql.SQL("COMMENT ON {} {} IS {}").format(what, place, text))
 
     def _fill(self, name: str, default: sql.SQL) -> None:
-        """Set the column to the default in each row. This is needed if an operator added the column
-        before the step.
+        """Set the column to the default in each row. The applier needs this if an operator added
+        the column before the step.
 
         Raises:
             OlrPgError: 5008, rows keep NULL.

@@ -39,8 +39,8 @@ class FirstHeld(NamedTuple):
     """The first held change of a stopped table.
 
     Attributes:
-        commit_scn: the commit SCN of its transaction. The table contains all transactions that
-            committed before.
+        commit_scn: the commit SCN of the change's transaction. The table contains all transactions
+            that committed before this SCN.
         since: when the change was held, in seconds of Unix time.
         error_id: the id of the row in `olr_pg.error` that stops the table, or None.
     """

@@ -1,4 +1,5 @@
-"""Detects tables that the appliance replicated, then ran without, and now has in its list again.
+"""Detects tables that return to the list of replicated tables after the appliance has run without
+them.
 
 While the list of tables (`apply.tables`, filters, `olr-pg tables`) lacks a table, its changes are
 not delivered, but the checkpoint advances because the other tables confirm. When the table is back
@@ -118,7 +119,7 @@ def unfit_reason(
     connection: Connection[Any], settings: ApplierSettings, table: str
 ) -> OlrPgError | None:
     """Return an error that says why changes of ``OWNER.NAME`` cannot be applied to its target
-    table. Return None if they can, or if the target table is missing.
+    table. Return None if the changes can be applied, or if the target table is missing.
 
     Returns:
         5030, changes of the table may be missing; 5040, the target table is UNLOGGED; 5041, a crash
@@ -146,8 +147,7 @@ def unfit_reason(
 def stop_unfit(
     connection: Connection[Any], settings: ApplierSettings, tables: Mapping[str, Table]
 ) -> None:
-    """Stop the tables whose target tables are unfit. Tables that are already stopped stay as they
-    are.
+    """Stop the tables whose target tables are unfit. Tables that are already stopped do not change.
 
     A table without new changes is stopped too, because its rows may have been lost.
     """

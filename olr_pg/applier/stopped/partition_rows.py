@@ -242,7 +242,7 @@ class PartitionRows:
 
         Args:
             after: the partition of the target after which its range begins; empty for none.
-            others: the partitions that the source's table had before.
+            others: the partitions that the source's table had before the range was added.
         """
         held = {self._tree[one].name for other in self._held_by(others) for one in other}
         if after not in held or self._without_own(others) is not None:

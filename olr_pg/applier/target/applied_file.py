@@ -78,7 +78,7 @@ class _File(_Model):
 
 
 class _FileOfVersion1(_Model):
-    """The file without the numbers of transactions. They are read as unknown."""
+    """The file without the numbers of transactions. The missing numbers are read as unknown."""
 
     format: Literal["olr-pg applied"]
     version: Literal[1]

@@ -155,8 +155,8 @@ class TargetTable:
 
 
 class Instead(NamedTuple):
-    """Describes what exists instead of a missing table. `is_in_place` is true if it has exactly the
-    table's name.
+    """Describes what exists instead of a missing table. `is_in_place` is true if the other object
+    has exactly the table's name.
     """
 
     what: str
@@ -172,7 +172,7 @@ class NewColumn(NamedTuple):
 
 
 def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
-    """Read a table from the catalogue. Return None if it does not exist."""
+    """Read a table from the catalogue. Return None if the table does not exist."""
     found = find_tables(connection, [(schema, name)])
     if not found:
         return None

@@ -152,7 +152,7 @@ def _check_digits(values: ValueColumn, kept: int) -> None:
 
 def _check_characters(values: ValueColumn, most: int) -> None:
     """Refuse texts that are too long, even if only blanks exceed the length: PostgreSQL would
-    silently remove them.
+    silently remove such blanks.
     """
     for row in np.flatnonzero(values.length > most).tolist():
         length = len((values.value(row) or b"").decode("utf-8", "replace"))

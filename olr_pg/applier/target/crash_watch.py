@@ -2,8 +2,8 @@
 that a table was emptied.
 
 PostgreSQL empties every UNLOGGED table in crash recovery, when a standby is promoted, and when a
-base backup is restored. That a table is empty proves nothing, because the source's table may be
-empty, too. So ``olr_pg.crash_mark`` is an UNLOGGED table with one row for each subscription, and
+base backup is restored. An empty table proves nothing, because the source's table may also be
+empty. So ``olr_pg.crash_mark`` is an UNLOGGED table with one row for each subscription, and
 ``olr_pg.crash_watch`` is an ordinary table that records that the row was inserted. Each new
 connection compares the two tables before it writes: if the row is missing, a crash has emptied all
 UNLOGGED tables. The missing row also shows emptied partitions, and tables that were set to UNLOGGED

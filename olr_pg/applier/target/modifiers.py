@@ -1,8 +1,8 @@
 """Detects target columns whose type modifiers, such as numeric(10,2), would make PostgreSQL round
 values silently.
 
-PostgreSQL refuses a number with too many integer digits, and text that is too long. But it silently
-rounds fractional digits of numbers and seconds.
+PostgreSQL refuses a number with too many integer digits, and text that is too long. But PostgreSQL
+silently rounds fractional digits of numbers and seconds.
 """
 
 from __future__ import annotations

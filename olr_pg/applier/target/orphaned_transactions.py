@@ -67,8 +67,8 @@ def orphaned_transactions(
     in the ledger.
 
     Args:
-        resetlogs_id: the incarnation that began at `scn`. Tables whose position belongs to it were
-            loaded again since.
+        resetlogs_id: the incarnation that began at `scn`. If a table's position belongs to this
+            incarnation, the table was loaded again after the RESETLOGS.
 
     Raises:
         OlrPgError: any error of `postgres.sqlstates`, such as 5003, the target cannot be reached.

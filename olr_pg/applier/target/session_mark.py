@@ -36,8 +36,8 @@ def check_session(connection: Connection[Any], mark: str | None) -> None:
         mark: the value of `OWN_MARK` in the query's answer.
 
     Raises:
-        OlrPgError: 5029, it ran in another session, or the session has lost its settings. The
-            caller must roll back.
+        OlrPgError: 5029, the query ran in another session, or the session has lost its settings.
+            The caller must roll back.
     """
     own = connection.mark if isinstance(connection, BoundedConnection) else None
     if own is not None and mark != own:

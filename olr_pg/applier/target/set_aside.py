@@ -414,8 +414,8 @@ def _key_statement(one: Firing) -> sql.Composed:
 
 
 def validate_foreign_keys(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
-    """Validate the restored foreign keys that were valid before. Return descriptions of the
-    violated foreign keys.
+    """Validate the restored foreign keys that were valid when they were set aside. Return
+    descriptions of the violated foreign keys.
     """
     broken = list[str]()
     for one in done:

@@ -217,8 +217,8 @@ class StatementWatch:
                 self._ended.remove(session)
 
     def _closed(self, connection: BoundedConnection) -> None:
-        """Stop watching a connection, which is about to be closed. If it is broken, remember its
-        session.
+        """Stop watching a connection, which is about to be closed. If the connection is broken,
+        remember its session.
         """
         with self._lock:
             watched = self._watched.pop(connection, None)

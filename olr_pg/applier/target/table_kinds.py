@@ -2,8 +2,8 @@
 changes or shows rows.
 
 Each function queries the catalogue about one table with its partitions and inheriting tables, and
-changes nothing. Kinds that would lose or hide rows are refused. The others are only reported by
-`olr-pg doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
+changes nothing. Kinds that would lose or hide rows are refused. `olr-pg doctor` only reports the
+other kinds. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
 INSERT, UPDATE and DELETE, Inheritance, and Publication (replica identity).
 
 The module also contains the properties that make a target unfit for replication (`Unfit`), and the

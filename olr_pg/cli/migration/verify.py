@@ -352,8 +352,8 @@ def repair(
     """Repair exactly the rows that `olr-pg verify --differences FILE` listed.
 
     Without --yes, the command only shows what it would do. The command does not change rows that
-    have changed since the comparison. If it fails, it lists which tables were repaired and which
-    were not.
+    have changed since the comparison. If the command fails, it lists which tables were repaired and
+    which were not.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.files.sealed import sealing

@@ -256,8 +256,8 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
 
 
 def _owners(way: WayBack) -> dict[str, str]:
-    """Return the schemas of the tables: for each name in the dictionary, the name in Oracle. They
-    differ if the source has several containers.
+    """Return the schemas of the tables: for each name in the dictionary, the name in Oracle. The
+    two names differ if the source has several containers.
     """
     return {table.owner: table.source_owner for table in way.tables}
 

@@ -2,8 +2,9 @@
 
 A table's rows are repaired in one transaction that locks the table's row of the ledger, so
 replication waits until it ends. Every row is first read again. A row is not touched if replication
-or another program may have changed it since the comparison (`target_state`), even if it looks as
-before. In a table without a key, rows are not touched if the number of equal rows has changed.
+or another program may have changed it since the comparison (`target_state`), even if its values are
+the same as at the comparison. In a table without a key, rows are not touched if the number of equal
+rows has changed.
 
 After a cut-over, `repair` changes nothing: the applications have changed rows in the target, and
 the source contains their old values.
@@ -276,7 +277,7 @@ class _Table:
         return condition, [*table, names, *(field.parameter for field in fields)]
 
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
-        """Return the number of rows in the target that were equal to this one before the repair
+        """Return the number of rows in the target that were equal to this row before the repair
         began.
 
         In a table without a key, only this number shows whether the row has changed since the
@@ -324,8 +325,8 @@ class _Table:
         """Execute a statement that must change one row.
 
         Raises:
-            OlrPgError: 5114, it changed none. A row trigger that fires ``BEFORE`` the statement and
-                returns NULL discards the change without an error.
+            OlrPgError: 5114, the statement changed no row. A row trigger that fires ``BEFORE`` the
+                statement and returns NULL discards the change without an error.
         """
         if connection.execute(query, parameters).rowcount != 1:
             raise OlrPgError(

@@ -255,7 +255,7 @@ class BoundedCalls:
 
 
 class _Call:
-    """A call on a connection. It records when data last arrived.
+    """A call on a connection. The object records when data last arrived.
 
     Attributes:
         given_up: the reason why the connection was ended; None if it was not ended.

@@ -369,7 +369,7 @@ def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable
     """Read the tables, with the columns from `read_columns`.
 
     DBA_TABLES contains only relational tables. A table that is only in DBA_OBJECTS is an object
-    table; tables of XMLTYPE are object tables, too.
+    table; tables of XMLTYPE are also object tables.
     """
     rows = reader.rows(TABLES)
     external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(EXTERNAL_TABLES)}

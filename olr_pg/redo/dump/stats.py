@@ -76,7 +76,7 @@ def log_statistics(log: Log) -> LogStatistics:
     """Count the blocks, records, vectors and transactions of a log.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006 or 2008; it contains the position.
+        OlrPgError: 2004, 2005, 2006 or 2008; the error contains the position.
     """
     stats = LogStatistics(blocks=log.header.file_blocks)
     layout = log.header.layout

@@ -2,9 +2,9 @@
 row.
 
 An opcode is ``layer << 8 | code``; both are in the header of a vector. Facts: redo-format §4.7,
-§5.2, §5.12, §6, §8, §12. Harmless codes occur in real logs of 19c and 23ai, and decoding these logs
-without them gives all changes that LogMiner shows; the others are harmless by Oracle's public names
-of the codes.
+§5.2, §5.12, §6, §8, §12. A code counts as harmless for one of two reasons. Either it occurs in real
+logs of 19c and 23ai, and decoding these logs without it gives all changes that LogMiner shows; or
+Oracle's public name of the code shows that it changes no row.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class ReadFormat(NamedTuple):
         has_zone: whether the format has a time zone.
         century: the element for a two-digit year; empty if years have four digits.
         pattern: a regular expression, for Python and PostgreSQL, that matches the texts that Oracle
-            accepts. PostgreSQL ignores what follows a date, and takes missing parts for 1.
+            accepts. PostgreSQL ignores text after a date, and uses 1 for missing parts.
         long_form: the format for a text in which the element `century` has four digits; empty if
             its digits touch others.
     """
@@ -623,7 +623,7 @@ def _read(name: str, fact: Fact) -> CallRule:
 
 def _read_checked(t: Translator, value: exp.Expr, given: str, fact: Fact) -> str:
     """Return SQL that reads a date, and that fails if Oracle would fail. PostgreSQL alone would
-    ignore what follows the date, and would take missing parts for 1.
+    ignore text after the date, and would use 1 for missing parts.
     """
     read, text, literal = read_format(given), t.text(value), t.literal(value)
     pattern = rf"\s*{read.pattern}\s*"

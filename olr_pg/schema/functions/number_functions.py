@@ -315,7 +315,7 @@ NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
 
 
 def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate VALIDATE_CONVERSION(… AS NUMBER). The parser takes AS NUMBER for an alias."""
+    """Translate VALIDATE_CONVERSION(… AS NUMBER). The parser treats AS NUMBER as an alias."""
     (asked,) = arguments
     if not isinstance(asked, exp.Alias) or asked.alias.upper() != "NUMBER":
         raise UntranslatableError(

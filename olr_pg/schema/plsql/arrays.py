@@ -53,7 +53,8 @@ class Arrays(Declarations):
                 return [count, f"{variable(name)} := {value};", *self._filled([name])]
         else:
             raise UntranslatableError(
-                f"it changes an element of the collection {name}: use array functions or a table"
+                f"the code changes an element of the collection {name}: use array functions or a"
+                " table"
             )
         cursor.expect(";")
         return [f"{variable(name)} := {value};", *self._filled([name])]
@@ -81,7 +82,9 @@ class Arrays(Declarations):
         fill = object()
         for name in names:
             if any(name in others for others in self._sql.subscripts.values()):
-                raise UntranslatableError(f"it changes the collection {name} in a loop over it")
+                raise UntranslatableError(
+                    f"the code changes the collection {name} in a loop over it"
+                )
             if name in self._paired:
                 raise UntranslatableError(f"several statements fill the collection {name}")
             self._fills[name] = fill if name not in self._fills else object()

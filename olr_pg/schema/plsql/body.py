@@ -276,7 +276,7 @@ class Body(Arrays):
         if not cursor.take(":="):
             return self._call(names)
         if names[0] in self._sql.collections:
-            raise UntranslatableError(f"it assigns a value to the collection {names[0]}")
+            raise UntranslatableError(f"the code assigns a value to the collection {names[0]}")
         if len(names) == 1 and names[0] in self._sql.rows:
             return self._assign_record(names[0], cursor.until(";"))
         target, fact = self._sql.target(names)
@@ -291,7 +291,9 @@ class Body(Arrays):
         if given is None or [(one.name, one.fact.kind) for one in given.columns.values()] != [
             (one.name, one.fact.kind) for one in target.values()
         ]:
-            raise UntranslatableError(f"it assigns {text} to the record {name}: assign each field")
+            raise UntranslatableError(
+                f"the code assigns {text} to the record {name}: assign each field"
+            )
         if (given.owner, given.columns) == (records[name].owner, target):
             return f"{variable(name)} := {quoted(given.alias)};"
         return " ".join(
@@ -302,7 +304,9 @@ class Body(Arrays):
     def _call(self, names: list[str]) -> str:
         cursor, called = self._cursor, self._sql.signature(names)
         if called is None or called.returns is not None:
-            raise UntranslatableError(f"it calls {'.'.join(names)}, which is not a known procedure")
+            raise UntranslatableError(
+                f"the code calls {'.'.join(names)}, which is not a known procedure"
+            )
         given = cursor.list_until(")") if cursor.take("(") else []
         given = [] if given == [""] else given
         cursor.expect(";")
@@ -315,7 +319,7 @@ class Body(Arrays):
             one = called.parameters[place] if one is None and place_known else one
             if one is None:
                 raise UntranslatableError(
-                    f"it calls {called.full_name} with arguments that do not match"
+                    f"the code calls {called.full_name} with arguments that do not match"
                 )
             value = self._argument(one, named[2] if named else text)
             if one.mode and not self._is_of_type(value, one.typed):
@@ -327,7 +331,7 @@ class Body(Arrays):
             by_name.pop(one.name, None)
         if any(not one.default for one in by_name.values()):
             raise UntranslatableError(
-                f"it calls {called.full_name} with arguments that do not match"
+                f"the code calls {called.full_name} with arguments that do not match"
             )
         self._sql.note_call(called)
         call = f"CALL {quoted(called.schema)}.{quoted(called.name)}({', '.join(values)});"
@@ -604,7 +608,7 @@ class Body(Arrays):
                 f"FETCH of {name} after an exception: PostgreSQL has closed the cursor"
             )
         if self._unread.pop(name, self._changes) != self._changes:
-            raise UntranslatableError(f"it changes rows between OPEN and FETCH of {name}")
+            raise UntranslatableError(f"the code changes rows between OPEN and FETCH of {name}")
         opened, row = variable(name), sql.records[f"{name}%ROW"]
         columns, taken = [*row.columns.values()], variable(f"{name}%ROW")
         if is_bulk:

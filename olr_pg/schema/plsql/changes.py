@@ -70,8 +70,8 @@ def translate_change(
 
 
 def _returned(t: Translator, texts: Sequence[str], source: Source) -> tuple[str, list[Fact]]:
-    """Translate the expressions of RETURNING. PostgreSQL evaluates them for each row, so aggregates
-    are refused.
+    """Translate the expressions of RETURNING. PostgreSQL evaluates these expressions for each row,
+    so aggregates are refused.
     """
     outer, t.scope = t.scope, Scope([source], t.scope)
     found = list[str]()
@@ -163,7 +163,7 @@ def _inserted(t: Translator, parts: Merge, target: Source) -> str:
         names.append(cursor.path()[-1])
     known = [target.columns[name] for name in names or target.columns if name in target.columns]
     if len(known) < len(names):
-        raise UntranslatableError("it inserts columns that its table does not have")
+        raise UntranslatableError("the statement inserts columns that its table does not have")
     row = parse_oracle(f"SELECT {parts.values}").expressions
     _same_number(row, known)
     values = ", ".join(_value(t, *pair) for pair in zip(row, known, strict=True))
@@ -177,13 +177,13 @@ def _full(relation: Relation) -> str:
 
 def _target(t: Translator, table: exp.Expr) -> tuple[Relation, Source]:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise UntranslatableError("it changes an object that is not a table")
+        raise UntranslatableError("the statement changes an object that is not a table")
     db, alias = table.args.get("db"), table.args.get("alias")
     owner = t.plain(db) if db is not None else t.owner
     relation = t.relations.find(owner, t.plain(table.this))
     if relation is None:
         raise UntranslatableError(
-            f"it changes {owner}.{table.name}, which is not in the converted schemas"
+            f"the statement changes {owner}.{table.name}, which is not in the converted schemas"
         )
     called = t.plain(alias.this) if alias is not None and alias.this else relation.source
     return relation, Source(called, called.lower(), relation.columns, owner=owner)
@@ -197,7 +197,7 @@ def _set(t: Translator, item: exp.Expr, source: Source) -> str:
     column = source.columns.get(t.plain(item.this.this))
     if column is None:
         raise UntranslatableError(
-            f"it changes {item.this.name}, which is not a column of its table"
+            f"the statement changes {item.this.name}, which is not a column of its table"
         )
     return f"{quoted(column.name)} = {_value(t, item.expression, column)}"
 
@@ -236,7 +236,9 @@ def _insert(t: Translator, tree: exp.Insert) -> tuple[str, Source]:
     columns = [relation.columns.get(name) for name in names] or [*relation.columns.values()]
     known = [one for one in columns if one is not None]
     if len(known) < len(columns):
-        raise UntranslatableError(f"it inserts columns that {relation.source} does not have")
+        raise UntranslatableError(
+            f"the statement inserts columns that {relation.source} does not have"
+        )
     listed = ", ".join(quoted(one.name) for one in known)
     into = f"INSERT INTO {_full(relation)} ({listed})"
     source = tree.expression
@@ -257,7 +259,7 @@ def _check_fit(outputs: Sequence[Output], columns: Sequence[RelationColumn]) -> 
     for output, column in zip(outputs, columns, strict=True):
         if not _fits(output.column.fact, column.fact) or column.pairs:
             raise UntranslatableError(
-                f"it inserts a query value of a different type into {column.name}"
+                f"the statement inserts a query value of a different type into {column.name}"
             )
 
 
@@ -274,4 +276,4 @@ def _fits(given: Fact, wanted: Fact) -> bool:
 
 def _same_number(values: Sequence[object], columns: Sequence[RelationColumn]) -> None:
     if len(values) != len(columns):
-        raise UntranslatableError("it inserts a different number of values than columns")
+        raise UntranslatableError("the statement inserts a different number of values than columns")

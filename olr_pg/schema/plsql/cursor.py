@@ -47,7 +47,7 @@ class Cursor:
         try:
             self._tokens = _Words().tokenize(self.text)
         except TokenError as error:
-            raise UntranslatableError("it cannot be parsed as PL/SQL") from error
+            raise UntranslatableError("the code cannot be parsed as PL/SQL") from error
         self._at = 0
 
     def word(self, ahead: int = 0) -> str:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _COMPILING: Final = ("INLINE", "UDF", "COVERAGE", "DEPRECATE", "RESTRICT_REFERENCES")
 """Each PRAGMA that has no effect on the results."""
 _NESTED: Final = {
-    "PROCEDURE": "it declares a nested procedure: make it a routine of its own",
-    "FUNCTION": "it declares a nested function: make it a routine of its own",
+    "PROCEDURE": "the code declares a nested procedure: make it a routine of its own",
+    "FUNCTION": "the code declares a nested function: make it a routine of its own",
 }
 _TYPES: Final = {
     ValueKind.INTEGER: "numeric",
@@ -273,7 +273,7 @@ class Declarations:
             self._collection_type(name)
             return
         if not cursor.take("RECORD", "("):
-            raise UntranslatableError(f"it declares the type {name}: use a cursor or a table")
+            raise UntranslatableError(f"the code declares the type {name}: use a cursor or a table")
         fields, columns = list[tuple[str, str, str]](), dict[str, RelationColumn]()
         while True:
             field = cursor.name()

@@ -107,7 +107,7 @@ class Tried(NamedTuple):
     Attributes:
         text: their text in PL/SQL.
         changes, calls: the number of statements that change rows, and of calls of routines.
-        conversions: where they convert texts to numbers: ``SQL`` or ``PL/SQL``.
+        conversions: where the statements convert texts to numbers: ``SQL`` or ``PL/SQL``.
     """
 
     text: str

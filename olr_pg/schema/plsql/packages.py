@@ -303,7 +303,8 @@ def constants_and_state(
             except UntranslatableError:
                 pass
         state[name] = (
-            f"it uses the variable {name} of its package: use a setting (set_config) or a table"
+            f"the routine uses the variable {name} of its package: use a setting (set_config) or"
+            " a table"
         )
     return constants, state
 

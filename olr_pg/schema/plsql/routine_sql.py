@@ -134,9 +134,9 @@ class RoutineSql:
         def translate() -> str:
             tree = parse_oracle(f"SELECT {self._with_counts(text)}")
             if not isinstance(tree, exp.Select) or len(tree.selects) != 1:
-                raise UntranslatableError("it is not a single expression")
+                raise UntranslatableError("the SQL is not a single expression")
             if tree.args.get("from_") or isinstance(tree.selects[0], exp.Alias):
-                raise UntranslatableError("it is not a single expression")
+                raise UntranslatableError("the SQL is not a single expression")
             t = self._translator()
             t.is_procedural = True
             holder = exp.Paren(this=tree.selects[0])
@@ -159,7 +159,7 @@ class RoutineSql:
         def translate() -> tuple[str, list[Output]]:
             tree = parse_oracle(self._with_counts(text))
             if not isinstance(tree, exp.Query):
-                raise UntranslatableError("it is not a query")
+                raise UntranslatableError("the SQL is not a query")
             lock = _lock(tree)
             t, holder = self._translator(), exp.Paren(this=tree)
             refuse_unknown(tree)
@@ -309,7 +309,7 @@ class RoutineSql:
             if column is not None and column.is_plain:
                 return f"{quoted(self.records[names[0]].alias)}.{quoted(column.name)}", column.fact
         raise UntranslatableError(
-            f"it assigns a value to {'.'.join(names)}, which is not a supported variable"
+            f"the code assigns a value to {'.'.join(names)}, which is not a supported variable"
         )
 
     def _translator(self) -> Translator:
@@ -353,12 +353,12 @@ class RoutineSql:
                 value.name.upper() if is_named else "".join(names[place : place + 1]), None
             )
             if one is None:
-                raise UntranslatableError(f"it calls {name} with {len(arguments)} arguments")
+                raise UntranslatableError(f"the SQL calls {name} with {len(arguments)} arguments")
             given = assigned(t, value.expression if is_named else value, one.typed.fact.kind)
             way = f"{variable(one.name)} => " if is_named else ""
             listed.append(f"{way}CAST({given} AS {one.typed.sql})")
         if any(not one.default for one in left.values()):
-            raise UntranslatableError(f"it calls {name} with {len(arguments)} arguments")
+            raise UntranslatableError(f"the SQL calls {name} with {len(arguments)} arguments")
         self.note_call(found)
         target = f"{quoted(found.schema)}.{quoted(found.name)}"
         return f"{target}({', '.join(listed)})", found.returns.fact._replace(filled=False)

@@ -150,7 +150,7 @@ def _of_package(
     made = Statement("by hand", f"{source.full_name}.{name}", "", source=text, what=kind)
     try:
         if signatures.is_overloaded(source.owner, source.name, name):
-            raise UntranslatableError("it is overloaded: give each routine its own name")
+            raise UntranslatableError("the routine is overloaded: give each routine its own name")
         for missing in used(state, text):
             raise UntranslatableError(state[missing])
         sql = RoutineSql(relations, source.owner, signatures.find, source.name)
@@ -176,7 +176,7 @@ def with_their_calls(statements: list[Statement]) -> list[Statement]:
         for at, one in enumerate(statements):
             missing = next((name for name in one.calls if name in reasons), None)
             if one.runs and missing is not None:
-                reason = f"it calls {missing}, which is not created"
+                reason = f"the code calls {missing}, which is not created"
                 kind = {"kind": "by hand", "what": one.kind, "sql": "", "trial": ""}
                 statements[at] = one._replace(**kind).refused(reason)  # type: ignore[arg-type]
                 reasons[one.name] = reason
@@ -252,7 +252,7 @@ def trigger_statement(
     )
     try:
         if relation is None:
-            raise UntranslatableError(f"it is defined on {on}, which is not converted")
+            raise UntranslatableError(f"the trigger is defined on {on}, which is not converted")
         if relations.is_stored_query(trigger.table_owner, trigger.table):
             raise UntranslatableError("PostgreSQL has no triggers on materialized views")
         text, sql = _trigger(trigger, relations, relation, signatures)
@@ -272,7 +272,7 @@ def _trigger(
         raise UntranslatableError(_COMPOUND if trigger.kind == "COMPOUND" else _NO_TABLE)
     is_of_rows = not trigger.kind.endswith("STATEMENT")
     if not trigger.enabled:
-        raise UntranslatableError("it is disabled in the source")
+        raise UntranslatableError("the trigger is disabled in the source")
     if _ORDERED.search(trigger.head):
         raise UntranslatableError(
             "FOLLOWS, PRECEDES or PARENT: PostgreSQL fires triggers in the order of their names"

@@ -51,7 +51,7 @@ def json_text(value: str) -> str:
 
 
 def text_bytes(value: str) -> bytes:
-    """Return the bytes of a text in the database."""
+    """Return the bytes with which the simulated database stores a text, in UTF-8."""
     return value.encode("utf-8", "surrogateescape")
 
 

@@ -370,7 +370,7 @@ class SimTable:
         self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
 
     def intcol(self, place: int) -> int:
-        """Return the INTCOL# of a stored column. Virtual columns have INTCOL#s, too, but no
+        """Return the INTCOL# of a stored column. Virtual columns also have INTCOL#s, but no
         SEGCOL#.
         """
         number = place + 1

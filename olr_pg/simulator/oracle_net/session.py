@@ -231,7 +231,7 @@ class PasswordCheck:
         return plain[_BLOCK:-padding] == self._password
 
     def proof(self) -> str:
-        """Return the value that proves to the client that the server knows the password, too."""
+        """Return the value that proves to the client that the server also knows the password."""
         return _hex(_encrypt(self._session_key, secrets.token_bytes(_BLOCK) + SERVER_PROOF))
 
 

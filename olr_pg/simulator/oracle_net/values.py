@@ -311,7 +311,7 @@ class ServerText:
 
     @staticmethod
     def stored(value: str | bytes) -> bytes:
-        """Return the bytes of a text in the database."""
+        """Return the bytes with which the simulated database stores a text."""
         return value if isinstance(value, bytes) else text_bytes(value)
 
     def sent(self, value: str | bytes) -> bytes:

@@ -416,8 +416,8 @@ class Selection:
                 values[found[1]] = self._compiler.compile(other)
 
     def _is_known(self, node: Any, known: Sequence[int]) -> bool:
-        """Return whether an expression uses only earlier sources or those of queries around this
-        one.
+        """Return whether an expression uses only earlier sources or the sources of enclosing
+        queries.
         """
         if any(node.find_all(exp.Select, exp.Prior)):
             return False

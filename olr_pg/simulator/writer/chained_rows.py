@@ -791,7 +791,7 @@ def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:
 def side_of(
     columns: Sequence[Value], changed: Sequence[int], fb: int, size: int, *, with_surplus: bool
 ) -> ColumnChange:
-    """Return one side of a URP; `with_surplus`, it lists columns after the piece's end, too."""
+    """Return one side of a URP; `with_surplus`, it also lists columns after the piece's end."""
     given = [number for number in changed if number < len(columns)]
     beyond = [number for number in changed if number >= len(columns)]
     numbers = given + beyond if with_surplus else given or beyond[:1]

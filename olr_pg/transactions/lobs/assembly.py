@@ -134,7 +134,7 @@ def _stored(values: Values, room: ValueRoom, i: int) -> Iterator[bytes]:
 
 
 def _inflated(stored: Iterator[bytes], facts: I64) -> Iterator[bytes]:
-    """Yield the content of a value, in pieces. If it is compressed, decompress it."""
+    """Yield the content of a value, in pieces. If the value is compressed, decompress it."""
     compression, length = LobCompression(int(facts[COMPRESSION])), int(facts[LENGTH])
     if compression is LobCompression.NONE:
         yield from stored
@@ -369,7 +369,7 @@ def resolve_lobs(
             `pieces_of_events`.
         changes: row changes with locators.
         allocate: returns a buffer for a large number of bytes.
-        counted: the tables of the plan, and how many of their changes were delivered before.
+        counted: the tables of the plan, and how many of their changes were already delivered.
         wanted: reads values from the source if the redo contains only a part of them, or None.
     """
     dml = changes.dml

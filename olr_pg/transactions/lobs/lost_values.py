@@ -97,11 +97,11 @@ class LostOf(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The tables of the row plan, and how many of their changes were delivered before.
+    """The tables of the row plan, and how many of their changes were already delivered.
 
     Attributes:
         rows: shape (tables, 3); numbers of inserts, deletes and updates that were delivered before
-            these changes. `Counted` is given only for a single transaction that is delivered in
+            the current part of the transaction. None unless a single transaction is delivered in
             parts.
     """
 
@@ -122,7 +122,7 @@ def lost_lobs(
         changes: the row changes, with locators.
         stays: shape (changes); True for changes that are delivered.
         values, room: the LOB values and their results.
-        counted: the tables, and what was delivered before.
+        counted: the tables, and how many of their changes were already delivered.
     """
     dml, (tables, base) = changes.dml, counted
     found: dict[tuple[int, int], list[LostLob]] = {}

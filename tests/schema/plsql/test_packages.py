@@ -109,13 +109,13 @@ def test_what_has_no_like_is_named(made: list[Statement]) -> None:
     reasons = {name: text.removeprefix(prefix) for name, text in _reasons(made).items()}
     assert reasons == {
         "BANK.PAY": "its initialisation statements: run them at the beginning of each session",
-        "BANK.PAY.RAISED": "it declares a nested function: make it a routine of its own",
+        "BANK.PAY.RAISED": "the code declares a nested function: make it a routine of its own",
         "BANK.PAY.GIVE": "",
-        "BANK.PAY.COUNTED": "it uses the variable G_CALLS of its package: use a setting"
+        "BANK.PAY.COUNTED": "the routine uses the variable G_CALLS of its package: use a setting"
         " (set_config) or a table",
         "BANK.PAY.OWN": "",
         "BANK.PAY.TWICE": "",
-        "BANK.PAY.UNMADE": "it calls BANK.PAY.RAISED, which is not created",
+        "BANK.PAY.UNMADE": "the code calls BANK.PAY.RAISED, which is not created",
         "BANK.PAY.NAMED": "",
         "BANK.OUTSIDE": "",
     }
@@ -156,15 +156,15 @@ def test_its_classes_add_up(made: list[Statement]) -> None:
 
 
 REFUSED = {
-    "PROCEDURE p IS BEGIN pay.give(1); END;": "it calls BANK.PAY.GIVE with arguments that do not"
-    " match",
+    "PROCEDURE p IS BEGIN pay.give(1); END;": "the code calls BANK.PAY.GIVE with arguments that"
+    " do not match",
     "PROCEDURE p IS BEGIN pay.give(1, 2); END;": "a name is expected",
     "FUNCTION p RETURN NUMBER IS BEGIN RETURN pay.twice(); END;": "with 0 arguments",
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'x'; pay.named; IF SQL%ROWCOUNT = 1 THEN NULL;"
     " END IF; END;": "in a block with calls",
     "PROCEDURE p IS BEGIN pay.named; EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception"
     " handler of a block that changes or locks rows, or calls routines",
-    "PROCEDURE p IS BEGIN pay.nothing; END;": "it calls PAY.NOTHING",
+    "PROCEDURE p IS BEGIN pay.nothing; END;": "the code calls PAY.NOTHING",
 }
 
 
@@ -180,7 +180,7 @@ def test_overloaded_routines_and_a_taken_schema_are_named() -> None:
     text = f"PACKAGE BODY q IS {routine} {routine.replace('NUMBER', 'DATE')} END;"
     units = (_unit("PACKAGE", "Q", "PACKAGE q IS END;"), _unit("PACKAGE BODY", "Q", text))
     reasons = [one.reason for one in convert(_inventory(*units), SETTINGS) if "BANK.Q" in one.name]
-    assert sum("it is overloaded" in one for one in reasons) == 2
+    assert sum("the routine is overloaded" in one for one in reasons) == 2
     units = (
         _unit("PACKAGE", "BANK", "PACKAGE bank IS END;"),
         _unit("PACKAGE BODY", "BANK", f"PACKAGE BODY bank IS {routine} END;"),

@@ -360,7 +360,7 @@ REFUSED = {
     "PROCEDURE p IS e EXCEPTION; PRAGMA EXCEPTION_INIT(e, -2449); BEGIN NULL; END;": "ORA-2449",
     "FUNCTION f RETURN NUMBER IS BEGIN RAISE nobody; END;": "RAISE of NOBODY",
     "FUNCTION f RETURN NUMBER IS r nothing%ROWTYPE; BEGIN RETURN 1; END;": "NOTHING%ROWTYPE",
-    "PROCEDURE p IS BEGIN other(1); END;": "it calls OTHER",
+    "PROCEDURE p IS BEGIN other(1); END;": "the code calls OTHER",
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; UPDATE accounts SET name = 'b';"
     " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception handler of a block that changes",
     "PROCEDURE p IS BEGIN FOR r IN (SELECT id FROM accounts) LOOP DELETE FROM history; END LOOP;"
