@@ -31,6 +31,14 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda page: page.name
+)
+def test_no_heading_was_wrapped_into_the_paragraph_before_it(page: Path) -> None:
+    text = re.sub(r"^```.*?^ *```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^.*\S +#{2,6}$|^.*\S +#{2,6} [A-Z].*$", text, re.MULTILINE) == []
+
+
 def test_every_metric_of_the_guide_exists() -> None:
     guide = (DOCS / "operations.md").read_text("utf-8")
     source = (ROOT / "olr_pg" / "monitor" / "metrics.py").read_text("utf-8")

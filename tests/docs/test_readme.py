@@ -237,7 +237,7 @@ def check_demo(machine: Machine, text: str) -> None:
     assert "olr-pg demo --clean" in text
     # How to look into it, as it says.
     (look,) = re.findall(r"^ *(PGPASSWORD=\$\(cat \S+\) (?:/\S+/)?psql.*)$", text, re.MULTILINE)
-    assert "row" in machine.run(look)
+    assert "row" in machine.run(look, alone=False)
     assert "removed: " in machine.run("olr-pg demo --clean", alone=False)
     assert not list((machine.root / "tmp").glob("olr-pg-demo-*"))
 
