@@ -409,9 +409,9 @@ class Code(IntEnum):
     )
     LOGS_DO_NOT_JOIN = _Entry(
         2020,
-        "two consecutive logs do not join",
-        "copy both archived logs again from one database. The next SCN of a log must be the first"
-        " SCN of the following log",
+        "a log begins before the end of the previous log",
+        "copy both archived logs again from one database. A log must not begin before the next SCN"
+        " of the log before it",
     )
     REDO_THREAD_MISSING = _Entry(
         2021,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
@@ -79,6 +79,9 @@ class ArchivedLog:
         end_scn: the SCN from which on a RESETLOGS has orphaned the redo; None if there was no such
             RESETLOGS.
         grows: whether Oracle is still writing the log.
+        previous_end: the next SCN of the previous log of the thread; None if the source has not
+            provided it. It is lower than the log's first SCN if the instance was restarted between
+            the two logs (`continuity.check_chain`).
     """
 
     path: str
@@ -86,6 +89,7 @@ class ArchivedLog:
     header: LogHeader
     end_scn: int | None = None
     grows: bool = False
+    previous_end: int | None = field(default=None, compare=False)
 
     @property
     def position(self) -> LogPosition:

@@ -129,8 +129,9 @@ def check_beginning(
 ) -> None:
     """Check that the oldest log of every redo thread begins at the start SCN or before it.
 
-    If the log right after the position in the recovery image is missing, this function reports no
-    error: `wanted_stream` reports a gap, because the log may still arrive.
+    If the position of the thread is in the recovery image, the sequences show whether logs after
+    this position are missing. This function then reports no error: `wanted_stream` reports a gap,
+    because the logs may still arrive.
 
     Args:
         scn: the start SCN; 0 to start at the oldest log. Then the logs must not begin after
@@ -147,7 +148,10 @@ def check_beginning(
         oldest.setdefault(log.header.thread, log)
     for thread, log in oldest.items():
         mark = reached.get(thread) if reached else None
-        if mark is not None and _gaps_behind({thread: mark.log}, [log]):
+        if mark is not None and (
+            log.header.resetlogs_id == mark.log.resetlogs_id
+            or _gaps_behind({thread: mark.log}, [log])
+        ):
             continue
         start = scn or known_scn if mark is None else mark.scn
         if begins_later(log, start):
@@ -182,11 +186,14 @@ def _missing_before(log: ArchivedLog, scn: int, *, is_known_only: bool) -> OlrPg
 def begins_later(log: ArchivedLog, scn: int) -> bool:
     """Return whether the redo between `scn` and the oldest log of a redo thread is missing.
 
+    No redo is missing if the previous log ends at `scn` or before it.
+
     Args:
         log: the oldest log of its thread.
         scn: 0 if unknown.
     """
-    return 0 < scn < log.header.first_scn and not _is_first_of_new_thread(log)
+    begin = log.header.first_scn if log.previous_end is None else log.previous_end
+    return 0 < scn < begin and not _is_first_of_new_thread(log)
 
 
 def _is_first_of_new_thread(log: ArchivedLog) -> bool:

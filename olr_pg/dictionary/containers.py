@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ALIKE: Final = ("charset", "ncharset", "true_charsets", "timezone")
 """Properties that affect the conversion of values. They must be equal in all containers."""
 
-_SAME: Final = ("name", "activation", "big_endian")
+_SAME: Final = ("name", "big_endian")
 """Properties that are always equal in the containers of one database."""
 
 

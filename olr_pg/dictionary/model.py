@@ -309,11 +309,12 @@ class Database:
         name: DB_NAME, which log headers also contain.
         dbid: the container's DBID; in a CDB, the PDB's own DBID. Log headers contain the DBID of
             the CDB, so `dbid` must equal theirs only if `con_id` is 0. Otherwise, a log is matched
-            by its resetlogs id, `activation` and `name` (seen in a real log).
+            by its resetlogs id and `name` (seen in a real log).
         con_id: 0 for a non-CDB, 1 for the root, 3 or higher for a PDB.
         resetlogs: the resetlogs ids of the current incarnation and of its ancestors, the current
             one first.
-        activation: the activation id of the current incarnation.
+        activation: the activation id at the SCN of the snapshot. Logs can have another one, because
+            each switchover changes it.
         charset, ncharset: Oracle's names of the character sets (NLS_CHARACTERSET,
             NLS_NCHAR_CHARACTERSET), as the database declares them.
         true_charsets: (pattern of OWNER.NAME.COLUMN, Oracle's name of the character set that the

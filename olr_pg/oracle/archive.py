@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, not_, select
+from sqlalchemy import Connection, func, not_, select
 
 from olr_pg.capture.logs import open_log
 from olr_pg.errors import Code, OlrPgError
@@ -125,6 +125,37 @@ def list_positions(
     )
     rows = connection.execute(query)
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
+
+
+def list_ends(
+    connection: Connection, incarnations: Sequence[int], scn: int
+) -> dict[tuple[int, int, int], int]:
+    """Return the next SCN of the last log of each thread that ends at `scn` or before it.
+
+    Logs whose copies are deleted are included.
+
+    Args:
+        incarnations: resetlogs ids of the incarnations to list.
+
+    Returns:
+        By the position of the following log, which does not exist yet if the thread has ended.
+    """
+    columns = ARCHIVED_LOG.c
+    place = columns["RESETLOGS_ID"], columns["THREAD#"]
+    query = (
+        select(*place, func.max(columns["SEQUENCE#"]), func.max(columns["NEXT_CHANGE#"]))
+        .where(
+            columns["NEXT_CHANGE#"] <= bound(scn),
+            columns["RESETLOGS_ID"].in_(among(incarnations)),
+            columns["ARCHIVED"] == bound("YES"),
+            columns["STANDBY_DEST"] == bound("NO"),
+        )
+        .group_by(*place)
+    )
+    return {
+        (int(resetlogs), int(thread), int(sequence) + 1): int(end)
+        for resetlogs, thread, sequence, end in connection.execute(query)
+    }
 
 
 def open_threads(connection: Connection, scn: int = MAX_SCN) -> frozenset[int]:

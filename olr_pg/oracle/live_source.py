@@ -34,7 +34,14 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import ListedLog, list_logs, list_positions, open_listed, open_threads
+from olr_pg.oracle.archive import (
+    ListedLog,
+    list_ends,
+    list_logs,
+    list_positions,
+    open_listed,
+    open_threads,
+)
 from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, PRIVILEGE, SNAPSHOT_AGE
 from olr_pg.oracle.facts import (
@@ -188,11 +195,13 @@ class _Listing(NamedTuple):
         opened: redo threads that will produce more logs.
         archived: first and next SCN of every archived log, including logs whose copies are deleted.
         copies: the copies that can be read.
+        ends: the ends of the last logs that are not needed any more (`archive.list_ends`).
     """
 
     opened: frozenset[int]
     archived: dict[tuple[int, int, int], tuple[int, int]]
     copies: dict[tuple[int, int, int], list[ListedLog]]
+    ends: dict[tuple[int, int, int], int]
 
 
 class LiveDatabase:
@@ -515,14 +524,23 @@ class LiveDatabase:
         """
         self._lineage.delivered(delivered_scn)
         if self._online is None:
-            return self._scan_archived(scn)
+            return self._with_ends(self._scan_archived(scn))
         # A reader that began later may need older logs than the last scan listed.
         is_older = scn < self._scanned_scn
         if self._scanned is None or is_older or time.monotonic() >= self._list_again:
             self._scanned, self._scanned_scn = self._scan_archived(scn), scn
             self._list_again = time.monotonic() + self._source.poll_ms / 1000
         found = self._online.add_to(self._scanned, scn)
-        return self._without_orphans(self._with_opened_threads(found, scn))
+        return self._with_ends(self._without_orphans(self._with_opened_threads(found, scn)))
+
+    def _with_ends(self, found: LogScan) -> LogScan:
+        """Return the scan with the known ends of the logs before its logs."""
+        ends = {} if self._listing is None else self._listing.ends
+        logs = (
+            log if (end := ends.get(log.position[:3])) is None else replace(log, previous_end=end)
+            for log in found.logs
+        )
+        return replace(found, logs=tuple(logs))
 
     def _with_opened_threads(self, found: LogScan, scn: int) -> LogScan:
         """Return the scan with the threads that were opened since the archived logs were listed.
@@ -716,10 +734,11 @@ class LiveDatabase:
         resetlogs = self._facts.database.resetlogs
         archived = list_positions(redo, resetlogs, scn)
         copies = list_logs(redo, self._source, resetlogs, scn)
+        ends = list_ends(redo, resetlogs, scn)
         opened |= open_threads(connection, scn)
         if redo is not connection:
             archived |= expected_logs(connection, resetlogs, scn, opened)
-        return _Listing(opened, archived, copies)
+        return _Listing(opened, archived, copies, ends)
 
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.

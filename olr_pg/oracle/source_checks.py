@@ -23,7 +23,7 @@ from olr_pg.observability.findings import Finding, Severity, coded, error, warni
 from olr_pg.oracle import tables
 from olr_pg.oracle.access_policies import check_access_policies
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
-from olr_pg.oracle.archive import ListedLog, list_logs, open_listed
+from olr_pg.oracle.archive import ListedLog, list_ends, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import CurrentDatabase, is_in_cdb, read_facts, receives_redo
@@ -53,7 +53,7 @@ from olr_pg.oracle.transport.log_transport import make_transport
 from olr_pg.oracle.vault import check_brought
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
@@ -538,6 +538,8 @@ def _logs(
         ]
         for scn, what in needed:
             if scn is not None and scn < first:
+                if positions[0] in _ends(redo, facts, scn):
+                    continue
                 found.append(
                     error(
                         "oracle.retention",
@@ -553,6 +555,14 @@ def _logs(
             lambda connection, _: check_directories(connection, unreadable, source.user),
         )
     return found
+
+
+def _ends(redo: RedoSource, facts: CurrentDatabase, scn: int) -> Collection[tuple[int, int, int]]:
+    """Return the positions of the logs whose previous log ends at `scn` or before it."""
+    return redo.read(
+        "listing the archived logs",
+        lambda _, shown: list_ends(shown, facts.database.resetlogs, scn),
+    )
 
 
 def _looked_at(

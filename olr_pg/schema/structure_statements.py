@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import sql
 
+from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN
 from olr_pg.postgres.later_constraints import NOT_VALID
 
 if TYPE_CHECKING:
@@ -115,16 +116,37 @@ def foreign_key_statement(
 
 
 def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Composed:
-    """Return the statement that creates a sequence with the source's properties.
+    """Return the statements that create a sequence with the source's properties.
 
     The cache size is 1. Oracle's sessions share the cached values of a sequence, but each
     PostgreSQL session has its own. So a larger cache would cause gaps.
+
+    LAST_NUMBER of an exhausted sequence is beyond the limit of the sequence. A second statement
+    then sets the limit as the last value that was returned, so that the sequence does not return
+    the limit again.
     """
-    start = min(max(one.next, one.minimum), one.maximum)
-    return sql.SQL(
-        "CREATE SEQUENCE {} INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{}"
-    ).format(
-        name,
-        *map(sql.Literal, (one.increment, one.minimum, one.maximum, start)),
+    made = sql.SQL("CREATE SEQUENCE {} {}").format(name, sequence_options(one))
+    if one.cycle or one.minimum <= one.next <= one.maximum:
+        return made
+    limit = sql.Literal(min(max(one.next, one.minimum), one.maximum))
+    last = sql.SQL("; SELECT setval({}, {})").format(sql.Literal(name.as_string()), limit)
+    return sql.Composed((made, last))
+
+
+def sequence_options(
+    one: SourceSequence, type_limits: tuple[int, int] = (INT64_MIN, INT64_MAX)
+) -> sql.Composed:
+    """Return the options of a sequence, as CREATE SEQUENCE and identity columns have them.
+
+    Args:
+        type_limits: the lowest and the highest value of the sequence's type.
+    """
+    minimum, maximum = max(one.minimum, type_limits[0]), min(one.maximum, type_limits[1])
+    start = min(max(one.next, minimum), maximum)
+    if one.cycle and one.next not in range(one.minimum, one.maximum + 1):
+        # The next value is the one with which the next cycle begins.
+        start = minimum if one.increment > 0 else maximum
+    return sql.SQL("INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{}").format(
+        *map(sql.Literal, (one.increment, minimum, maximum, start)),
         sql.SQL(" CYCLE" if one.cycle else ""),
     )

@@ -116,14 +116,29 @@ def test_a_foreign_log_is_never_part_of_a_stream(
 # --- the chain ---
 
 
-def test_logs_that_do_not_join(logs: RealLogs) -> None:
+def test_a_log_that_begins_before_the_end_of_the_previous_one(logs: RealLogs) -> None:
     first = logs.put("15", logs.first)
-    second = logs.put("16", logs.changed(logs.second, (logs.FIRST_SCN, 2267718)))
+    second = logs.put("16", logs.changed(logs.second, (logs.FIRST_SCN, 2267716)))
     with pytest.raises(OlrPgError) as caught:
         check_chain(discover_logs([first, second]))
 
     assert (caught.value.code, caught.value.where["sequence"]) == (2020, 16)
-    assert caught.value.detail == f"{first} ends at SCN 2267717, {second} begins at SCN 2267718"
+    assert caught.value.detail == f"{first} ends at SCN 2267717, {second} begins at SCN 2267716"
+
+
+@pytest.mark.parametrize("activation", [1496992686, 5])
+def test_a_restarted_instance_goes_on_at_a_later_scn(
+    logs: RealLogs, database: Database, activation: int
+) -> None:
+    """Also after a switchover, which gives the logs another activation id."""
+    first = logs.put("15", logs.first)
+    later = logs.changed(
+        logs.second, (logs.FIRST_SCN, 2267720), (logs.NEXT_SCN, 2267730),
+        (logs.ACTIVATION, activation),
+    )  # fmt: skip
+    found = discover_logs([first, logs.put("16", later)])
+    stream = join_logs(found, database)
+    assert (stream.readable, stream.gaps) == (tuple(found), ())
 
 
 def test_logs_of_two_databases(logs: RealLogs) -> None:
@@ -153,7 +168,6 @@ def test_the_real_logs_are_of_the_real_database(
     ("field", "value", "words"),
     [
         ("RESETLOGS", 1111, "resetlogs id 1111 is not among 1224959854, 1222743579"),
-        ("ACTIVATION", 5, "activation id is 5, but the dictionary's is 1496992686"),
         ("DB_NAME", b"OTHER\0\0\0", "database name is OTHER, but the dictionary's is FREE"),
     ],
 )
@@ -184,10 +198,12 @@ def test_outside_of_a_cdb_the_dbid_counts(pair: list[ArchivedLog], database: Dat
     assert caught.value.code == 2009
 
 
-def test_an_earlier_incarnation_may_have_another_activation(
-    logs: RealLogs, database: Database
+@pytest.mark.parametrize("resetlogs", [1224959854, 1222743579])
+def test_an_incarnation_may_have_several_activations(
+    logs: RealLogs, database: Database, resetlogs: int
 ) -> None:
-    data = logs.changed(logs.first, (logs.RESETLOGS, 1222743579), (logs.ACTIVATION, 5))
+    """Each switchover assigns a new one, without a RESETLOGS."""
+    data = logs.changed(logs.first, (logs.RESETLOGS, resetlogs), (logs.ACTIVATION, 5))
 
     check_origin(open_log(logs.put("x", data)), database)
 

@@ -95,6 +95,44 @@ def test_a_start_at_the_oldest_log_needs_the_redo_behind_the_dictionary(
     assert f"`apply.start-scn` to {first_scn}" in caught.value.action
 
 
+def after_a_restart(log: ArchivedLog, scns: int) -> ArchivedLog:
+    """The same log, if the instance was restarted before it: it begins `scns` later."""
+    return replace(log, header=replace(log.header, first_scn=log.header.first_scn + scns))
+
+
+def test_between_the_logs_of_a_restarted_instance_is_no_redo(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    """If the source knows where the previous log ends, a run can begin there or later."""
+    end = threads[1][2].next_scn
+    log = after_a_restart(threads[1][3], 7)
+    logs = [log, *threads[1][4:]]
+    known = [replace(log, previous_end=end), *threads[1][4:]]
+    for scn in (end, end + 3, end + 7):
+        check_beginning(known, scn)
+        check_beginning([threads[1][2], *logs], scn)
+    for scn in (end - 1, end, end + 6):
+        with pytest.raises(OlrPgError) as caught:
+            check_beginning(logs, scn)
+        assert caught.value.code == 2010
+    with pytest.raises(OlrPgError):
+        check_beginning(known, end - 1)
+
+
+def test_an_image_that_ends_with_a_log_goes_on_after_a_restart(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    last = threads[1][2]
+    reached = {1: Reached(last.position, last.next_scn)}
+    for removed, gaps in ((0, []), (1, [(1, last.header.sequence + 1, last.header.sequence + 1)])):
+        found = [after_a_restart(threads[1][3 + removed], 7), *threads[1][4 + removed :]]
+        check_beginning(found, last.next_scn, reached)
+        start = DecodedLogs()
+        start.begin_at(reached.values())
+        scan = LogScan(tuple(found), (), ())
+        assert sequences(wanted_stream(scan, DATABASE, last.next_scn, reached, start)) == gaps
+
+
 def sequences(stream: LogStream) -> list[tuple[int, int, int]]:
     """Of its gaps: thread, first and last sequence."""
     return [(gap.thread, gap.first_sequence, gap.last_sequence) for gap in stream.gaps]

@@ -120,6 +120,11 @@ def test_a_table_is_called_as_its_container_knows_it() -> None:
     assert names.owner("HR") == "HR"
 
 
+def test_dictionaries_from_before_and_after_a_switchover_go_together() -> None:
+    found = join_containers([pdb(3, "A.B", activation=1), pdb(4, "B.C", activation=5)])
+    assert [one.full_name for one in found.tables] == ["A.B", "B.C"]
+
+
 @pytest.mark.parametrize(
     ("other", "code", "said"),
     [
@@ -130,7 +135,7 @@ def test_a_table_is_called_as_its_container_knows_it() -> None:
         ),
         (pdb(0, "A.B"), Code.CONTAINERS_NOT_TOGETHER, "to no container"),
         (pdb(4, "A.B", con_name="PDB1"), Code.CONTAINERS_NOT_TOGETHER, "the same name: PDB1"),
-        (pdb(4, "A.B", activation=5), Code.CONTAINERS_NOT_TOGETHER, "activation"),
+        (pdb(4, "A.B", big_endian=True), Code.CONTAINERS_NOT_TOGETHER, "big_endian"),
         (pdb(4, "A.B", charset="WE8ISO8859P1"), Code.CONTAINERS_DIFFER, "charset"),
         (pdb(4, "A.B", timezone="+02:00"), Code.CONTAINERS_DIFFER, "timezone"),
     ],

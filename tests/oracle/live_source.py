@@ -23,7 +23,7 @@ from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.config.source_section import LogTransportSection
     from olr_pg.simulator.simulated_files import Summary
@@ -157,19 +157,41 @@ def reincarnated(
     log: Path, folder: Path, *, resetlogs: int, scn: int, activation: int, sequence: int
 ) -> Path:
     """A copy of `log` as the database would have written it after an OPEN RESETLOGS at `scn`."""
+    fields = {52: activation, 160: resetlogs}
+    return _rewritten(
+        log, folder / f"1_{sequence}_{resetlogs}.arc", fields, {164: scn}, sequence=sequence
+    )
+
+
+def switched_over(log: Path, folder: Path, *, activation: int, first_scn: int) -> Path:
+    """A copy of `log` as the database would have written it after a switchover: without RESETLOGS,
+    with another activation id.
+    """
+    return _rewritten(log, folder / log.name, {52: activation}, {180: first_scn})
+
+
+def _rewritten(
+    log: Path,
+    made: Path,
+    fields: Mapping[int, int],
+    scns: Mapping[int, int],
+    sequence: int | None = None,
+) -> Path:
+    """Write a copy of `log` with other fields in its header, by offset."""
     header = open_log(str(log)).header
     order = ">" if header.big_endian else "<"
     size = header.block_size
     data = bytearray(log.read_bytes())
-    struct.pack_into(order + "I", data, size + 52, activation)
-    struct.pack_into(order + "I", data, size + 160, resetlogs)
-    assert scn < 1 << 47, "the short form of an SCN does not hold it"
-    struct.pack_into(order + "IHH", data, size + 164, scn & 0xFFFFFFFF, scn >> 32, 0)
+    for at, value in fields.items():
+        struct.pack_into(order + "I", data, size + at, value)
+    for at, scn in scns.items():
+        assert scn < 1 << 47, "the short form of an SCN does not hold it"
+        struct.pack_into(order + "IHH", data, size + at, scn & 0xFFFFFFFF, scn >> 32, 0)
     for at in range(size, len(data), size):
-        struct.pack_into(order + "I", data, at + 8, sequence)
+        if sequence is not None:
+            struct.pack_into(order + "I", data, at + 8, sequence)
         struct.pack_into("<H", data, at + 14, 0)
         block = np.frombuffer(bytes(data[at : at + size]), np.uint16)
         struct.pack_into("=H", data, at + 14, int(np.bitwise_xor.reduce(block)))
-    made = folder / f"1_{sequence}_{resetlogs}.arc"
     made.write_bytes(data)
     return made

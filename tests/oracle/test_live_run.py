@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import pytest
 
+from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.oracle_net.session import Fault
 from tests import waiting
-from tests.oracle.live_source import reincarnated
+from tests.oracle.live_source import reincarnated, switched_over
 from tests.replicator.test_simulated import expected_rows
 from tests.target_rows import differing_from
 
@@ -173,6 +174,31 @@ def test_a_resetlogs_behind_nothing_is_followed(
     live.archive()
     run_once(config)
     assert differences(postgres_database, summary) == []
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_switchover_is_followed(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str, at: int
+) -> None:
+    """The new primary assigns another activation id, and advances its thread to a log that begins
+    later than the last one ends. There is no RESETLOGS.
+    """
+    config = live.write_config(tmp_path, postgres_database)
+    for _ in range(at):
+        live.archive()
+    run_once(config)
+    live.waiting = [
+        switched_over(
+            log, tmp_path, activation=99, first_scn=open_log(str(log)).header.first_scn + (n == 0)
+        )
+        for n, log in enumerate(live.waiting)
+    ]
+    live.state.catalogue.update('UPDATE SYS."V$DATABASE" SET "ACTIVATION#" = 99')
+    live.archive_all()
+    assert diagnose(load_config(config)) == []
+    run_once(config)
+    assert differences(postgres_database, summary) == []
+    run_once(config)
 
 
 def test_redo_that_a_resetlogs_has_orphaned_is_not_applied(

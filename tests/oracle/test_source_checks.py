@@ -19,6 +19,7 @@ import structlog
 from typer.testing import CliRunner
 
 from olr_pg.appliance.all_checks import diagnose
+from olr_pg.capture.logs import open_log
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.java.runtime import find_java
@@ -348,6 +349,22 @@ def test_a_transaction_older_than_the_logs(patient: Patient) -> None:
     # One that has not changed anything yet.
     patient.live.state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 0}])
     assert patient.findings() == []
+
+
+def test_a_restart_before_the_oldest_log_is_no_lack(patient: Patient) -> None:
+    """The oldest log begins later than the log before it, which is deleted, ends."""
+    first = patient.live.summary.snapshot.scn
+    patient.live.state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": first - 100}])
+    sequence = open_log(str(patient.live.summary.logs[0])).header.sequence
+    patient.live.state.catalogue.update(
+        'INSERT INTO SYS."V$ARCHIVED_LOG" SELECT "THREAD#", "SEQUENCE#" - 1, "FIRST_CHANGE#" - 200,'
+        ' "FIRST_CHANGE#" - 100, NAME, BLOCKS, BLOCK_SIZE, RESETLOGS_ID, "RESETLOGS_CHANGE#",'
+        " \"DEST_ID\", ARCHIVED, 'YES', 'D', STANDBY_DEST, \"FIRST_TIME\""
+        f' FROM SYS."V$ARCHIVED_LOG" WHERE "SEQUENCE#" = {sequence}'
+    )
+    assert patient.findings() == []
+    patient.live.state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": first - 101}])
+    assert patient.only().check == "oracle.retention"
 
 
 def test_a_standby_is_no_source_of_a_load(patient: Patient) -> None:
