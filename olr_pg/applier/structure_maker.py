@@ -128,7 +128,7 @@ class StructureLine(NamedTuple):
 
     def waits_for(self, earlier: Iterable[StructureLine]) -> bool:
         """Return whether an earlier change removes or renames another object that has the same
-        name. Then the earlier change must be made first.
+        name. If so, the earlier change must be made first.
         """
         return any((one.target, one.name) == (self.target, self.name) for one in earlier)
 

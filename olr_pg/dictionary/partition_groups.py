@@ -70,8 +70,8 @@ class Part(NamedTuple):
 
 
 def moves_values(statements: Iterable[Statement]) -> bool:
-    """Return whether a statement moves values of a list between partitions. Then no object of the
-    table changes.
+    """Return whether a statement moves values of a list between partitions. Such a statement
+    changes no object of the table.
     """
     return any(_VALUES.search(statement.text.upper()) for statement in statements)
 

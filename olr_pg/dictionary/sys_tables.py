@@ -1,7 +1,7 @@
 """Builds tables from the rows of the SYS tables (dictionary §2).
 
-A schema checkpoint lacks some information. Then the columns of a key are in the order of INTCOL#,
-all constraints count as enabled, and there are no unique indexes.
+A schema checkpoint lacks some information. With a schema checkpoint, the columns of a key are in
+the order of INTCOL#, all constraints count as enabled, and there are no unique indexes.
 
 `non_flag_values` finds the values that a column's check constraints allow, for a column that
 becomes boolean.

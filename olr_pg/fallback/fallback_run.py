@@ -10,9 +10,9 @@ The ledger in Oracle is updated in the same transaction as the rows. The slot is
 that commit. If the process is killed between the two, PostgreSQL sends transactions again that
 Oracle already has, and the run skips them.
 
-While a table is stopped, the run checks periodically whether it was resumed. Then the run reads the
-WAL again from the point at which that table stopped. The run then skips changes of the other
-tables, because Oracle already has them.
+While a table is stopped, the run checks periodically whether it was resumed. After a resume, the
+run reads the WAL again from the point at which that table stopped. The run then skips changes of
+the other tables, because Oracle already has them.
 """
 
 from __future__ import annotations

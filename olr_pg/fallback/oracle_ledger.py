@@ -205,9 +205,8 @@ class OracleLedger:
     def create(self) -> None:
         """Create the table if it is missing.
 
-        If the table exists but has no rows, it is dropped and created again. Then the redo contains
-        its DDL, so that the replication from Oracle knows the table even if its dictionary is
-        older.
+        If the table exists but has no rows, it is dropped and created again. Because of the new DDL
+        in the redo, the replication from Oracle knows the table even if its dictionary is older.
 
         Raises:
             OlrPgError: 7004 the account lacks the privilege, or another error of Oracle.

@@ -7,10 +7,10 @@ DDL, and it sends nothing that would show that changes are missing:
   from the publication, is not in it any more, and a renamed table has another name in the stream.
   A table that is not published any more, or has another name, must stop, because its changes would
   be lost.
-- The tables are published as a whole (``publish_via_partition_root``). Then PostgreSQL does not
-  send the TRUNCATE of one partition (CREATE PUBLICATION), and it never sends DROP and DETACH. The
-  rows stay in Oracle. Partitions are often removed on purpose, so a removed partition is only
-  reported.
+- The tables are published as a whole (``publish_via_partition_root``). With this option, PostgreSQL
+  does not send the TRUNCATE of one partition (CREATE PUBLICATION). PostgreSQL never sends DROP and
+  DETACH. The rows stay in Oracle. Partitions are often removed on purpose, so a removed partition
+  is only reported.
 """
 
 from __future__ import annotations

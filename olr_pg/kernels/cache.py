@@ -117,8 +117,8 @@ class KernelCache(FunctionCache):
     """Numba's cache of one function. The names of its files contain the digest of the sources.
 
     Attributes:
-        is_used: False if the sources have changed since they were imported. Then the cache loads
-            and saves nothing.
+        is_used: False if the sources have changed since they were imported. With changed sources,
+            the cache loads and saves nothing.
     """
 
     _impl_class = _Results
@@ -127,8 +127,9 @@ class KernelCache(FunctionCache):
         """Find the folder on disk.
 
         Args:
-            function: the function, which can be of another package. In this case, the digest covers
-                the modules of this package that its module imports; Numba itself checks its module.
+            function: the function, which can be of another package. For a function of another
+                package, the digest covers the modules of this package that the function's module
+                imports; Numba itself checks the function's module.
 
         Raises:
             OlrPgError: 1222, there is no folder that this user may write.

@@ -277,8 +277,8 @@ class ReadingDialect(OracleDialect_oracledb):
     source.
 
     To find the isolation level, SQLAlchemy would ask DBMS_TRANSACTION for a transaction id, which
-    allocates a slot in an undo segment. Then SQLAlchemy would query V$TRANSACTION, which the
-    account may not be allowed to read.
+    allocates a slot in an undo segment. With this id, SQLAlchemy would query V$TRANSACTION, which
+    the account may not be allowed to read.
 
     Two dialects are equal if they compile statements in the same way: SQLAlchemy looks for a
     compiled statement by its dialect.

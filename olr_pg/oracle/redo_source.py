@@ -1,10 +1,10 @@
 """The database whose redo is read: the source, or a standby of it (`source.standby`).
 
 A physical standby receives a byte-for-byte copy of the primary's redo, and its control file lists
-the logs. The standby can be mounted and not open. Then only users with an administrative privilege
-can log in, and they can read only fixed views (Database Error Messages, ORA-01219). So the source,
-which is the primary, provides everything else: the dictionary, rows, LOB values, and three facts
-about redo.
+the logs. The standby can be mounted and not open. In a mounted standby, only users with an
+administrative privilege can log in, and they can read only fixed views (Database Error Messages,
+ORA-01219). So the source, which is the primary, provides everything else: the dictionary, rows, LOB
+values, and three facts about redo.
 
 - **The open redo threads.** The status of threads in a standby's control file follows the redo that
   the standby applies, and says nothing about the redo that it has not received yet.

@@ -5,8 +5,8 @@ Nothing in the database says which set the bytes really have. Two facts show tha
 First, some bytes are no character of the set, or are a control character (80 to 9F) that
 applications do not write; in the character sets of Windows, the same bytes are printable
 characters. Second, every value that is not ASCII is valid UTF-8, which text of other sets
-practically never is. Then a client wrote UTF-8, even if every byte of the values is also a letter
-of the set.
+practically never is. Such values show that a client wrote UTF-8, even if every byte of the values
+is also a letter of the set.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ NOT_VALID: Final = " NOT VALID"
 def run_statement(connection: Connection[Any], statement: str) -> str:
     """Run a statement. Return the statement that was run, which can differ from the given one.
 
-    Before PostgreSQL 18 a foreign key of a partitioned table cannot be ``NOT VALID``. In this case
-    the key is added without NOT VALID, and PostgreSQL checks the rows at once.
+    Before PostgreSQL 18 a foreign key of a partitioned table cannot be ``NOT VALID``. Such a key is
+    added without NOT VALID, and PostgreSQL checks the rows at once.
 
     Args:
         connection: a connection in autocommit mode, or within a transaction of the caller.

@@ -779,8 +779,8 @@ class _Notes:
         """Record the current rows.
 
         Oracle can refuse to read a table as of an SCN that is too close to the last change of its
-        definition (ORA-01466). Then a later SCN is tried. The table has the same rows as of that
-        SCN, because the script waits.
+        definition (ORA-01466). After this error, the function tries a later SCN. The table has the
+        same rows as of that SCN, because the script waits.
         """
         assert self._reader is not None
         deadline = time.monotonic() + SETTLE_SECONDS

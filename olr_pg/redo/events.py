@@ -4,8 +4,8 @@ UNDECODED events are changes that certainly belong to subscribed tables, but can
 a change stops its table, and the position and the reason are reported (`transactions.row_faults`),
 so that no change is lost without a report. The change belongs to the transaction that the redo
 names. The transaction is unknown if the undo record is encrypted or missing, or contradicts the row
-vector. Then the change becomes a transaction of its own, which commits at the position of the
-change. The real transaction may commit later, or may never commit.
+vector. A change of an unknown transaction becomes a transaction of its own, which commits at the
+position of the change. The real transaction may commit later, or may never commit.
 
 Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
 """

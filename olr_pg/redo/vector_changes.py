@@ -246,8 +246,8 @@ def _ktub_of(walk: Walk, at: int) -> tuple[int, int]:
     """Return the position and the size of ktub in a 5.1, even if the size of ktudb was misread.
 
     ktub follows ktudb. If the size of ktudb was misread as too large, all following fields seem to
-    be in later places, and the 5.1 seems to include its row vector. Then only ktub can identify the
-    table.
+    be in later places, and the 5.1 seems to include its row vector. In such a 5.1, only ktub can
+    identify the table.
     """
     ktudb, before = field_of(walk, at, 1)
     ktub, size = field_of(walk, at, 2)

@@ -450,7 +450,7 @@ class DecodingRun:
         known redo, report that its redo is missing.
 
         This is not reported if the start SCN comes from the checkpoint, or if the source has
-        reached it. Then the redo exists, but is not archived yet.
+        reached it. In both cases, the redo exists, but is not archived yet.
 
         Returns:
             Whether the phase of a target has changed.

@@ -11,9 +11,9 @@ caller has taken all results of the oldest job. So the results of at most two jo
 in memory or on disk.
 
 The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine, the
-driver and the executors share a directory, unless files are encrypted. Then each task writes its
-result to a file there (`files.result_files`), and the driver takes the result as soon as the file
-is complete. Otherwise results pass through the JVM (`result_cells`) when their job ends.
+driver and the executors share a directory, unless files are encrypted. In a shared directory, each
+task writes its result to a file (`files.result_files`), and the driver takes the result as soon as
+the file is complete. Otherwise results pass through the JVM (`result_cells`) when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
@@ -156,7 +156,8 @@ def run_tasks(
         inline_only: whether to pass every result through the JVM, even if the driver and the
             executors share a directory.
         writes: whether the task writes its result to an additional last argument, a `TaskResult`,
-            instead of returning it. Then the whole result need not be in memory.
+            instead of returning it. A task that writes in this way need not have its whole result
+            in memory.
         description: the description of the jobs on Spark's page.
 
     Raises:

@@ -7,10 +7,11 @@ left out of the transaction: the parts are read again without this table.
 
 A LOB value of a row change can need any page of its transaction, before or after the change. So all
 LOB pieces of the transaction are indexed first. An index entry contains the LOB, or the block of a
-list, and the number of the event; it takes 16 bytes, which are not in memory. Then each part of the
-transaction reads the events that its values need. The index also collects the claims of *strangers*
-on waiting LOB pages (`lobs.page_claims`). A stranger is a transaction that this assembler does not
-finish. A transaction that changes the dictionary cannot be processed in parts (`can_be_parted`).
+list, and the number of the event; it takes 16 bytes, which are not in memory. With this index, each
+part of the transaction reads the events that its values need. The index also collects the claims of
+*strangers* on waiting LOB pages (`lobs.page_claims`). A stranger is a transaction that this
+assembler does not finish. A transaction that changes the dictionary cannot be processed in parts
+(`can_be_parted`).
 """
 
 from __future__ import annotations
@@ -424,8 +425,8 @@ class LargeTransaction:
     def parts(self) -> Iterator[DmlColumns]:
         """Yield the row changes of the transaction in order.
 
-        If `is_whole` is False afterwards, a table must be left out. In this case, discard the row
-        changes and call this function again.
+        If `is_whole` is False afterwards, a table must be left out. If a table must be left out,
+        discard the row changes and call this function again.
         """
         self._forget()
         lobs = self._lob_index() if self._plan.lob_tables.size else None

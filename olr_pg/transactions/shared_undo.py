@@ -239,7 +239,7 @@ def changed_containers(
     """Return, for each of some complete transactions, the container that it changes.
 
     The BEGIN event contains it, unless the undo is in the root and no change was in the same record
-    as the begin. Then another event shows it.
+    as the begin. In this exceptional case, another event shows the container.
     """
     containers: npt.NDArray[np.uint32] = events.con_id[instances.begin[rows]].astype(np.uint32)
     _find_changed(events, instances.order, instances.first, rows, containers)

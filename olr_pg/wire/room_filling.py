@@ -197,8 +197,8 @@ def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
 def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
     """Write the 18 characters that `olr_pg.scalars.format_rowid` returns.
 
-    Consecutive rows are often in the same block. Then the first 15 characters are copied from the
-    last ROWID.
+    Consecutive rows are often in the same block. For a row in the same block as the previous row,
+    the first 15 characters are copied from the last ROWID.
     """
     last = place[ROWID] - 1
     if last >= 0 and place[BDBA] == dba and place[OBJD] == dataobj:

@@ -73,9 +73,9 @@ class CommitDurability:
     it.
 
     Args:
-        follows: called before the commit; returns whether another batch follows. Then this commit
-            does not need to wait, because a later commit that waits for the disk flushes this
-            commit too.
+        follows: called before the commit; returns whether another batch follows. If another batch
+            follows, this commit does not need to wait, because a later commit that waits for the
+            disk also flushes this commit.
 
     Attributes:
         lags: whether the commit did not wait for the disk.

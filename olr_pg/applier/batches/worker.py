@@ -7,13 +7,13 @@ already prepared, so that PostgreSQL does not wait for statements.
 If the next batch is ready, the current batch is committed without waiting for the disk. This batch
 counts as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its
 commit. If the connection is lost, PostgreSQL may have crashed and lost a commit that was not
-flushed. Then the server delivers all pending changes again, and the ledger shows which of them are
-already applied.
+flushed. After a lost connection, the server therefore delivers all pending changes again, and the
+ledger shows which of these changes are already applied.
 
 A worker applies one batch at a time. The batches of one table can take long: its key has no index,
-a trigger is slow, or there are many changes. Then the lag of the worker's other tables grows too,
-although they have no problem themselves. So `WorkerTime` measures which table uses most of the
-time.
+a trigger is slow, or there are many changes. Such batches also make the lag of the worker's other
+tables grow, although these tables have no problem themselves. So `WorkerTime` measures which table
+uses most of the time.
 
 A batch can keep failing with an error that is usually transient. Two of these errors can also be
 permanent: PostgreSQL reports XX000 for a row that is too large for the server's memory, and 53200

@@ -263,8 +263,8 @@ def overwriting(
     update must contain all columns of the row.
 
     Args:
-        displaced: whether another row is known to have the old key now. Then the row with
-            the old key is not deleted.
+        displaced: whether another row is known to have the old key now. If so, the row with the old
+            key is not deleted.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.DELETE or len(plan.key) == 0:

@@ -344,8 +344,8 @@ class _Lines:
     def _mine(self, row: _Row) -> list[_Line]:
         """Return the entries of a row.
 
-        While rows exchange keys, two rows can have the same key. Then their ROWIDs distinguish
-        them, unless a ROWID has changed since the entry was added.
+        While rows exchange keys, two rows can have the same key. The ROWIDs of two such rows
+        distinguish them, unless a ROWID has changed since the entry was added.
         """
         lines = self._by_row.get(_name(row.key, row.row_id), [])
         same = [line for line in lines if line.row_id == row.row_id]

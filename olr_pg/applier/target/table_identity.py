@@ -202,8 +202,8 @@ def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
 def _oids(connection: Connection[Any], targets: Iterable[str]) -> dict[str, int]:
     """Return the OIDs of tables by ``schema.name``.
 
-    A name with dots can be the name of two tables. Then only the plan of the table knows which one
-    it is, and the name is left out.
+    A name with dots can be the name of two tables. Such a name is left out, because only the plan
+    of the table knows which table it is.
     """
     readings = {
         target: [(target[:at], target[at + 1 :]) for at, one in enumerate(target) if one == "."]

@@ -9,9 +9,9 @@ open transaction, and the redo since the last image. The image contains the merg
 transactions for all targets, and the position up to which each redo thread was read. The image
 becomes durable (`image_files`) when every thread was read beyond that position. Only then is the
 dictionary known up to that position, so that nothing in the image can change any more. When
-everything that committed before the image is confirmed, the checkpoint names the image. Then
-everything that a client still needs is in the image or after it in the redo. MinStartSCN stays the
-same: the begin SCN of the oldest unconfirmed transaction.
+everything that committed before the image is confirmed, the checkpoint names the image. From then
+on, everything that a client still needs is in the image, or after the image in the redo.
+MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
 
 If the client whose confirmations are in the checkpoint starts at exactly MinStartSCN, the run loads
 the image and continues after it. If a client starts at any other SCN, or another client starts, the

@@ -1,8 +1,8 @@
 """Maps Oracle's exceptions, error numbers and SQLCODE to the conditions of PL/pgSQL.
 
 Oracle's errors have numbers, and PostgreSQL's errors have an SQLSTATE. Often several numbers of
-Oracle correspond to one SQLSTATE. Then a handler of one number would also catch the errors of the
-others, so it is translated only if the block cannot raise the others.
+Oracle correspond to one SQLSTATE. A handler of one of these numbers would also catch the errors of
+the other numbers, so the handler is translated only if the block cannot raise the other errors.
 
 Errors of the application have an SQLSTATE of their own: ``OE001`` is ORA-20001, and that of an
 exception that a routine declares begins with ``OR``.
