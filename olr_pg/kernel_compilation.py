@@ -71,8 +71,8 @@ def compile_kernels() -> None:
 
 
 def export_kernels(path: Path) -> int:
-    """Compile the kernels and write them to a pack; return the number of kernels. The errors are
-    those of `write_pack`.
+    """Compile the kernels and write them to a pack; return the number of kernels. The function
+    raises the same errors as `write_pack`.
     """
     compile_kernels()
     return write_pack(path)
@@ -80,7 +80,7 @@ def export_kernels(path: Path) -> int:
 
 def import_kernels(path: Path) -> int:
     """Read the kernels from a pack instead of compiling them; return the number of kernels. The
-    errors are those of `read_pack`.
+    function raises the same errors as `read_pack`.
     """
     # `read_pack` finds only kernels of modules that are imported. This module imports all modules
     # with kernels, so all kernels are found.

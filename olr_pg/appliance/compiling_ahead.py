@@ -6,8 +6,8 @@ of the kernel, the run loads the compiled one. Spark's workers wait for the same
 (`replicator.kernel_warmup`).
 
 A run on real data compiles first. Interpreted kernels were compared with compiled ones on the data
-of the test suite. But Python's integers differ from those of a processor, so only compiled kernels
-are used for real data.
+of the test suite. But Python's integers differ from a processor's integers, so only compiled
+kernels are used for real data.
 """
 
 from __future__ import annotations

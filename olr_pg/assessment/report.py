@@ -462,7 +462,7 @@ def join_reports(reports: Mapping[str, Report]) -> Report:
     """Join the assessments of a source's containers. If there is only one assessment, return it
     unchanged.
 
-    The redo is that of the whole database, so it is the same in each report.
+    The figures of redo concern the whole database, so they are the same in each report.
 
     Args:
         reports: the report of each container by the container's name, in the order of the

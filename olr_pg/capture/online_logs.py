@@ -189,7 +189,7 @@ class _Group:
 
 
 def _is_earlier(header: LogHeader | None, other: LogHeader) -> bool:
-    """Return whether the other header is that of a later log of the same database."""
+    """Return whether the other header belongs to a later log of the same database."""
     return (
         header is not None
         and header.dbid == other.dbid

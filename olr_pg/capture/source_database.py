@@ -66,7 +66,7 @@ class SourceDatabase(Protocol):
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
-        """Return the dictionary, and those of its tables that a TableList query selects.
+        """Return the dictionary, and the tables of the dictionary that a TableList query selects.
 
         Args:
             is_abandoned: returns whether the client has disconnected; if so, the query is

@@ -105,8 +105,8 @@ def bench(
 ) -> None:
     """Measure scan, decode, server, apply, load, end to end, latency, memory, and how cost grows.
 
-    Each figure is the median of runs that alternate with those of its anchor; the ratio is what
-    counts. Logs are generated with a fixed seed and kept.
+    Each figure is the median of runs that alternate with runs of its anchor. Compare the ratios,
+    not the figures. Logs are generated with a fixed seed and kept.
     """
     size_bytes, own_sizes = parse_sizes(size or [])
     log_to_stderr()

@@ -49,7 +49,7 @@ class Format(StrEnum):
 
 
 class InvalidDate(StrEnum):
-    """What to do with an invalid date; the names are those of `apply.policies.invalid-date`."""
+    """What to do with an invalid date; the values are those of `apply.policies.invalid-date`."""
 
     ERROR = "error"
     NULL = "null"

@@ -165,7 +165,7 @@ def _until(scn: int | None, time: datetime | None) -> Until | None:
 
 
 def with_log_options(config: Config, level: int | None, log_format: str | None) -> Config:
-    """Return `config` with its log options replaced by those of the command line."""
+    """Return `config` with its log options replaced by the options of the command line."""
     options = {"level": level, "format": log_format}
     given = {key: value for key, value in options.items() if value is not None}
     return config.model_copy(update={"log": config.log.model_copy(update=given)})

@@ -164,7 +164,9 @@ class Fallback(Section):
         return _with_container(name, container)
 
     def publication_of(self, subscription: str, container: str = "") -> str:
-        """Return the name of a subscription's publication; the arguments are those of `slot_of`."""
+        """Return the name of a subscription's publication; the arguments are the same as for
+        `slot_of`.
+        """
         if self.publication is None:
             return self.slot_of(subscription, container)
         return _with_container(self.publication, container)

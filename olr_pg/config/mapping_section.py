@@ -38,7 +38,7 @@ _DEFAULT_PAIRS: Final = tuple("/".join(pair) for pair in BOOLEAN_PAIRS)
 class ValuePolicies(Section):
     """`apply.policies`: what to do with values that PostgreSQL cannot store unchanged.
 
-    The keys are those of `olr_pg.datatypes.policies.Policies`.
+    The keys are the attributes of `olr_pg.datatypes.policies.Policies`.
     """
 
     undecodable: Undecodable = Field(

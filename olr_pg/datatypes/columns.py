@@ -138,7 +138,7 @@ def replace_rows(
     source: ValueColumn,
     convert: Callable[[bytes], bytes | None],
 ) -> ValueColumn:
-    """Return `values` with the given `rows` replaced: the new values are those of `source`,
+    """Return `values` with the given `rows` replaced: the new values are the values of `source`,
     converted by `convert`.
 
     The values are copied to a new buffer, because a few values must not keep a large part of a log

@@ -91,7 +91,7 @@ class _Swap(NamedTuple):
 
     Attributes:
         root: the number of its new name.
-        is_first: whether its event comes before that of the other table.
+        is_first: whether its event comes before the event of the other table.
         has_known_rows: whether its rows are replicated under its former name.
     """
 

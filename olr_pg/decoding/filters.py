@@ -14,7 +14,7 @@ and verification all get the same rows:
   recognised because it changes the ledger of the fallback.
 
 Row changes and transactions that are left out are counted (`Account.rows_filtered`,
-`transactions_filtered`), except those of left-out tables.
+`transactions_filtered`), except row changes of left-out tables.
 
 A `TargetView` is the selection of decoded changes that a target receives, and their form.
 """
@@ -453,7 +453,7 @@ class FilteredDatabase:
         """See `SourceDatabase.resolve`.
 
         Raises:
-            OlrPgError: the errors of the source database, and those of `Filters.chosen`.
+            OlrPgError: the errors of the source database, and the errors of `Filters.chosen`.
         """
         snapshot, tables = self._source.resolve(sql, is_abandoned)
         if not self._is_reported:

@@ -283,7 +283,7 @@ class Split(NamedTuple):
         known_end: for a log that is still being written: (the block after the complete LWN groups,
             the lowest SCN of later redo). None if the header of the log contains its end.
         joined: small logs that are decoded as one log (`joined_logs`), empty for a single log. The
-            blocks of all logs are numbered one after the other; `path` and `log` are those of the
+            blocks of all logs are numbered one after the other; `path` and `log` belong to the
             first log.
     """
 

@@ -96,7 +96,7 @@ def write_split(
 
 def read_result(data: bytes | memoryview) -> SplitResult:
     """Return the result that was written as `data`. The arrays of the result share the memory of
-    `data`, except those of the remainder.
+    `data`, except the arrays of the remainder.
     """
     view = memoryview(data)
     (size,) = _END.unpack(view[-_END.size :])

@@ -403,8 +403,8 @@ def judge_again(
             table of that name was renamed instead, so that no copy has this name.
         statements: the statements that created the new table.
         empty: whether the new table was created without rows.
-        beside: the comments, default texts, constraints and indexes of the old table, and those of
-            the new one.
+        beside: the comments, default texts, constraints and indexes of the old table, and of the
+            new table.
     """
     if new.obstacle is not None:
         reason = f"the table was created again: {new.obstacle}"
@@ -443,9 +443,9 @@ def judge_again(
 def _structure_again(
     before: BesideColumns, after: BesideColumns, kept: Set[str], *, is_whole: bool
 ) -> tuple[list[Step], list[Step]]:
-    """Return the steps that remove the indexes and constraints of a dropped table, and those that
-    add those of the new table. If both tables have the same index or constraint, no step concerns
-    it.
+    """Return the steps that remove the indexes and constraints of a dropped table, and the steps
+    that add the indexes and constraints of the new table. If both tables have the same index or
+    constraint, no step concerns it.
 
     The definitions decide whether an object is the same, because its number has changed, and its
     name too if Oracle has generated it. CREATE_AGAIN replaces the primary key, which replication

@@ -5,7 +5,8 @@ The values are the unchanged values of the views DBA_* (Oracle Database Referenc
 can show them. Texts are in Oracle's SQL and PL/SQL.
 
 The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`snapshot_file`). The end of this
-module converts the column types to those of COL$, which the mapping to PostgreSQL's types needs.
+module converts the column types to the types of COL$, which the mapping to PostgreSQL's types
+needs.
 """
 
 from __future__ import annotations

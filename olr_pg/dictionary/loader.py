@@ -1,6 +1,6 @@
 """Reads a dictionary from a file in any of the supported formats.
 
-The appliance's own format is that of `snapshot_file`. OpenLogReplicator's schema checkpoint JSON
+`snapshot_file` defines the appliance's own format. OpenLogReplicator's schema checkpoint JSON
 (dictionary §11) contains rows of SYS tables (`sys_rows`). The checkpoint does not contain the order
 of key columns, unique indexes, the state of constraints (enabled or disabled), and the defaults of
 added columns. The checkpoint's key ``context`` is DB_NAME; ``database`` is only a label from

@@ -24,8 +24,8 @@ COALESCE, ADD or DROP of VALUES    unknown
 =================================  ================================================================
 
 Sources: TABPART$.PART# and TABSUBPART$.SUBPART# give the order of partitions (dictionary §3). After
-DROP PARTITION, rows of its range go to the next higher partition, and those of its list of values
-to the default partition (Oracle, VLDB and Partitioning Guide, "Dropping Partitions").
+DROP PARTITION, rows of its range go to the next higher partition, and rows of its list of values to
+the default partition (Oracle, VLDB and Partitioning Guide, "Dropping Partitions").
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ _BYTES_MAX: Final = 1 << 32
 
 
 def read_bytes(path: str) -> bytes:
-    """Read the bytes of a dictionary file. If its beginning is not that of a JSON object, return
-    only the beginning: a device, or a huge file of another kind, must not fill the memory.
+    """Read the bytes of a dictionary file. If the file does not begin like a JSON object, return
+    only its beginning: a device, or a huge file of another kind, must not fill the memory.
 
     Raises:
         OlrPgError: 3001, the file cannot be read, or is too large.

@@ -206,8 +206,8 @@ def _sent(row: Row) -> tuple[int, ...]:
 
 
 def _is_same(row: Row, old: Row | None) -> bool:
-    """Return whether the old image of a change can be that of `row`. With the replica identity
-    FULL, it contains all values; otherwise the key only, and NULL for the other columns.
+    """Return whether the old image of a change can belong to `row`. With the replica identity FULL,
+    it contains all values; otherwise the key only, and NULL for the other columns.
     """
     return old is None or all(
         ours == theirs

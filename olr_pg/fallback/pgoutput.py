@@ -1,8 +1,8 @@
 """Parses the messages of PostgreSQL's output plug-in pgoutput, and collects whole transactions.
 
-The formats are those of protocol version 2, in PostgreSQL's documentation, “Logical Replication
-Message Formats”. Each message is parsed by itself, without knowledge of earlier messages. Between
-Stream Start and Stream Stop, most messages begin with the XID of their subtransaction.
+PostgreSQL's documentation describes the formats (protocol version 2, “Logical Replication Message
+Formats”). Each message is parsed by itself, without knowledge of earlier messages. Between Stream
+Start and Stream Stop, most messages begin with the XID of their subtransaction.
 
 Transactions are returned in commit order. The messages of a transaction are kept until its commit
 arrives: in memory while the transaction is small, otherwise on disk (`files.waiting_rows`). The

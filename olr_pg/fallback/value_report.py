@@ -118,7 +118,7 @@ def report_values(
     Args:
         connection: a connection to the target.
         tables: the tables in Oracle's dictionary.
-        settings: the applier's settings, which map names to those of the target.
+        settings: the applier's settings, which map names to names of the target.
         count: whether to read the rows and count them.
         omits: `Fallback.omits`.
     """

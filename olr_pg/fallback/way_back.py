@@ -73,7 +73,7 @@ class WayBack(NamedTuple):
         subscription: the subscription of the replication from Oracle; its name identifies this
             fallback in Oracle's ledger.
         tables: the tables to replicate, from Oracle's dictionary.
-        settings: the applier's settings, which map names to those of PostgreSQL.
+        settings: the applier's settings, which map names to names of PostgreSQL.
         value_column: called with (``OWNER.NAME``, Oracle's column, PostgreSQL's type); returns the
             conversion of the column.
         directory: directory for the files of large transactions; None for the system's temporary

@@ -75,8 +75,8 @@ def _sources(module: str, path: str) -> set[str]:
 
 
 def imported(module: str) -> set[str]:
-    """Return the modules of this package that `module` imports, directly or indirectly, without
-    those of `_NO_PART`.
+    """Return the modules of this package that `module` imports, directly or indirectly, without the
+    modules in `_NO_PART`.
     """
     found: set[str] = set()
     waiting = [module]

@@ -106,7 +106,7 @@ class LivePartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`; the size is unknown, but that of a range of keys is small."""
+        """See `SourcePartition.size`. The size of a range of keys is unknown, but small."""
         return 0 if self.cuts else RANGE_BYTES
 
     @property

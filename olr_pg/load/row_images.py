@@ -1,9 +1,9 @@
 """Builds rows as composite values from columns, with the applier's kernel, and computes their
 hashes.
 
-The format is that of PostgreSQL's ``record_send``. The hash is Bob Jenkins' lookup3 as in
-PostgreSQL's ``hashtextextended`` with seed 0. PostgreSQL does not change this function between
-versions, because hash partitioning depends on it.
+The format is the same as the result of PostgreSQL's ``record_send``. The hash is Bob Jenkins'
+lookup3 as in PostgreSQL's ``hashtextextended`` with seed 0. PostgreSQL does not change this
+function between versions, because hash partitioning depends on it.
 """
 
 from __future__ import annotations

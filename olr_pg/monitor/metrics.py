@@ -365,7 +365,7 @@ def _labelled(
 def make_registry(
     status: Callable[[], Status], targets: Mapping[str, Callable[[], Status]] | None = None
 ) -> CollectorRegistry:
-    """Return the registry of an appliance: its own metrics, and those of its process.
+    """Return the registry of an appliance: its own metrics, and the metrics of its process.
 
     Args:
         targets: the status of each target by name, if there are several.

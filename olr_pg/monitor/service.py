@@ -272,7 +272,7 @@ class StatusService:
                 )
 
     def _is_announced(self, file: Path) -> bool:
-        """Return whether the file is still that of this service. If an appliance was started during
+        """Return whether the file still belongs to this service. If an appliance was started during
         a load, it has replaced the file.
         """
         try:

@@ -400,7 +400,7 @@ class Status:
 
 
 class ServedStatus(Protocol):
-    """A status that the page can show: that of an appliance (`Status`) or of a fallback."""
+    """A status that the page can show: the status of an appliance (`Status`) or of a fallback."""
 
     @property
     def at(self) -> float:

@@ -225,9 +225,9 @@ def read_written_scn(connection: Connection) -> int | None:
 
     The result is the highest of these SCNs: the current SCN, and the SCNs that the control file
     contains for logs of this incarnation. The current SCN is not enough, because the SCN of an
-    instance can be slightly behind that of another instance. After FLASHBACK DATABASE, the current
-    SCN is even far behind the redo with which the database can be recovered. Redo of an older
-    incarnation is not considered, because it can extend past the SCN of the RESETLOGS.
+    instance can be slightly lower than the SCN of another instance. After FLASHBACK DATABASE, the
+    current SCN is even far behind the redo with which the database can be recovered. Redo of an
+    older incarnation is not considered, because it can extend past the SCN of the RESETLOGS.
 
     On a standby the result is None, because the standby's SCN is only the last SCN that the standby
     has applied, and the target may already have later redo of the primary. If the database is not

@@ -161,7 +161,7 @@ class PdbWatch:
 
 
 def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
-    """Check that the container is that of the dictionary.
+    """Check that the container is the one that the dictionary describes.
 
     Raises:
         OlrPgError: 7023.

@@ -93,8 +93,8 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
 def _prepare(
     connection: Any, source: OracleSource, container: str | None, seconds: float | None = None
 ) -> None:
-    """Set the time limit of calls, and the NLS settings, so that results do not depend on those of
-    the database. Then enter the container, if one is given.
+    """Set the time limit of calls, and the NLS settings, so that results do not depend on the
+    database's NLS settings. Then enter the container, if one is given.
     """
     bound = source.query_timeout if seconds is None else min(source.query_timeout, seconds)
     connection.call_timeout = int(bound * 1000)

@@ -139,7 +139,8 @@ def read_segments(connection: Connection, table: Table, scn: int) -> frozenset[i
 def changed_since(
     connection: oracledb.Connection, table: Table, part: RowidRange | None
 ) -> str | None:
-    """Return why rows that were read just now may not be those of the table; None if they are.
+    """Return why rows that were read just now may not belong to the table; None if they belong to
+    it.
 
     A query names the table, and Oracle reads the table that has this name now. If two tables have
     exchanged their names meanwhile, or a table and a partition their segments, a range of ROWIDs of

@@ -215,7 +215,7 @@ def _stray_table(walk: Walk, at: int, obj: int) -> int:
 
 @inlined
 def _is_of_pdb(walk: Walk) -> bool:
-    """Return whether the CON_UID of the current record is that of a PDB, and not of the root."""
+    """Return whether the CON_UID of the current record belongs to a PDB, and not to the root."""
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
     return bool(u32(walk.payload, position + RECORD_CON_UID, walk.big) > ROOT)
 
@@ -274,7 +274,8 @@ def _undo_alone(walk: Walk, vector: int, at: int) -> None:
 
 @inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
-    """Keep a 5.1 until its row vector follows, and set the current transaction to that of the 5.1.
+    """Keep a 5.1 until its row vector follows, and set the current transaction to the transaction
+    of the 5.1.
 
     If the 5.1 is a part of an undo record that is divided among several vectors (redo-format §4.2),
     push it as a separate event.
@@ -337,7 +338,7 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: in
     """Push an event with the raw fields of a 5.1 that is one part of a divided undo record
     (`transactions.split_undo`).
 
-    The container of the event is that of the vector at `changed_at`.
+    The container of the event is the container of the vector at `changed_at`.
     """
     payload, big = walk.payload, walk.big
     ktub, _ = field_of(walk, undo_at, 2)
@@ -418,8 +419,8 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
 
 @inlined
 def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
-    """Push the STRAY event of a vector if its numbers, except the container, are those of a
-    subscribed table.
+    """Push the STRAY event of a vector if its numbers, except the container, belong to a subscribed
+    table.
 
     The container in the vector may have been misread. Because the undo is in the root, only the
     transaction shows which container the vector belongs to (`transactions.shared_undo`).

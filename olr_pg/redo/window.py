@@ -201,8 +201,8 @@ def read_windows(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Window]:
-    """Yield the LWN groups that begin in a split as unpacked windows; the arguments are those of
-    `group_runs`.
+    """Yield the LWN groups that begin in a split as unpacked windows; the arguments are the same as
+    for `group_runs`.
 
     Raises:
         OlrPgError: 2004, 2005, 2006 or 2008; it contains the position.

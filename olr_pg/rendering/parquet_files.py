@@ -357,7 +357,7 @@ class _LogPlace(NamedTuple):
 
     Attributes:
         log: the name that all files of the log have.
-        number: the number of the file among those of the same table and log, from 1.
+        number: the number of the file among the files of the same table and log, from 1.
         lacks: returns whether transactions of the log are left out, as far as known.
     """
 
@@ -370,7 +370,7 @@ class _TableFile(GroupedFile):
     """A Parquet file that is being written; it has a hidden name until it is complete.
 
     Attributes:
-        number: the number of the file among those of the same table and log, from 1.
+        number: the number of the file among the files of the same table and log, from 1.
         done: the latest write to the file, if threads write.
     """
 

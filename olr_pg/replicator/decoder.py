@@ -395,8 +395,8 @@ class Decoder:
         return [[feeds[number] for number in group] for group in groups]
 
     def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
-        """Return the tables that a run decodes: those of its recovery image if it has one,
-        otherwise those of its feeds.
+        """Return the tables that a run decodes: the tables of its recovery image if it has one,
+        otherwise the tables of its feeds.
 
         If recovery images are written, the tables of all other connected targets are added, so that
         these targets can use the images too.

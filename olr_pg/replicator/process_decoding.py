@@ -65,7 +65,7 @@ _FEWER: Final = (
 
 
 class _Task(NamedTuple):
-    """What all splits have in common. The arguments are those of `ProcessDecoding`."""
+    """What all splits have in common. The arguments are the same as for `ProcessDecoding`."""
 
     lines_of: Database | None
     with_names: bool

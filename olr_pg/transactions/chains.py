@@ -339,7 +339,7 @@ def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
 
     Args:
         head: the first piece of the group.
-        row: the piece whose address is that of the row.
+        row: the piece that has the address of the row.
     """
     pieces = job.batch.pieces
     job.links.bdba[head] = pieces.bdba[row]

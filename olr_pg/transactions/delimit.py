@@ -68,7 +68,7 @@ class Instances(NamedTuple):
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
     """Return ``container << 32 | undo segment << 16 | low byte of the slot`` of each event.
 
-    The container is that of the undo segment.
+    The container is the container of the undo segment.
     """
     keys = np.empty(events.size, np.uint64)
     _put_keys(events, keys)

@@ -79,9 +79,9 @@ have no meaning in further parts.
 class DmlColumns(NamedTuple):
     """Row changes, one per row, and their column values.
 
-    The values of a change are those of the image before the change, then those of the image after
-    it. Each image is in ascending order of the delivered columns. Further parts of values follow
-    the values of the last change.
+    The values of a change are first the values of the image before the change, then the values of
+    the image after it. Each image is in ascending order of the delivered columns. Further parts of
+    values follow the values of the last change.
 
     BEFORE contains each column whose old value is known (for the WHERE of an UPDATE). In an UPDATE,
     AFTER contains only the columns that the statement sets.

@@ -24,7 +24,7 @@ class RowFault(NamedTuple):
         error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, with the position
             of the first change that cannot be assembled.
         lobs: if not empty, only these LOB values are left out and the changes are delivered. The
-            error is that of the first value.
+            error is the error of the first value.
         view: the only view from which the changes are left out; None if they are left out of all
             views.
     """

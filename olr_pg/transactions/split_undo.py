@@ -8,7 +8,7 @@ transaction is complete:
 - UNDO_PART is a TAIL or MID. Such an event has one piece, whose entries are the fields of the
   vector from field 3 on.
 - SPLIT_CHANGE is a HEAD with its row vector. Such an event has two pieces: one has the fields of
-  the HEAD from field 3 on, the other has those of the row vector from field 2 on.
+  the HEAD from field 3 on, the other has the fields of the row vector from field 2 on.
 
 The joined events become a CHANGE event. Events that cannot be joined become an UNDECODED event.
 

@@ -235,7 +235,7 @@ def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
     or change no row, such as a lock.
 
     Args:
-        events: the events of open transactions from before the batch, followed by those of the
+        events: the events of open transactions from before the batch, followed by the events of the
             batch in redo order.
     """
     before = take(events, slice(0, marker))

@@ -323,7 +323,7 @@ class ReadChanges(NamedTuple):
         session: the Oracle session of the element's transaction, ``serial << 32 | session``.
         commit_time: the commit time of its transaction, in redo's form.
         transaction: the number of its transaction among those in this piece, from 0.
-        position: for a row change, its number among those of its transaction, from 0.
+        position: for a row change, its number among the row changes of its transaction, from 0.
     """
 
     changes: ChangeColumns

@@ -286,7 +286,7 @@ def net_change_kernel(
     kind: U8, row: U64, start: int, whole: I64, fold: Fold
 ) -> tuple[int, int, int]:
     """Compute the states of the keys in `fold` from the changes from `start` on. The arguments are
-    those of `net_change`.
+    the same as for `net_change`.
 
     Returns:
         (end, reason, number of keys), as in `NetChange`.

@@ -327,8 +327,8 @@ class _Lines:
         self._put(line)
 
     def remove(self, row: _Row, columns: set[str] | None = None) -> None:
-        """Remove the entries of a row, because it was deleted or inserted; or only those of
-        `columns`, because an update has set them.
+        """Remove the entries of a row, because it was deleted or inserted; or only the entries of
+        `columns`, because an update has set these columns.
         """
         mine = [line for line in self._mine(row) if columns is None or line.column in columns]
         self._take(row, mine)

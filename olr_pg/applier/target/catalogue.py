@@ -123,9 +123,9 @@ class TargetTable:
     Attributes:
         columns: all columns in their order, which are also the fields of the table's composite
             type.
-        key: the names of the columns of the primary key. If there is none, those of the unique key
-            with the fewest columns that are all NOT NULL. Empty if the table has neither a primary
-            key nor such a unique key.
+        key: the names of the columns of the primary key. If there is no primary key, the columns of
+            the unique key with the fewest columns that are all NOT NULL. Empty if the table has
+            neither a primary key nor such a unique key.
     """
 
     schema: str

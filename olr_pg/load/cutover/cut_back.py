@@ -3,9 +3,9 @@ wrote to the target is replicated to Oracle.
 
 The steps find out what remains to be done, so no progress is stored: if the command is started
 again, it continues. At the end the cut-over's record is deleted, so that another cut-over starts
-from the beginning. Oracle's sequences are advanced past those of the target and never set back, as
-in the cut-over. The slot is kept until `olr-pg fallback end`, so the fallback need not be started
-again for another return.
+from the beginning. Oracle's sequences are advanced past the target's sequences and never set back,
+as in the cut-over. The slot is kept until `olr-pg fallback end`, so the fallback need not be
+started again for another return.
 """
 
 from __future__ import annotations

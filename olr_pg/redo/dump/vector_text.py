@@ -342,7 +342,7 @@ def _is_there(member: str, data: bytes) -> bool:
 
 
 def row_lines(fields: Fields, ktb: int) -> Iterator[str]:
-    """Yield the lines of KTB redo, which is field `ktb`, then those of KDO, columns and
+    """Yield the lines of KTB redo, which is field `ktb`, then the lines of KDO, columns and
     supplemental data.
     """
     yield from ktb_lines(fields, ktb)

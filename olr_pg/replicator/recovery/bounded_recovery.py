@@ -231,8 +231,8 @@ class BoundedRecovery:
 
         Args:
             needs: the needs of a run's targets.
-            of_others: whether the image may contain other tables in addition to those of the
-                targets.
+            of_others: whether the image may contain other tables in addition to the targets'
+                tables.
         """
         lowest = min(need.open_scn for need in needs)
         wanted = frozenset[int]().union(*(need.objects for need in needs))

@@ -4,8 +4,8 @@ Oracle's errors have numbers, and PostgreSQL's errors have an SQLSTATE. Often se
 Oracle correspond to one SQLSTATE. A handler of one of these numbers would also catch the errors of
 the other numbers, so the handler is translated only if the block cannot raise the other errors.
 
-Errors of the application have an SQLSTATE of their own: ``OE001`` is ORA-20001, and that of an
-exception that a routine declares begins with ``OR``.
+Errors of the application have an SQLSTATE of their own: ``OE001`` is ORA-20001; for an exception
+that a routine declares, the SQLSTATE begins with ``OR``.
 """
 
 from __future__ import annotations

@@ -211,7 +211,8 @@ class RoutineSql:
 
     def _element(self, t: Translator, name: str, arguments: Sequence[exp.Expr]) -> Translated:
         """Translate an element of a collection. In PostgreSQL, an element that does not exist is
-        NULL, and in Oracle it is an error. So the index must be that of a loop over the collection.
+        NULL, and in Oracle it is an error. So the index must be the index of a loop over the
+        collection.
         """
         index = t.sql(arguments[0]) if len(arguments) == 1 else ""
         for one, names in self.subscripts.items():

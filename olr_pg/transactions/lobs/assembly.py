@@ -346,7 +346,7 @@ class LobPieces(NamedTuple):
         rows: the pieces, sorted (`value_tables.sort_rows`).
         may_be_unclaimed: shape (transactions); True if a LOB of the transaction must be reported
             when no row change refers to it.
-        data: the bytes of the row changes, followed by those of the pieces.
+        data: the bytes of the row changes, followed by the bytes of the pieces.
     """
 
     rows: LobRows

@@ -165,8 +165,8 @@ def distinct_keys(keys: I64) -> tuple[I64, I64]:
     """Return the distinct rows of a table in ascending order, and for each row of the table its
     index among them.
 
-    The result is the same as that of ``numpy.unique(keys, axis=0, return_inverse=True)``. NumPy
-    compares the bytes of rows, which takes three times as long.
+    The result is the same as the result of ``numpy.unique(keys, axis=0, return_inverse=True)``.
+    NumPy compares the bytes of rows, which takes three times as long.
 
     Args:
         keys: shape (n, m).
