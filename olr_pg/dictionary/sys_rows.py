@@ -1,8 +1,8 @@
 """Rows of the SYS tables that define tables, in the form of OpenLogReplicator's schema checkpoint.
 
-Dictionary §11 describes the keys and values of the JSON form: numbers are as in Oracle, NULL is −1
-or 0, and 128-bit numbers are ``[low, high]``. ``row-id`` is the ROWID of the row in the SYS table,
-by which updates and deletes in the redo identify the row (dictionary §10).
+The keys and values of the JSON form are described in dictionary §11: numbers are as in Oracle, NULL
+is −1 or 0, and 128-bit numbers are ``[low, high]``. ``row-id`` is the ROWID of the row in the SYS
+table, by which updates and deletes in the redo identify the row (dictionary §10).
 """
 
 from __future__ import annotations
