@@ -118,8 +118,8 @@ def _roll_back() -> None:
 
 
 def _convert_nanoseconds() -> None:
-    """Convert a Parquet time with nanoseconds, so that its kernel is compiled. The other times have
-    no nanoseconds.
+    """Convert a Parquet time with nanoseconds, so that its kernel is compiled. The other times in
+    the generated logs have no nanoseconds.
     """
     column = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
     arrow_converter(column, arrow_type(column), Database("W"))(column_of([_NEW_YEAR]))

@@ -38,7 +38,8 @@ class Sample(NamedTuple):
         seconds: wall time.
         cpu_seconds: CPU seconds of all processes that took part.
         peak_rss_mib: the highest resident memory of this process during the run, including mapped
-            files. If child processes took part, it is that of the largest Python process.
+            files. If child processes took part, the value is the memory of the largest Python
+            process.
         parts: CPU seconds by process or group of processes, if the benchmark distinguishes them.
     """
 

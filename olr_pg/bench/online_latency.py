@@ -223,8 +223,8 @@ def latencies(
 
 
 def _start_source(folder: Path, rate: str, seconds: float, *more: str) -> subprocess.Popen[bytes]:
-    """Start a simulated database that writes online logs. Its redo is generated before it starts to
-    write.
+    """Start a simulated database that writes online logs. The redo is generated before the database
+    starts to write.
     """
     options = (
         "--live",

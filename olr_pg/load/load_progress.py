@@ -254,7 +254,9 @@ class TableLoadProgress(NamedTuple):
         return int(done[0]), int(done[1])
 
     def age_seconds(self, connection: Connection[Any]) -> float:
-        """Return the seconds since the load began. The SCN of the load is slightly older."""
+        """Return the seconds since the load began. The SCN of the load was chosen slightly before
+        this begin.
+        """
         row = connection.execute(_AGE, self[:2]).fetchone()
         return 0.0 if row is None else float(row[0])
 

@@ -46,7 +46,8 @@ def changes_by_table(
 
 
 class Accounting(NamedTuple):
-    """The account of a run of decoding. `closes` is true if nothing is unaccounted for.
+    """The account of a run of decoding. `closes` is true if every vector and every change is
+    accounted for.
 
     Attributes:
         tally: counts of vectors.

@@ -343,7 +343,8 @@ def simulate(
 
     Args:
         seed: determines all choices that no argument makes.
-        out_dir: created if it does not exist; must not contain logs.
+        out_dir: the output directory, which is created if it does not exist; it must not contain
+            logs.
         workload: one of `WORKLOADS`.
         size: approximate bytes of redo to write; for the workloads `MODELLED`, without background
             redo.

@@ -309,7 +309,7 @@ class TableFile:
     """Writes ``OWNER.NAME.parquet`` batch by batch; all rows are as of one SCN.
 
     Args:
-        folder: created if it does not exist.
+        folder: the folder of the file, which is created if it does not exist.
         metadata: metadata of the schema; without it, `close` needs the SCN.
 
     Attributes:

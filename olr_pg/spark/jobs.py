@@ -23,7 +23,7 @@ result's name.
 
 `plan_jobs` groups tasks into Spark tasks, and Spark tasks into jobs. Each job costs Java about 15
 ms of processor time, and each Spark task 3 ms more. So there are few jobs, and each core gets its
-share of a job as one Spark task. As above, two jobs run at a time.
+share of a job as one Spark task. Two such jobs run at a time.
 
 `archive_classes` creates an archive of the classes that a session loads (`java.class_archive`).
 """

@@ -72,7 +72,7 @@ class ColumnValue:
         """Return the column as a dictionary column. Attributes that the protocol does not send have
         defaults.
 
-        Its position in the row and its length are unknown; they are set to 1 and 0.
+        The column's position in the row and its length are unknown; they are set to 1 and 0.
         """
         return Column(
             name=self.name,

@@ -97,7 +97,7 @@ class Form(IntEnum):
 
 
 class EncodedTransactions(NamedTuple):
-    """The bytes of n transactions.
+    """The encoded bytes of n transactions.
 
     Attributes:
         blob: the bytes of all transactions, contiguous.

@@ -509,7 +509,9 @@ class StepWriter:
 
 
 class _Names(NamedTuple):
-    """The target's names of the source's columns, before and after the event."""
+    """For each column of the source, the name of its column in the target: before and after the
+    event.
+    """
 
     before: dict[str, str]
     after: dict[str, str]

@@ -148,8 +148,9 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
     resumed.
 
     If the change is already skipped, do nothing: an earlier command may have lost its connection
-    before it resumed the table, and the operator repeats the command. In particular, the decision
-    about one gap in a table's changes is none about a later gap.
+    before it resumed the table, and the operator repeats the command. In particular, a repeated
+    command must not skip a later gap in the table's changes, because the operator has decided only
+    about one gap.
 
     Raises:
         OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table, the server

@@ -168,7 +168,7 @@ def connect_with(settings: ApplierSettings, *, writes: bool = True) -> BoundedCo
 
 
 class OutageWatch(Protocol):
-    """Is informed of errors and successes of connections. `outage.TargetOutage` implements it."""
+    """Receives the errors and successes of connections. `outage.TargetOutage` implements it."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Record an error of a connection."""

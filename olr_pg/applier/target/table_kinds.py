@@ -403,7 +403,7 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
 
 def _gaps(bounds: list[str]) -> list[str]:
     """Return the lower bounds of ranges, except the lowest bound and bounds at which another range
-    ends. Below each returned bound there is a gap.
+    ends. No range contains the values directly below a returned bound.
     """
     ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
     ends = {end for _, end in ranges}

@@ -112,7 +112,7 @@ class SimLob:
 
     @property
     def is_partitioned(self) -> bool:
-        """Return whether its segments are LOB partitions."""
+        """Return whether the segments of the LOB are LOB partitions."""
         return self.obj != self.segments[0].obj
 
     def describe(self) -> Lob:

@@ -433,12 +433,14 @@ class SimTable:
 
     @property
     def is_partitioned(self) -> bool:
-        """Return whether its segments belong to partitions or to an index."""
+        """Return whether the table's segments belong to partitions or to an index."""
         return self.index_organised or self.segments[0].obj != self.obj
 
     @property
     def has_partitions(self) -> bool:
-        """Return whether its segments are partitions of the table or of the index with its rows."""
+        """Return whether the table's segments are partitions of the table, or of the index with its
+        rows.
+        """
         return self.is_partitioned and (not self.index_organised or self._index_is_partitioned)
 
     @property

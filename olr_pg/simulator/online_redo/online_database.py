@@ -172,8 +172,8 @@ class OnlineOptions:
         archive_lag: maximum number of switches by which archiving is late; None: nothing is
             archived, and groups are overwritten (NOARCHIVELOG).
         style: how flushes are cut, torn and reordered.
-        overlap: maximum number of pending tasks when the next redo is taken. With several threads,
-            they then write at the same time.
+        overlap: maximum number of pending tasks when the next redo is taken. With pending tasks,
+            several redo threads write at the same time.
         member_faults: probability, at each switch, that a member gets a fault or is repaired.
     """
 

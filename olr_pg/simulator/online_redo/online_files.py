@@ -236,8 +236,8 @@ class OnlineFiles:
             file.write(data)
 
     def _member(self, name: str) -> int:
-        """Return the file's descriptor. It stays open, so that it works after the file was made
-        unreadable.
+        """Return the file's descriptor. The descriptor stays open, so that it works after the file
+        was made unreadable.
         """
         if name not in self._open:
             self._open[name] = os.open(self._online / name, os.O_RDWR)
@@ -260,7 +260,7 @@ class Pacing:
 
     Args:
         rate: bytes of redo per second.
-        stop: when it is set, all waits end.
+        stop: when this event is set, all waits end.
         clock: returns seconds that never decrease.
     """
 
@@ -430,7 +430,7 @@ class ControlFile:
         } | {number: replace(begun, header=header, status=CURRENT, is_archived=False)}
 
     def reset(self) -> None:
-        """Reset all groups: they contain no log."""
+        """Reset all groups, so that they contain no log."""
         self.groups = {
             number: replace(group, header=None, status=UNUSED, is_archived=True)
             for number, group in self.groups.items()

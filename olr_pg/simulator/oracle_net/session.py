@@ -135,7 +135,7 @@ class Fault:
         error: number and text of the ORA error; None for no error.
         drop: cut the connection.
         delay: seconds to wait before the answer.
-        times: number of times that it happens; 0 for every time.
+        times: number of times that the fault happens; 0 for every time.
         after: number of matching calls that succeed before the fault happens.
     """
 

@@ -484,8 +484,8 @@ class SysDictionary:
 
     def recycle(self, session: RowStatements, table: SimTable) -> str:
         """Move a table to the recycle bin, as DROP TABLE without PURGE does. The table gets another
-        name, and so do its indexes and constraints. Its rows and segments stay until it is purged.
-        LOB segments and sequences keep their names.
+        name, and so do its indexes and constraints. The rows and segments of the table stay until
+        the table is purged. LOB segments and sequences keep their names.
 
         Returns:
             The name in the recycle bin.

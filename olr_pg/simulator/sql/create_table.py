@@ -250,7 +250,7 @@ def read_table(words: Words) -> TableDefinition:
     """Parse CREATE TABLE, after the table's name.
 
     Raises:
-        OraError: it has a word that is unknown.
+        OraError: a word of the text is unknown.
     """
     found = TableDefinition()
     if words.peek() == "(":
@@ -294,7 +294,7 @@ def read_column(words: Words, found: TableDefinition) -> None:
     """Read the definition of a column, with its constraints.
 
     Raises:
-        OraError: it has a word that is unknown.
+        OraError: a word of the text is unknown.
     """
     name = words.name()
     if any(one.name == name for one in found.columns):
@@ -335,7 +335,7 @@ def read_identity(words: Words) -> tuple[str, int | None]:
     """Parse the text after GENERATED: when an identity column is generated, and its first value.
 
     Raises:
-        OraError: it has a word that is unknown.
+        OraError: a word of the text is unknown.
     """
     if words.take("BY", "DEFAULT"):
         found = "BY DEFAULT ON NULL" if words.take("ON", "NULL") else "BY DEFAULT"
@@ -355,7 +355,7 @@ def read_constraint(words: Words) -> Constraint:
     """Read a constraint of a table.
 
     Raises:
-        OraError: it has a word that is unknown.
+        OraError: a word of the text is unknown.
     """
     name = words.name() if words.take("CONSTRAINT") else ""
     return _read_constraint_kind(words, name, ())
@@ -426,7 +426,7 @@ def read_partition(words: Words) -> Partition:
     """Read PARTITION … VALUES LESS THAN (…), or VALUES (…).
 
     Raises:
-        OraError: it has a word that is unknown.
+        OraError: a word of the text is unknown.
     """
     words.expect("PARTITION")
     name = words.name()

@@ -242,7 +242,7 @@ def tree_of(text: str) -> Any:
     """Parse a query or DML.
 
     Raises:
-        OraError: ORA-00900, sqlglot cannot parse it.
+        OraError: ORA-00900, sqlglot cannot parse the statement.
     """
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:

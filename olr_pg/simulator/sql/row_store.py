@@ -110,8 +110,8 @@ class Trigger:
 
     Attributes:
         text: the text of its CREATE statement, which contains the block.
-        events: the events for which it fires, of INSERTING, UPDATING and DELETING.
-        columns: columns whose UPDATE it fires for, from 0; empty for all.
+        events: the events for which the trigger fires, of INSERTING, UPDATING and DELETING.
+        columns: the columns for whose UPDATE the trigger fires, from 0; empty for all.
     """
 
     name: str
@@ -282,7 +282,7 @@ class SqlTransaction:
         waits_since: the number of its wait; an earlier wait has a lower number.
         is_victim: its statement must fail, to break a deadlock.
         is_active: the transaction has not ended.
-        loaded: tables that it has loaded by direct path.
+        loaded: tables that the transaction has loaded by direct path.
     """
 
     entries: list[Entry] = field(default_factory=list)

@@ -114,7 +114,7 @@ class Template:
     """Everything that is needed to make copies.
 
     Attributes:
-        once: redo that is not copied; it comes before the first copy.
+        once: redo that is not copied, and that comes before the first copy.
         copied: the first copy.
         marks: the values that differ between copies, for each part by thread.
         undo: the undo segments after the first copy, by number.

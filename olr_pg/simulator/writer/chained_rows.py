@@ -368,7 +368,8 @@ class ChainWriter:
 
     Attributes:
         rewrites: if no other form is possible, an update writes all pieces of a row again. We have
-            seen no real redo of this. So only SQL uses it, whose statements cannot be skipped.
+            seen no real redo of this. So only SQL uses this form, because SQL statements cannot be
+            skipped.
     """
 
     def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:

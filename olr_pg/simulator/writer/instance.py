@@ -93,7 +93,7 @@ class UndecodedVector:
     """A vector that changes rows or LOBs of a table, and that cannot be decoded.
 
     Attributes:
-        reason: why it cannot be decoded, for example ``encrypted``.
+        reason: why the vector cannot be decoded, for example ``encrypted``.
         scn: SCN of its record.
         of: the transaction; None if the record does not name it.
     """

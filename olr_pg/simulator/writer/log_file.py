@@ -95,7 +95,7 @@ class HeaderBlock:
         header_writes: how often the header was written; 2 in closed logs.
         next_scn: exclusive; `SCN_NONE` while the log is current.
         end_of_thread, disabled: whether the thread ends, or is disabled, at the end of this log.
-        unknown: u32 at 252. Its meaning is unknown; it is 2 in all real logs.
+        unknown: u32 at 252. The meaning of this field is unknown; its value is 2 in all real logs.
         largest_lwn: blocks of the largest LWN.
         real_next_scn: `SCN_NONE` in all real logs.
         redo_key: 48 random bytes: the key of encrypted redo, at offset 432 in 23ai and 448 in 19c.

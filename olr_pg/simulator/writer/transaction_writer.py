@@ -131,8 +131,8 @@ class BlockChange:
 
     Attributes:
         fields: returns, for an ITL entry, the fields of undo and redo after the KTB redo.
-        undone_by: opcode of the vector that undoes it; None if there is none.
-        revert: undoes it in the model.
+        undone_by: opcode of the vector that undoes the change; None if no vector undoes it.
+        revert: undoes the change in the model.
         delivers: the delivered changes that it completes.
     """
 
