@@ -164,9 +164,9 @@ def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[
     """Yield findings about tables whose key is not written to the redo, according to the
     dictionary.
 
-    A dictionary without rows of the SYS tables contains no information about this. An older
-    dictionary may lack the logging level of the database; in this case there is one warning for all
-    tables.
+    A dictionary without rows of the SYS tables does not show which keys are written to the redo. An
+    older dictionary may lack the logging level of the database; in this case there is one warning
+    for all tables.
     """
     for member in snapshot.containers:
         own = {table.object_key for table in member.tables}

@@ -62,7 +62,7 @@ class LogStream:
 
     Attributes:
         logs: in stream order (`LogPosition`).
-        gaps: the gaps between them.
+        gaps: the gaps between the logs.
     """
 
     logs: tuple[ArchivedLog, ...]

@@ -133,7 +133,7 @@ class _Group:
         return (*self.members[self.first :], *self.members[: self.first])
 
     def _begin_with(self, path: str, reason: OlrPgError | None) -> None:
-        """Use this member from now on; log once that it replaces another one."""
+        """Read this member from now on. For each member that is replaced, log the change once."""
         replaced = self.members[self.first]
         self.first = self.members.index(path)
         if path != replaced and replaced not in self.replaced:

@@ -640,9 +640,9 @@ class RedoStream:
     # --- batches ---
 
     def _has_reached(self, end: StreamOffset) -> bool:
-        """Return whether the survey contains the redo before an offset, and what the other redo
-        threads wrote meanwhile: DDL, and commits of parallel DML. The batch may have been planned
-        before a restart.
+        """Return whether the survey contains the redo before an offset. This includes DDL and
+        commits of parallel DML that other redo threads wrote meanwhile. The batch may have been
+        planned before a restart.
         """
         surveyor, scn = self._surveyor, 0
         for thread, one in end.threads.items():

@@ -2,7 +2,7 @@
 
 `plain_form` returns the conversion that a column can use. `write_plain` converts a value, or
 returns that the caller must use the column's `Encoder`. The encoder handles every form and every
-policy, and reports errors. The fast path and the encoder give the same bytes (tests compare them).
+policy, and reports errors. `write_plain` and the encoder write the same bytes (tests compare them).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class _Swap(NamedTuple):
     Attributes:
         root: the number of its new name.
         is_first: whether its event comes before the event of the other table.
-        has_known_rows: whether its rows are replicated under its former name.
+        has_known_rows: whether the table's rows are replicated under its former name.
     """
 
     root: int
@@ -220,8 +220,8 @@ class ContainerFollower:
         """Record a transaction that committed before `done`, if it should have been processed.
 
         This happens if an earlier run recorded DDL of one redo thread before it had read the logs
-        of another thread. Only DDL of tables of the snapshot counts, because it was always recorded
-        when it was read.
+        of another thread. Only DDL of tables of the snapshot is recorded as late, because DDL of
+        these tables should always have been recorded when it was read.
         """
         if self._record is None or transaction.commit_scn <= self.snapshot_scn:
             return

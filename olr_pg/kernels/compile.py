@@ -75,7 +75,7 @@ else:
         to their types.
 
         Without signatures, Numba compiles a version for every combination of integer types in the
-        calls. For a function that stores a value, there were eighteen versions.
+        calls. For example, Numba compiled eighteen versions of a function that stores a value.
         """
         return lambda function: LateDispatcher(function, "inlined_for", signatures)
 

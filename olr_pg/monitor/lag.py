@@ -37,12 +37,12 @@ class Lag(NamedTuple):
     that a table may lack.
 
     Attributes:
-        reading: from the writing of its redo until this host found it. If redo is missing, this
-            contains the whole lag.
-        decoding: from then until the change entered the ready queue.
-        queue: from then until the client received the change.
-        apply: from then until its commit in the target. If the table is stopped, this contains the
-            whole lag.
+        reading: from the writing of the change's redo until this host found this redo. If redo is
+            missing, `reading` contains the whole lag.
+        decoding: from the end of `reading` until the change entered the ready queue.
+        queue: from the end of `decoding` until the client received the change.
+        apply: from the end of `queue` until the change's commit in the target. If the table is
+            stopped, `apply` contains the whole lag.
     """
 
     reading: float = 0.0

@@ -143,8 +143,8 @@ class RedoSource:
             self._standby.close()
 
     def read(self, doing: str, work: Callable[[Connection, Connection], _Result]) -> _Result:
-        """Run `work` with a connection to the source, and one to the database whose redo is read.
-        Without a standby, both are the same object.
+        """Run `work` with a connection to the source, and a connection to the database whose redo
+        is read. Without a standby, both connections are the same object.
 
         Args:
             doing: the purpose of `work`, for messages.

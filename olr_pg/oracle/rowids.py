@@ -168,7 +168,9 @@ def changed_since(
 def ranges_in_segments(
     ranges: Iterable[RowidRange], segments: Collection[int]
 ) -> tuple[RowidRange, ...]:
-    """Return the ranges that lie in some segments, and one range for each segment without any."""
+    """Return the ranges that lie in one of `segments`, and one new range for each of `segments`
+    that contains no range.
+    """
     found = [(parse_rowid(one.first)[0], one) for one in ranges]
     new = sorted({*segments} - {segment for segment, _ in found})
     return (

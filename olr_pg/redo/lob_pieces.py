@@ -101,7 +101,7 @@ class LobOp(IntEnum):
     - ZERO: zeros that are written at offset `slot`; `head_bdba` is their number. The piece has no
       bytes.
     - LIST: the list of extents in a map block.
-    - LIST_AT: a part of such a list, from entry `head_bdba` on.
+    - LIST_AT: a part of the list of extents in a map block, from entry `head_bdba` on.
     - HEADER: the addresses of the four list blocks, from a LOB header block.
     - INDEX: a row of a LOB index; `head_bdba` is its page number.
     - OPERATION: an 11.17. `sup_type` is its kind, `sup_flags` its operation, `slot` the column,

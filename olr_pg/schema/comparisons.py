@@ -212,7 +212,9 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
-    """Translate IS NAN and IS INFINITE. For a NUMBER, the result is false."""
+    """Translate IS NAN and IS INFINITE. For a NUMBER, the result is false, or NULL if the number is
+    NULL.
+    """
     if t.kind(node) is not ValueKind.FLOAT:
         t.number(node)  # raises an error if the value is not a number
         return f"({t.sql(node)} IS NULL AND NULL)"

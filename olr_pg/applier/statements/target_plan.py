@@ -232,8 +232,8 @@ class TablePlan:
         self._settings.losses.add(self.name, column, lost)
 
     def statement(self, kind: Hashable, compose: Callable[[], sql.Composed]) -> bytes:
-        """Return a statement or a part of one in UTF-8. The text is composed once for each `kind`
-        and then cached.
+        """Return a statement, or a part of a statement, in UTF-8. The text is composed once for
+        each `kind` and then cached.
         """
         found = self._statements.get(kind)
         if found is None:

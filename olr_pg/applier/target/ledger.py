@@ -220,8 +220,8 @@ class LedgerState(NamedTuple):
     """The ledger's row of a table.
 
     Attributes:
-        stopped: whether the table's changes are held. Its changes up to `position` are applied or
-            held.
+        stopped: whether the table's changes are held. The table's changes up to `position` are
+            applied or held.
     """
 
     position: TablePosition

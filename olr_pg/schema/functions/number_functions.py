@@ -199,8 +199,8 @@ def _checked(t: Translator, value: exp.Expr, form: str) -> str:
 
 
 def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
-    """Translate an arithmetic operation on two numbers. The result is numeric, or a floating-point
-    number if one of the numbers is one.
+    """Translate an arithmetic operation on two numbers. The result is a floating-point number if at
+    least one of the two numbers is a floating-point number, otherwise numeric.
     """
     kinds = {t.kind(left), t.kind(right)}
     if ValueKind.FLOAT in kinds:

@@ -3,8 +3,8 @@ keys, indexes and sequences, and the views about schemas from an inventory.
 
 The module is the inverse of `olr_pg.dictionary.sys_rows` and
 `olr_pg.oracle.inventory.inventory_queries`. Values that a snapshot does not contain get plausible
-defaults. LOGGING, NOLOGGING and supplemental logging are rows too: here are the views that show
-them, and the statements that change them.
+defaults. The module also makes the rows of the views that show LOGGING, NOLOGGING and supplemental
+logging, and executes the statements that change these settings.
 """
 
 from __future__ import annotations

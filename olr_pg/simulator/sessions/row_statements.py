@@ -433,7 +433,9 @@ class DirectLoads:
         return len(self._chains.parts(table, cells)) == 1
 
     def is_free(self, table: SimTable) -> bool:
-        """Return whether a table may be loaded: `can_be_loaded`, and no transaction locks it."""
+        """Return whether a table may be loaded: `can_be_loaded` returns True, and no transaction
+        locks the table.
+        """
         may = can_be_loaded(table, self._tx.instance.modes)
         return may and not self._tx.container.is_locked(table)
 

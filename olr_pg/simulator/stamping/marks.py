@@ -302,8 +302,8 @@ class _Finder:
         return (vector.cls - 15) // 2
 
     def _header_state(self, vector: _Vector) -> None:
-        """Record the first change of an undo header, which refers to the state after the previous
-        copy.
+        """Record the first change of an undo header; this change refers to the state of the header
+        after the previous copy.
         """
         if vector.cls % 2 and not vector.scn_is_new:
             self.marks.carried.append(Carried("header", vector.at, self._usn(vector)))

@@ -1,9 +1,9 @@
 """Assigns LOB pages whose redo names no transaction (19.1) to the transactions that refer to their
 LOBs.
 
-A transaction that writes a LOB locks the row of the LOB until it ends. So the page belongs to the
-first transaction that commits after the page and refers to the LOB in a row change. Only
-transactions in the same redo thread that began before the page can have written it.
+A transaction that writes a LOB locks the row of the LOB until the end of the transaction. So the
+page belongs to the first transaction that commits after the page and refers to the LOB in a row
+change. Only transactions in the same redo thread that began before the page can have written it.
 
 A *claim* is a transaction together with a LOB to which it refers.
 """
