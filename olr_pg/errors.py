@@ -54,7 +54,7 @@ class Code(IntEnum):
     def __new__(
         cls, number: int, title: str = "", action: str = "", exit_code: int | None = None
     ) -> Self:
-        """Create a member. A member without an exit code of its own gets the exit code of its area."""
+        """Create a member. Without `exit_code`, the member gets the exit code of its area."""
         member = int.__new__(cls, number)
         member._value_ = number
         member.title, member.action = title, action
