@@ -135,7 +135,8 @@ BeginCopyOption = Annotated[
     typer.Option(
         "--begin-copy",
         help="Load nothing, because another tool copies the rows. Choose the SCN as of which it"
-        " reads them, and print this SCN. The tables of the target must be empty.",
+        " reads them, and print this SCN. The tables of the target must be empty. If the copy has"
+        " already begun, print its SCN again.",
     ),
 ]
 EndCopyOption = Annotated[

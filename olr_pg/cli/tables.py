@@ -285,9 +285,7 @@ def add(
     if load:
         with open_target_of(wider, ledger="required"):
             pass  # the load would create the ledger, perhaps in a wrong database
-        load_tables(
-            wider, [str(name) for name in names], LoadOptions(resume=not begin_copy, copy=copy)
-        )
+        load_tables(wider, [str(name) for name in names], LoadOptions(resume=True, copy=copy))
         if begin_copy:
             return
     else:

@@ -14,12 +14,13 @@ import math
 import pickle
 import time
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from psycopg import Connection, sql
 
-from olr_pg.applier.session.handover import COPIED
+from olr_pg.applier.session.handover import COPIED, begin_again
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.connection import connect_with
@@ -143,7 +144,8 @@ def initial_load(
     """Load the tables; tables that are already loaded are reported and not changed.
 
     If another tool copies the rows, this records the copy's begin, or hands the tables over at its
-    end. The begin reports only the tables that are not loaded.
+    end. The begin reports only the tables that are not loaded. For a copy that has begun before, it
+    reports the SCN of that begin, because the other tool may already have read the rows.
 
     If a table fails, the others are still loaded. The loaded partitions of the failed table are
     kept for `LoadOptions.resume`. Foreign keys and sequences are created last; if a table failed,
@@ -202,8 +204,14 @@ def _plan(
     progress = TableLoadProgress(settings.subscription, name, ".".join(target))
     state = progress.read(connection)
     begins = options.anew or (options.restart and state is not None and not state.finished)
-    plan = plan_table(connection, settings, source.table, source.table, begins=begins)
-    if options.copy is None:
+    is_copied = options.copy is not None and options.copy.step is CopyStep.END
+    # The rows are in the target. Their columns are those of the SCN of the rows. The source's table
+    # may have others by now, which the target gets when `run` replicates the DDL.
+    is_filled = not begins and state is not None and (state.source == COPIED or state.finished)
+    present = replace(settings, create_tables=settings.create_tables and not is_copied)
+    described = None if is_filled else source.table
+    plan = plan_table(connection, present, source.table, described, begins=begins)
+    if not is_filled and options.copy is None:
         bind_columns(plan, source.table, source.data.schema, settings)
     if options.resume and state is not None:
         source = _as_begun(source, state)
@@ -253,14 +261,15 @@ def _check(
             arrival.wait_for(source, state.scn)
         return
     check_copy(source, None if options.restart else state, options.copy)
-    if options.copy is not None:
+    step = None if options.copy is None else options.copy.step
+    begins = state is None or options.restart
+    if step is CopyStep.END or (step is CopyStep.BEGIN and begins):
         check_written(connection, name, plan.target.oid)
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(
             Code.TABLE_REPLICATED_ALREADY, "the ledger already contains the table", table=name
         )
-    step = None if options.copy is None else options.copy.step
-    if step is CopyStep.BEGIN or (state is None and step is None):
+    if state is None and step is not CopyStep.END:
         if has_rows(connection, sql.Identifier(table.schema, table.name)):
             raise OlrPgError(
                 Code.TARGET_TABLE_NOT_EMPTY, f"{table.schema}.{table.name}", table=name
@@ -289,9 +298,7 @@ def _check(
             Code.TABLE_DATA_CHANGED,
             f"the load began in incarnation {state.resetlogs_id} of the source, which has"
             f" incarnation {source.resetlogs_id} now",
-            action="empty the table, and begin the copy again with --begin-copy"
-            if state.source == COPIED
-            else None,
+            action=begin_again(name) if state.source == COPIED else None,
             table=name,
         )
     if (state.source, state.scn) != (source.data.identity, source.scn):
@@ -309,8 +316,6 @@ def _begin(
     with connection.transaction():
         state = progress.read(connection)
         interrupted = state is not None and not state.finished
-        if interrupted and options.copy is not None and options.copy.step is CopyStep.BEGIN:
-            state = None  # the copy begins again, at a later SCN
         if options.anew or (interrupted and options.restart):
             progress.forget(connection)
             if options.anew:
@@ -482,7 +487,11 @@ def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> N
     rows, size = work.table.progress.finish(connection, work.state.scn, work.plan.target.oid)
     work.state = work.state._replace(finished=True)
     work.ended = time.monotonic()
-    _log.info("table loaded", table=work.source.table.full_name, rows=rows, bytes=size)
+    full_name = work.source.table.full_name
+    if work.state.source != COPIED:
+        _log.info("table loaded", table=full_name, rows=rows, bytes=size)
+    elif not has_rows(connection, name):
+        _log.warning("the table that another tool has copied has no rows", table=full_name)
 
 
 def _report(connection: Connection[Any], work: _Work) -> LoadedTable:

@@ -87,9 +87,9 @@ class ForkServer:
 
 
 @contextmanager
-def fork_server() -> Iterator[ForkServer]:
-    """A server with a process of its own."""
-    command = [sys.executable, "-m", "tests.cli.fork_server"]
+def fork_server(*modules: str) -> Iterator[ForkServer]:
+    """A server with a process of its own, which also imports these modules."""
+    command = [sys.executable, "-m", "tests.cli.fork_server", *modules]
     with (
         tempfile.TemporaryDirectory(prefix="olr-pg-commands-") as folder,
         subprocess.Popen(
@@ -104,7 +104,7 @@ def fork_server() -> Iterator[ForkServer]:
 
 def serve() -> None:
     """Serve until stdin ends; in a forked process, run its command."""
-    for name in IMPORTED:
+    for name in (*IMPORTED, *sys.argv[1:]):
         import_module(name)
     build_commands_once()
     # Else a process that ends would look at all of it, and so get it in memory of its own.

@@ -7,12 +7,14 @@ later back from there.
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
 import typer
+from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.cli.migration.load import initial_load
@@ -112,9 +114,8 @@ def test_rows_of_a_live_source_that_another_tool_copies(
 
     shop.live.archive()
     copier.write()
-    assert refused(lambda: initial_load(config, begin_copy=True)).code == (
-        Code.TARGET_TABLE_NOT_EMPTY
-    )
+    initial_load(config, begin_copy=True)  # repeated, it prints the same SCN
+    assert f"as of SCN {scn}:" in capsys.readouterr().out
     assert "began at SCN" in str(
         refused(lambda: initial_load(config, end_copy=True, scn=scn, since=start_scn - 1))
     )
@@ -172,10 +173,9 @@ def test_a_table_that_is_being_written_neither_begins_nor_ends_a_copy(
     with psycopg.connect(shop.database, application_name="copier") as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute(f"INSERT INTO shop.orders TABLE {ASIDE}.orders".encode())
-        for begins in (True, False):
-            error = refused(
-                lambda: initial_load(config, begin_copy=begins, end_copy=not begins)  # noqa: B023
-            )
+        begins_again = {"begin_copy": True, "restart": True}
+        for options in (begins_again, {"end_copy": True}):
+            error = refused(lambda: initial_load(config, **options))  # type: ignore[arg-type]  # noqa: B023
             assert error.code == Code.COPY_NOT_USABLE
             assert "(copier) is writing to the target table" in error.detail
             assert error.where["table"] == "SHOP.ORDERS"
@@ -184,28 +184,94 @@ def test_a_table_that_is_being_written_neither_begins_nor_ends_a_copy(
 
 
 @pytest.mark.timeout(900)
-def test_a_copy_that_begins_again_has_a_later_scn(
+def test_a_copy_that_has_begun_keeps_its_scn_until_it_is_restarted(
     shop: Shop, on_the_command_line: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The other tool may have read the rows already: of another SCN, changes would be lost."""
     config = on_the_command_line
-    scns = []
-    for _ in range(2):
+
+    def begun(**options: Any) -> dict[str, tuple[int, int]]:
         shop.live.archive()
-        initial_load(config, table=["SHOP.ORDERS"], begin_copy=True, as_json=True)
-        (begun,) = json.loads(capsys.readouterr().out.splitlines()[-1])["tables"]
-        scns.append((begun["scn"], begun["start_scn"]))
-    assert scns[0] < scns[1]
+        initial_load(config, begin_copy=True, as_json=True, **options)
+        tables = json.loads(capsys.readouterr().out.splitlines()[-1])["tables"]
+        return {one["table"]: (one["scn"], one["start_scn"]) for one in tables}
+
+    first = begun(table=["SHOP.ORDERS"])
+    both = begun()
+    assert both.pop("SHOP.ORDERS") == first["SHOP.ORDERS"]
+    (others,) = set(both.values())
+    assert others > first["SHOP.ORDERS"]
+    initial_load(config, begin_copy=True)
+    text = capsys.readouterr().out
+    for scn, _ in (others, first["SHOP.ORDERS"]):
+        assert f"as of SCN {scn}:\n" in text
+    assert f"from SCN {first['SHOP.ORDERS'][1]} on" in text
     with psycopg.connect(shop.database) as connection:
-        assert connection.execute("SELECT scn, start_scn FROM olr_pg.load").fetchall() == scns[1:]
+        connection.execute("INSERT INTO shop.stock VALUES (1, 1, 1, 1, 1)")
+    assert begun() == first | both  # also while rows arrive
+    for options in ({"restart": True}, {"anew": True}):
+        later = begun(table=["SHOP.STOCK", "SHOP.ORDERS"], **options)
+        assert min(later.values()) > others
+        assert len(set(later.values())) == 1
+        with psycopg.connect(shop.database) as connection:
+            assert connection.execute("SELECT count(*) FROM shop.stock").fetchone() == (0,)
+            assert (
+                connection.execute(
+                    "SELECT scn, start_scn FROM olr_pg.load WHERE source_table = 'SHOP.STOCK'"
+                ).fetchone()
+                == later["SHOP.STOCK"]
+            )
     # A load in the place of the copy.
     initial_load(config, restart=True)
     shop.live.archive_all()
     shop.run()
     assert all(one.identical for one in shop.verify())
+    # A table that is replicated is copied anew.
+    initial_load(config, table=["SHOP.ORDERS"], begin_copy=True, anew=True)
+    assert refused(shop.run).code == Code.COPY_NOT_USABLE
 
 
 @pytest.mark.timeout(900)
-def test_a_table_that_another_tool_copies_is_added(shop: Shop, on_the_command_line: Path) -> None:
+def test_a_copy_of_another_incarnation_begins_again(shop: Shop, on_the_command_line: Path) -> None:
+    config, state = on_the_command_line, shop.live.state
+    shop.live.archive()
+    initial_load(config, table=["SHOP.ORDERS"], begin_copy=True)
+    scn = state.scn
+    state.open_resetlogs(scn - 1, 1_300_000_000, 99)
+    state.scn = scn
+    for step in ("begin_copy", "end_copy"):
+        act = partial(initial_load, config, table=["SHOP.ORDERS"], **{step: True})  # type: ignore[arg-type]
+        error = refused(act)
+        assert error.code == Code.TABLE_DATA_CHANGED
+        assert "--begin-copy --restart --table SHOP.ORDERS" in error.action
+    initial_load(config, table=["SHOP.ORDERS"], begin_copy=True, restart=True)
+    initial_load(config, table=["SHOP.ORDERS"], begin_copy=True)
+
+
+@pytest.mark.timeout(900)
+def test_the_end_of_a_copy_creates_no_table_and_tells_an_empty_one(
+    shop: Shop, on_the_command_line: Path
+) -> None:
+    """Whoever has copied the rows has a table: an empty one in its place would lose them all."""
+    config = on_the_command_line
+    shop.live.archive()
+    initial_load(config, begin_copy=True)
+    with psycopg.connect(shop.database) as connection:
+        connection.execute("DROP TABLE shop.orders, shop.stock")
+    for options in ({"table": ["SHOP.ORDERS"]}, {"table": ["SHOP.STOCK"], "scn": 9, "since": 9}):
+        error = refused(lambda: initial_load(config, end_copy=True, **options))  # noqa: B023
+        assert error.code == Code.TARGET_TABLE_MISSING
+    with capture_logs() as lines:
+        initial_load(config, table=["SHOP.PAYMENTS"], end_copy=True)
+    assert [(one["log_level"], one["table"]) for one in lines if "no rows" in one["event"]] == [
+        ("warning", "SHOP.PAYMENTS")
+    ]
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_another_tool_copies_is_added(
+    shop: Shop, on_the_command_line: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = on_the_command_line
     names = [table.full_name for table in shop.live.summary.tables]
     shop.live.archive()
@@ -227,6 +293,13 @@ def test_a_table_that_another_tool_copies_is_added(shop: Shop, on_the_command_li
     shop.live.archive()
     assert run_appliance(load_config(config), once=True, apply=True) == 0  # without the table
     assert refused(lambda: add(config, ["SHOP.ORDERS"])).code == Code.COPY_NOT_USABLE
+    with monkeypatch.context() as patched:
+        patched.setattr("olr_pg.cli.tables._take", lambda *_, **__: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            add(config, ["SHOP.ORDERS"], end_copy=True)
+    # The table is ready, but it is not in the list. Later changes wait for it.
+    shop.live.archive()
+    assert run_appliance(load_config(config), once=True, apply=True) == 0
     add(config, ["SHOP.ORDERS"], end_copy=True)
     shop.live.archive_all()
     assert run_appliance(load_config(config), once=True, apply=True) == 0
@@ -259,6 +332,8 @@ def test_rows_of_an_offline_source_that_another_tool_has_copied(
         ({"begin_copy": True, "end_copy": True}, "only one of"),
         ({"begin_copy": True, "resume": True}, "only one of"),
         ({"end_copy": True, "anew": True, "table": ["S.T"]}, "only one of"),
+        ({"end_copy": True, "restart": True}, "only one of"),
+        ({"begin_copy": True, "restart": True, "anew": True}, "only one of"),
         ({"scn": 5, "since": 5}, "with --end-copy"),
         ({"end_copy": True, "scn": 5}, "are used together"),
         ({"end_copy": True, "since": 5}, "are used together"),
@@ -271,7 +346,7 @@ def test_options_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(typer.BadParameter, match=message):
         initial_load(tmp_path / "none.json", **options)
-    if {"resume", "anew"}.isdisjoint(options):
+    if {"resume", "anew", "restart"}.isdisjoint(options):
         with pytest.raises(typer.BadParameter, match=message):
             add(tmp_path / "none.json", ["S.T"], **options)
     with pytest.raises(typer.BadParameter, match="--no-load"):

@@ -681,8 +681,9 @@ class NotedPositions:
             psycopg.Error: the target cannot be used; call this again later.
         """
         name, confirmed = self._subscription, self.confirmed_scn
-        if 0 < self.handover.scn <= confirmed:
-            loaded = self.target.use(lambda c: end_handover(c, name, confirmed))
+        handover = self.handover
+        if 0 < handover.scn <= confirmed:
+            loaded = self.target.use(lambda c: end_handover(c, name, handover, confirmed))
             if loaded is not None:
                 self.handover = Handover()
                 # The commit of the handover has flushed the loads to disk. If the target lacks a

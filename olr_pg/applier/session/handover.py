@@ -25,7 +25,8 @@ FROM olr_pg.load WHERE subscription = %s ORDER BY source_table
 """
 _DONE = """
 UPDATE olr_pg.load SET handed_over = true
-WHERE subscription = %s AND finished_at IS NOT NULL AND NOT handed_over AND scn <= %s
+WHERE subscription = %s AND source_table = ANY(%s) AND finished_at IS NOT NULL AND NOT handed_over
+    AND scn <= %s
 RETURNING source_table, scn
 """
 _IS_FURTHER = """
@@ -124,7 +125,8 @@ def read_handover(
     """Return the loads that are complete but not handed over yet.
 
     Args:
-        tables: the names of all tables of the subscription (``OWNER.NAME``); empty if unknown.
+        tables: the names of all tables of the subscription (``OWNER.NAME``); empty if unknown. The
+            load of another table is not handed over, because its changes are not requested.
 
     Raises:
         OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
@@ -139,7 +141,9 @@ def read_handover(
                 f"the load of the table as of SCN {scn} is not complete",
                 table=name,
             )
-    pending = [load for load in loads if load[3] and not load[4]]
+    pending = [
+        load for load in loads if load[3] and not load[4] and (not tables or load[0] in tables)
+    ]
     if not pending:
         return Handover()
     return Handover(
@@ -163,10 +167,22 @@ def copy_under_way(name: str, scn: int) -> OlrPgError:
     )
 
 
+def begin_again(name: str) -> str:
+    """Return how to begin a copy by another tool again, at a later SCN."""
+    return (
+        f"begin the copy again with `olr-pg initial-load --begin-copy --restart --table {name}`,"
+        " which empties the table. For a copy that `olr-pg tables add` began, run `olr-pg tables"
+        f" remove {name}`, empty the table, and run `olr-pg tables add {name} --begin-copy`"
+    )
+
+
 def end_handover(
-    connection: Connection[Any], subscription: str, confirmed_scn: int
+    connection: Connection[Any], subscription: str, handover: Handover, confirmed_scn: int
 ) -> Mapping[str, int] | None:
     """Record that the loads up to `confirmed_scn` are handed over.
+
+    A load that was completed since `handover` was read is not among them: the changes of its table
+    are not requested yet, although `confirmed_scn` may be higher than the SCN of the load.
 
     Call this method only if `confirmed_scn` has reached the SCN up to which all tables of the
     subscription were recorded as complete. That SCN may be higher than the SCN of a new load. The
@@ -177,7 +193,8 @@ def end_handover(
     """
     if connection.execute(_IS_FURTHER, (subscription, confirmed_scn)).fetchone() == (True,):
         return None
-    return dict(connection.execute(_DONE, (subscription, confirmed_scn)).fetchall())
+    tables = list(handover.tables)
+    return dict(connection.execute(_DONE, (subscription, tables, confirmed_scn)).fetchall())
 
 
 def begin_created(

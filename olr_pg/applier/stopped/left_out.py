@@ -44,9 +44,13 @@ UPDATE olr_pg.ledger AS l SET left_scn = greatest(l.commit_scn, coalesce(
     (SELECT complete_scn FROM olr_pg.subscription AS s WHERE s.subscription = l.subscription), 0))
 WHERE subscription = %(subscription)s AND left_scn IS NULL AND source_table <> ALL(%(tables)s)
     AND NOT EXISTS (SELECT FROM olr_pg.load AS o WHERE o.subscription = l.subscription
-        AND o.source_table = l.source_table AND o.source = 'renamed')
+        AND o.source_table = l.source_table
+        AND (o.source = 'renamed' OR o.finished_at IS NOT NULL AND NOT o.handed_over))
 """
-"""Old names of renamed tables are not recorded: no rows belong to them."""
+"""Old names of renamed tables are not recorded: no rows belong to them. Nor are tables whose load
+is complete, but not handed over (`session.handover`): when such a table is in the list, replication
+starts at the load again, so nothing is missing. `tables add` can fail after it has loaded a table.
+"""
 
 _BACK: Final = """
 SELECT source_table, left_scn FROM olr_pg.ledger

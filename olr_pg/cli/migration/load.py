@@ -53,7 +53,8 @@ def initial_load(
         bool,
         typer.Option(
             "--restart",
-            help="Empty the tables of an interrupted load, and start the load from the beginning.",
+            help="Empty the tables of an interrupted load, and start the load from the beginning."
+            " With --begin-copy, the copy begins again, at a later SCN.",
         ),
     ] = False,
     anew: Annotated[
@@ -95,16 +96,17 @@ def initial_load(
     from olr_pg.load.initial import LoadOptions
 
     copy = copy_step(begin=begin_copy, end=end_copy, scn=scn, since=since)
-    if resume + restart + anew + (copy is not None) > 1:
+    if resume + restart + anew + end_copy > 1 or (resume and begin_copy):
         raise typer.BadParameter(
-            "only one of --resume, --restart, --anew, --begin-copy and --end-copy can be used"
+            "only one of --resume, --restart, --anew, --begin-copy and --end-copy can be used;"
+            " --begin-copy can be used with --restart or --anew"
         )
     if anew and not table:
         raise typer.BadParameter("--anew requires the tables to empty: --table OWNER.NAME")
     load_tables(
         read_config(config, only_target),
         table or (),
-        LoadOptions(resume or end_copy, restart, anew, copy),
+        LoadOptions(resume or (copy is not None and not restart), restart, anew, copy),
         later_scn=later_scn,
         as_json=as_json,
     )
@@ -288,17 +290,19 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 
 
 def _print_begun(begun: Sequence[LoadedTable]) -> None:
-    """Print which rows to copy; all tables have the same SCN."""
+    """Print which rows to copy. A table whose copy has begun before has an earlier SCN."""
     if not begun:
         print_line("all tables are already loaded: there is nothing to copy")
         return
-    print_line(f"Copy the rows of these tables as of SCN {begun[0].scn}:")
-    for one in begun:
-        print_line(f"    {one.table} into {one.target}")
+    for scn in sorted({one.scn for one in begun}):
+        print_line(f"Copy the rows of these tables as of SCN {scn}:")
+        for one in begun:
+            if one.scn == scn:
+                print_line(f"    {one.table} into {one.target}")
     print_line(
         "When the rows are in the target, repeat the command with --end-copy instead of"
         " --begin-copy. Until `olr-pg run` has read them, keep the archived logs from SCN"
-        f" {begun[0].start_scn} on."
+        f" {min(one.start_scn for one in begun)} on."
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.session.conversation import NotedPositions
-from olr_pg.applier.session.handover import Handover
+from olr_pg.applier.session.handover import Handover, read_handover
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -107,3 +107,23 @@ def test_without_a_saved_scn_the_oldest_log_must_reach_back_to_the_target(
     with capture_logs() as lines:
         assert _needs(target, 51) == []
     assert [line["reason"][:9] for line in lines] == ["OLR-05151"]
+
+
+def test_a_load_that_was_completed_meanwhile_is_not_handed_over(target: KeptConnection) -> None:
+    """Nobody has asked for the changes of its table yet: `tables add` was killed before that, or
+    another tool has copied its rows as of an SCN that was passed long ago."""
+    own = positions(target, scn=30, start_scn=25, tables=frozenset({"S.T"}))
+    for table, scn in (("S.T", 30), ("S.ADDED", 20)):
+        target.use(
+            lambda c: c.execute(
+                "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn,"
+                " source, parts, finished_at) VALUES ('s', %s, 's.t', %s, 15, '', 0, now())",
+                (table, scn),  # noqa: B023
+            )
+        )
+    own.confirmed_scn = 40
+    own.note()
+    query = "SELECT source_table FROM olr_pg.load WHERE handed_over"
+    assert target.use(lambda c: c.execute(query).fetchall()) == [("S.T",)]
+    later = target.use(lambda c: read_handover(c, "s", {"S.T", "S.ADDED"}))
+    assert (later.scn, later.start_scn, later.tables) == (20, 15, frozenset({"S.ADDED"}))
