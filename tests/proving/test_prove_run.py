@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 SCENARIOS = (
     "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes",
     "lobs/in_the_row", "ddl/add_column", "place/reader_restarts_before_a_rollback",
-    "types/local_time_zones", "types/binary_float_literals",
+    "types/local_time_zones", "types/binary_float_literals", "statements/names_of_tools",
+    "ddl/defaults_of_every_type",
 )  # fmt: skip
 
 

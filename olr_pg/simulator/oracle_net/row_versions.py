@@ -109,7 +109,8 @@ class RowVersions:
         """Adopt the tables that exist after DDL.
 
         Args:
-            added: by (table, column), the value that older rows have in an added column.
+            added: by (table, column), the value that older rows have in an added column, as in the
+                truth.
         """
         before = {table.obj: table for table in self._tables.values()}
         now = {table.obj: table for table in tables}
@@ -139,7 +140,10 @@ class RowVersions:
         """Return the versions of a table's rows, converted to its new columns."""
         place = f"{_quoted(old.owner)}.{_quoted(old.name + VERSIONS)}"
         at = {column.intcol: number for number, column in enumerate(old.delivered, 3)}
-        given = [added.get((table.full_name, column.name)) for column in table.delivered]
+        given = [
+            self._from_json(column, added.get((table.full_name, column.name)))
+            for column in table.delivered
+        ]
         places = [at.get(column.intcol) for column in table.delivered]
         return [
             (

@@ -565,12 +565,15 @@ class _Served:
         with self.state.catalogue.alone():
             since = min((one.commit_scn for one in committed if one.ddl), default=snapshot.scn)
             self.state.redefine(snapshot, levels, since)
-            texts = {key: text.strip('"') for key, text in added.items()}
+            # Numbers stay texts, so that they keep all digits.
+            defaults = {
+                key: json.loads(text, parse_float=str, parse_int=str) for key, text in added.items()
+            }
             # Changes that were committed with the DDL use the old names of columns.
             is_renamed = any(one.operation in RENAMING for t in committed for one in t.ddl)
             if is_renamed:
                 self._tell(committed)
-            self._rows.follow(own_tables(snapshot), texts)
+            self._rows.follow(own_tables(snapshot), defaults)
             if not is_renamed:
                 self._tell(committed)
         self._server.defined()

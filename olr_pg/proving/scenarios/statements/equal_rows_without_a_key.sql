@@ -1,0 +1,24 @@
+-- purpose: tables without a key contain equal rows, and rows that differ in a blank or in NULLs
+-- others: tools delete or update all equal rows
+-- covers: multi-row
+-- same: no, literals differ
+CREATE TABLE nk (n NUMBER, d BINARY_DOUBLE, f BINARY_FLOAT, v VARCHAR2(10), c CHAR(4), t TIMESTAMP(6), i INTERVAL DAY TO SECOND, r RAW(4));
+INSERT INTO nk VALUES (1, TO_BINARY_DOUBLE('NaN'), 0.1F, 'a', 'a', TIMESTAMP '2026-01-01 00:00:00', INTERVAL '1' DAY, HEXTORAW('00'));
+INSERT INTO nk VALUES (1, TO_BINARY_DOUBLE('NaN'), 0.1F, 'a', 'a', TIMESTAMP '2026-01-01 00:00:00', INTERVAL '1' DAY, HEXTORAW('00'));
+INSERT INTO nk VALUES (1, TO_BINARY_DOUBLE('NaN'), 0.1F, 'a ', 'a', TIMESTAMP '2026-01-01 00:00:00', INTERVAL '1' DAY, HEXTORAW('00'));
+INSERT INTO nk VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO nk VALUES (1.0, 0.1D, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO nk VALUES (1.0, 0.1D, NULL, NULL, NULL, NULL, NULL, NULL);
+COMMIT;
+-- start
+UPDATE nk SET v = 'b' WHERE v = 'a' AND ROWNUM = 1;
+COMMIT;
+DELETE FROM nk WHERE v = 'a';
+COMMIT;
+UPDATE nk SET n = 2 WHERE d = 0.1D AND ROWNUM = 1;
+DELETE FROM nk WHERE n IS NULL;
+COMMIT;
+INSERT INTO nk SELECT * FROM nk;
+COMMIT;
+DELETE FROM nk;
+COMMIT;
