@@ -92,8 +92,8 @@ class SftpTransport(Section):
     )
     password: Secret | None = Field(
         default=None,
-        description="the password of the user, or of the key in key-file; written like"
-        " `source.password`",
+        description="the password of the user, or of the key in key-file if this key has one;"
+        " written like `source.password`",
     )
     key_file: ConfigPath | None = Field(
         default=None,
@@ -109,6 +109,13 @@ class SftpTransport(Section):
         default=(),
         description="pairs of paths: a path in Oracle, and the path of the same directory on the"
         " SSH server",
+    )
+    sessions: int = Field(
+        default=4,
+        ge=1,
+        le=16,
+        description="maximum number of connections that copy archived logs at the same time. As"
+        " many additional connections read the online logs. Lower it if the server allows fewer",
     )
     timeout_seconds: float = Field(
         default=60.0,

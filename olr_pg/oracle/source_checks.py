@@ -50,7 +50,7 @@ from olr_pg.oracle.tables import among, bound
 from olr_pg.oracle.text_byte_checks import check_text_bytes
 from olr_pg.oracle.transport.bfile_transport import readable_directories, split_path
 from olr_pg.oracle.transport.log_transport import make_transport
-from olr_pg.oracle.vault import check_brought
+from olr_pg.oracle.vault import fetch_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -591,9 +591,7 @@ def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
         return
     transport = make_transport(source.transport, source)
     with TemporaryDirectory(prefix="olr-pg-doctor-") as folder:
-        brought = Path(folder) / "log"
-        transport.fetch(copies[0], brought)
-        check_brought(copies[0], brought)
+        fetch_copy(transport, copies, Path(folder) / "log")
 
 
 def _oldest_open(connection: Connection) -> int | None:

@@ -25,10 +25,11 @@ import structlog
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import check_blocks
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import removed_on_failure, sync_directory
 from olr_pg.files.sealed import SEALING, SealedReader, current_key, is_sealed, row_file, seal_file
 from olr_pg.oracle.archive import check_listed, open_listed
+from olr_pg.oracle.transport.local_copy import writing_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -77,7 +78,7 @@ class LogVault:
         needed: Callable[[int], int | None] = lambda scn: scn,
     ) -> None:
         self._needed = needed
-        self._fetching = None if transport is None else LogFetching(transport, check_brought)
+        self._fetching = None if transport is None else LogFetching(transport)
         self._directory = Path(vault.directory)
         self._keep_seconds = vault.keep_hours * _SECONDS_PER_HOUR
         self._confirmed = confirmed
@@ -128,7 +129,7 @@ class LogVault:
         if self._fetching is None:
             self._copy_listed(copies, path)
         else:
-            self._keep_brought(self._fetching, first, path)
+            self._keep_brought(self._fetching, copies, path)
         return open_log(str(path))
 
     def _check_mount(self) -> None:
@@ -206,17 +207,18 @@ class LogVault:
         except OSError as error:
             raise self._unusable(error) from error
 
-    def _keep_brought(self, fetching: LogFetching, listed: ListedLog, path: Path) -> None:
+    def _keep_brought(self, fetching: LogFetching, copies: Sequence[ListedLog], path: Path) -> None:
         unfinished = path.with_suffix(_UNFINISHED)
-        fetching.fetch(listed, unfinished)
+        fetching.fetch(copies, unfinished)
         try:
             if current_key() is not None:
                 seal_file(unfinished)
             unfinished.replace(path)
             sync_directory(self._directory)
+            size = path.stat().st_size
         except OSError as error:
             raise self._unusable(error) from error
-        _log.info("log fetched into the vault", file=str(path), bytes=path.stat().st_size)
+        _log.info("log fetched into the vault", file=str(path), bytes=size)
 
     def _copy(self, log: ArchivedLog, target: Path) -> None:
         """Copy a log to its final name in the vault.
@@ -313,20 +315,56 @@ class LogVault:
             raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(Code.VAULT_UNUSABLE, str(error), path=str(self._directory))
+        return OlrPgError(Code.VAULT_UNUSABLE, plain_reason(error), path=str(self._directory))
 
 
 def check_brought(listed: ListedLog, file: Path) -> None:
     """Check that a file is a complete and undamaged log, and sync it to disk.
 
     Raises:
-        OlrPgError: 2002 to 2008 the file is damaged, 7010 the file contains another log.
+        OlrPgError: 2002 to 2008 the file is damaged, 7010 the file contains another log, 7030 the
+            file cannot be synced.
     """
     log = open_log(str(file))
     check_listed(log, listed)
     check_blocks(log)
-    with file.open("rb") as whole:
+    with writing_copy(file), file.open("rb") as whole:
         os.fsync(whole.fileno())
+
+
+def fetch_copy(
+    transport: LogTransport,
+    copies: Sequence[ListedLog],
+    file: Path,
+    check: Callable[[ListedLog, Path], None] = check_brought,
+) -> None:
+    """Fetch a log from the first listed copy that can be read and is undamaged.
+
+    Args:
+        file: the file to write; see `LogTransport.fetch`. If `check` rejects it, it is deleted,
+            because a retry would continue it.
+
+    Raises:
+        OlrPgError: the error of the first copy: 7031 or 7033 the fetch failed, or an error of
+            `check`. 7030, the file cannot be written.
+    """
+    problems = list[OlrPgError]()
+    for listed in copies:
+        try:
+            transport.fetch(listed, file)
+            try:
+                check(listed, file)
+            except OlrPgError:
+                with writing_copy(file):
+                    file.unlink(missing_ok=True)
+                raise
+        except OlrPgError as error:
+            problems.append(error)
+            if error.code == Code.VAULT_UNUSABLE:  # of this host, so no other copy helps
+                raise
+            continue
+        return
+    raise problems[0]
 
 
 def _digest(path: Path) -> bytes:
@@ -367,21 +405,29 @@ class LogFetching:
             log.
     """
 
-    def __init__(self, transport: LogTransport, check: Callable[[ListedLog, Path], None]) -> None:
+    def __init__(
+        self,
+        transport: LogTransport,
+        check: Callable[[ListedLog, Path], None] = check_brought,
+    ) -> None:
         self._transport = transport
         self._check = check
         self._failed: dict[tuple[int, int, int], OlrPgError] = {}
         self._fetches: dict[tuple[int, int, int], _Fetch] = {}
         self._pool = ThreadPoolExecutor(FETCHES, thread_name_prefix="log fetch")
 
-    def fetch(self, listed: ListedLog, file: Path) -> None:
+    def fetch(self, copies: Sequence[ListedLog], file: Path) -> None:
         """Return if the file contains the log and was checked. Otherwise start the fetch, or queue
         it, and raise an error.
 
+        Args:
+            copies: the listed copies of the log, in the order in which they are tried.
+
         Raises:
-            OlrPgError: 7032 the fetch is in progress or queued; 7031 the fetch failed, or an error
-                of `check`: the next call retries.
+            OlrPgError: 7032 the fetch is in progress or queued; 7030, 7031 or 7033 the fetch
+                failed, or an error of `check`: the next call retries.
         """
+        listed = copies[0]
         known = self._fetches.get(listed.stream_position)
         if known is None:
             of_thread = [f for f in self._fetches.values() if f.listed.thread == listed.thread]
@@ -389,7 +435,7 @@ class LogFetching:
                 raise self._on_its_way(
                     listed, "the copy has not started yet, because other logs are copied first"
                 )
-            done = self._pool.submit(self._bring, listed, file)
+            done = self._pool.submit(fetch_copy, self._transport, copies, file, self._check)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
             # During a retry, report the last error.
@@ -424,15 +470,6 @@ class LogFetching:
                 reason=str(reason),
             )
             one.file.unlink(missing_ok=True)
-
-    def _bring(self, listed: ListedLog, file: Path) -> None:
-        self._transport.fetch(listed, file)
-        try:
-            self._check(listed, file)
-        except OlrPgError:
-            # Delete the wrong file, because a retry would continue it.
-            file.unlink(missing_ok=True)
-            raise
 
     def _on_its_way(self, listed: ListedLog, how: str) -> OlrPgError:
         return OlrPgError(

@@ -45,6 +45,26 @@ def test_little_is_exposed(tmp_path: Path) -> None:
     assert float(level) <= EXPOSURE_MAX
 
 
+def test_the_commands_of_its_head_put_the_files_where_it_reads_them(tmp_path: Path) -> None:
+    lines = re.findall(r"^#   (install .*?)(?: +#.*)?$", UNIT.read_text("utf-8"), re.MULTILINE)
+    (tmp_path / "etc").mkdir()  # as on a machine that has no /etc/olr-pg yet
+    for name in ("olr-pg.json", "olr-pg.env"):
+        (tmp_path / name).write_text(name)
+    for line in lines:
+        here = line.replace(" -g olr-pg", "").replace(" /etc", f" {tmp_path}/etc")
+        subprocess.run(["sh", "-c", here], cwd=tmp_path, check=True)
+    read = [value("EnvironmentFile").lstrip("-"), value("ExecStart").split()[3]]
+    assert [Path(f"{tmp_path}{path}").read_text() for path in read] == ["olr-pg.env", "olr-pg.json"]
+    assert (tmp_path / "etc/olr-pg").stat().st_mode & 0o777 == 0o750
+
+
+def test_the_page_on_installing_without_a_network_installs_what_it_starts() -> None:
+    page = (UNIT.parents[2] / "docs" / "air-gapped.md").read_text("utf-8")
+    program = value("ExecStart").split()[0]
+    assert f"\n{program} demo\n" in page
+    assert set(re.findall(r"^(/\S+)/bin/", page, re.MULTILINE)) == {program.partition("/bin/")[0]}
+
+
 def test_it_ends_and_starts_as_the_appliance_does() -> None:
     assert value("SuccessExitStatus") == str(EXIT_TERMINATED)
     assert value("Restart") == "on-failure"

@@ -16,7 +16,7 @@ from olr_pg.config.source_section import Vault
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import RowKey, is_sealed, sealing
 from olr_pg.oracle.archive import ListedLog
-from olr_pg.oracle.vault import LogFetching, LogVault
+from olr_pg.oracle.vault import LogFetching, LogVault, fetch_copy
 from tests.oracle.live_source import LiveSource
 
 
@@ -205,7 +205,7 @@ class Transport:
 
 def code_of(fetching: LogFetching, one: ListedLog, folder: Path) -> Code | None:
     try:
-        fetching.fetch(one, folder / one.name)
+        fetching.fetch([one], folder / one.name)
     except OlrPgError as error:
         return error.code
     return None
@@ -247,6 +247,42 @@ def test_no_thread_takes_all_places_and_a_failure_is_told_while_it_is_tried_agai
     fetching.close()
 
 
+def test_a_log_is_fetched_from_the_first_copy_that_is_whole(tmp_path: Path) -> None:
+    copies = [listed(1, 5)._replace(destination=at, name=f"{at}") for at in (1, 2, 3)]
+    file, tried = tmp_path / "log", list[str]()
+
+    class Copies:
+        def fetch(self, one: ListedLog, into: Path) -> None:
+            assert one.name in {"1", "2"} or not into.exists()
+            tried.append(one.name)
+            if one.name == "1":
+                raise OlrPgError(Code.LOG_DIRECTORY_UNREADABLE, "no directory object")
+            if one.name == full:
+                raise OlrPgError(Code.VAULT_UNUSABLE, "no space left")
+            into.write_text(one.name)
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    def check(one: ListedLog, into: Path) -> None:
+        assert into.read_text() == one.name
+        if one.name == damaged:
+            raise OlrPgError(Code.BLOCK_CORRUPT, "the checksum is wrong")
+
+    damaged, full = "2", ""
+    fetch_copy(Copies(), copies, file, check)
+    assert (file.read_text(), tried) == ("3", ["1", "2", "3"])
+    file.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        fetch_copy(Copies(), copies[:2], file, check)
+    assert (caught.value.code, file.exists()) == (Code.LOG_DIRECTORY_UNREADABLE, False)
+    tried.clear()
+    damaged, full = "", "2"
+    with pytest.raises(OlrPgError) as caught:
+        fetch_copy(Copies(), copies, file, check)
+    assert (caught.value.code, tried) == (Code.VAULT_UNUSABLE, ["1", "2"])
+
+
 def test_what_is_no_whole_log_is_not_gone_on_with(tmp_path: Path) -> None:
     transport = Transport()
     transport.let.set()
@@ -267,7 +303,7 @@ def test_closing_gives_up_what_is_on_its_way(tmp_path: Path) -> None:
     assert code_of(fetching, listed(1, 5), tmp_path) == Code.LOG_ON_ITS_WAY
     fetching.close()
     with pytest.raises(RuntimeError):
-        fetching.fetch(listed(1, 6), tmp_path / "1_6")
+        fetching.fetch([listed(1, 6)], tmp_path / "1_6")
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 
-from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.owned import open_plain
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.oracle.transport.local_copy import LocalCopy
 from olr_pg.oracle.transport.online_ranges import ANSWER_SECONDS, SessionLost
 from olr_pg.ordered_window import in_order
 
@@ -73,7 +73,8 @@ class DirectoryLogs:
         """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
-            OlrPgError: 7031 the fetch failed, 7033 there is no directory object for the file.
+            OlrPgError: 7031 the fetch failed, 7033 there is no directory object for the file, 7030
+                the copy cannot be written.
         """
         try:
             with ExitStack() as stack:
@@ -83,22 +84,20 @@ class DirectoryLogs:
             if any(number in detail for number in _NO_DIRECTORY):
                 raise no_directory(listed, detail) from error
             raise not_brought(listed, detail) from error
-        except OSError as error:
-            raise not_brought(listed, f"{into}: {system_reason(error)}") from error
 
     def _copy(self, stack: ExitStack, listed: ListedLog, into: Path) -> None:
         first = stack.enter_context(self._session(listed))
         place = self._place(first, listed)
         lobs = [_opened(first, place)]
         size = lobs[0].size()
-        with open_plain(into, "ab") as local:
-            done = min(local.tell(), size)
-            local.truncate(done)
+        with LocalCopy(into) as local:
+            done = local.begin(size)
             pieces = [(at, min(_PIECE, size - at)) for at in range(done, size, _PIECE)]
-            lobs += [
-                _opened(stack.enter_context(self._session(listed)), place)
-                for _ in range(min(self._section.sessions, len(pieces)) - 1)
-            ]
+            # Oracle may allow fewer sessions (SESSIONS_PER_USER). Then those that are open read the
+            # log.
+            with suppress(oracledb.Error):
+                for _ in range(min(self._section.sessions, len(pieces)) - 1):
+                    lobs.append(_opened(stack.enter_context(self._session(listed)), place))  # noqa: PERF401 - some may fail
             with closing(_read_in_order(lobs, pieces)) as read:
                 for (at, wanted), data in zip(pieces, read, strict=True):
                     if len(data) != wanted:

@@ -5,18 +5,22 @@ a script.
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import threading
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.owned import open_plain, remove_plain
+from olr_pg.files.owned import remove_plain
 from olr_pg.observability.redaction import mask
 from olr_pg.oracle.archive import not_brought
+from olr_pg.oracle.transport.local_copy import LocalCopy, writing_copy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.config.source_section import CommandTransport
@@ -27,6 +31,9 @@ _RANGE_SECONDS: Final = 30.0
 
 _SAID_BYTES: Final = 400
 """Maximum bytes of a failed command's output that the error contains."""
+
+_READ_BYTES: Final = 64 << 10
+"""Bytes that a pipe of Linux can contain."""
 
 
 class LogCommand:
@@ -46,7 +53,7 @@ class LogCommand:
         """See `LogTransport.fetch`. Each fetch starts from the beginning of the log.
 
         Raises:
-            OlrPgError: 7031, the command failed.
+            OlrPgError: 7031 the command failed, 7030 the copy cannot be written.
         """
         words = {
             "name": listed.name,
@@ -56,54 +63,41 @@ class LogCommand:
         }
         command = [_filled(part, words) for part in self._section.command]
         is_output = not any("{file}" in part for part in self._section.command)
-        remove_plain(into)
-        try:
-            if is_output:
-                with open_plain(into, "wb") as output:
-                    said = self._run(command, listed, output.fileno())
-            else:
-                said = self._run(command, listed, subprocess.DEVNULL)
-        except OSError as error:
-            raise not_brought(listed, plain_reason(error)) from error
+        with writing_copy(into):
+            remove_plain(into)
+        if is_output:
+            with LocalCopy(into) as local:
+                said = self._run(command, listed, local.write)
+        else:
+            said = self._run(command, listed, lambda _: None)
         if not into.exists():
             raise not_brought(
                 listed, f"the command ended without writing {into.name}; its output: {said or '—'}"
             )
 
-    def _run(self, command: list[str], listed: ListedLog, output: int) -> str:
+    def _run(self, command: list[str], listed: ListedLog, write: Callable[[bytes], None]) -> str:
         """Run the command to its end; return its error output."""
-        with subprocess.Popen(  # noqa: S603 - the operator's own
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            # Start it in its own session, so that its child processes can be terminated with it.
-            start_new_session=True,
-        ) as process:
-            self._begin(process, listed)
-            try:
-                _, said = process.communicate(timeout=self._section.timeout_seconds)
-            except subprocess.TimeoutExpired as error:
-                raise not_brought(
-                    listed,
-                    f"{self._section.timeout_seconds:g} s passed, and the command had not ended",
-                ) from (error)
-            finally:
-                _end(process)
-                with self._lock:
-                    self._running.discard(process)
-        text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
+        seconds = self._section.timeout_seconds
+        try:
+            with _started(command) as process:
+                try:
+                    self._begin(process, listed)
+                    said = _read_output(process, write, seconds)
+                finally:
+                    with self._lock:
+                        self._running.discard(process)
+        except subprocess.TimeoutExpired as error:
+            raise not_brought(listed, _not_ended(seconds)) from error
+        except OSError as error:
+            raise not_brought(listed, plain_reason(error)) from error
         if process.returncode:
-            raise not_brought(
-                listed, f"exit code {process.returncode}: {text or 'it printed nothing'}"
-            )
-        return text
+            raise not_brought(listed, _failed(process.returncode, said))
+        return said
 
     def _begin(self, process: subprocess.Popen[bytes], listed: ListedLog) -> None:
         with self._lock:
             self._running.add(process)
             if self._closed:
-                _end(process)
                 raise not_brought(listed, "the appliance is terminating")
 
     def close(self) -> None:
@@ -131,36 +125,25 @@ class RangeCommand:
         words = {"name": name, "offset": str(offset), "size": str(size)}
         command = [_filled(part, words) for part in self._section.range_command or ()]
         seconds = min(self._section.timeout_seconds, _RANGE_SECONDS)
+        data = bytearray()
+
+        def take(part: bytes) -> None:
+            data.extend(part)
+            if len(data) > size:  # perhaps the whole file, so do not read it
+                raise _range_failed(
+                    name, f"the command printed more than {size} bytes from offset {offset}"
+                )
+
         try:
-            with subprocess.Popen(  # noqa: S603 - the operator's own
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            ) as process:
-                try:
-                    data, said = process.communicate(timeout=seconds)
-                finally:
-                    _end(process)
+            with _started(command) as process:
+                said = _read_output(process, take, seconds)
         except subprocess.TimeoutExpired as error:
-            raise _range_failed(
-                name, f"{seconds:g} s passed, and the command had not ended"
-            ) from error
+            raise _range_failed(name, _not_ended(seconds)) from error
         except OSError as error:
             raise _range_failed(name, plain_reason(error)) from error
         if process.returncode:
-            text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
-            raise _range_failed(
-                name, f"exit code {process.returncode}: {text or 'it printed nothing'}"
-            )
-        if len(data) > size:
-            raise _range_failed(
-                name,
-                f"the command printed {len(data)} bytes instead of {size} bytes from"
-                f" offset {offset}",
-            )
-        return data
+            raise _range_failed(name, _failed(process.returncode, said))
+        return bytes(data)
 
     def close(self) -> None:
         """See `RangeSession.close`."""
@@ -174,6 +157,65 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
         " the appliance; it must print exactly these bytes",
         file=name,
     )
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command. When the context ends, the command and the processes that it started are
+    terminated, unless the command has ended.
+    """
+    with subprocess.Popen(  # noqa: S603 - the operator's own
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Start it in its own session, so that its child processes can be terminated with it.
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            _end(process)
+
+
+def _read_output(
+    process: subprocess.Popen[bytes], write: Callable[[bytes], None], seconds: float
+) -> str:
+    """Pass a command's output to `write` until the command ends; return the end of its error
+    output. Neither output is stored as a whole, because a command can print any amount.
+
+    Raises:
+        subprocess.TimeoutExpired: the command did not end in time.
+    """
+    end, said = time.monotonic() + seconds, b""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with selectors.DefaultSelector() as outputs:
+        outputs.register(process.stdout, selectors.EVENT_READ)
+        outputs.register(process.stderr, selectors.EVENT_READ)
+        while outputs.get_map():
+            ready = outputs.select(max(0.0, end - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired(process.args, seconds)
+            for key, _ in ready:
+                data = os.read(key.fd, _READ_BYTES)
+                if not data:
+                    outputs.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    write(data)
+                else:
+                    said = (said + data)[-_SAID_BYTES:]
+    process.wait(max(0.0, end - time.monotonic()))
+    return mask(said.decode("utf-8", "replace").strip())
+
+
+def _not_ended(seconds: float) -> str:
+    return f"{seconds:g} s passed, and the command had not ended"
+
+
+def _failed(code: int, said: str) -> str:
+    how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+    return f"{how}: {said or 'it printed nothing'}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

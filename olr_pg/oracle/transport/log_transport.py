@@ -31,7 +31,8 @@ class LogTransport(Protocol):
                 interrupted fetch; this part need not be copied again.
 
         Raises:
-            OlrPgError: 7031 or 7033 the fetch failed; `into` contains the bytes copied so far.
+            OlrPgError: 7031 or 7033 the fetch failed; `into` contains the bytes copied so far. 7030
+                `into` cannot be written.
         """
 
     def close(self) -> None:
@@ -72,7 +73,7 @@ def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRan
         return OnlineRanges(
             lambda: DirectoryRanges(section, source), section.sessions, source.server
         )
-    from olr_pg.oracle.transport.sftp_transport import SftpRanges
+    from olr_pg.oracle.transport.sftp_transport import SftpHost, SftpRanges
 
-    place = f"{section.user}@{section.host}:{section.port}"
-    return OnlineRanges(lambda: SftpRanges(section), 4, place)
+    host = SftpHost(section)
+    return OnlineRanges(lambda: SftpRanges(host), section.sessions, str(host))

@@ -45,6 +45,9 @@ _REOPEN_SECONDS: Final = 5.0
 longer written, and create a new file under the same name.
 """
 
+_WAIT_SECONDS: Final = 0.1
+"""Interval at which a thread that waits for a session checks whether any session is open."""
+
 _SPARES: Final = 2
 """Number of sessions that are kept open although one session is enough."""
 
@@ -158,10 +161,7 @@ class OnlineRanges:
         file open.
         """
         while True:
-            try:
-                session, is_new = self._idle.get_nowait(), False
-            except Empty:
-                session, is_new = self._new_session(name), True
+            session, is_new = self._any_session(name)
             if self._idle.empty():
                 self._open_spare(name, opened)
             try:
@@ -176,6 +176,22 @@ class OnlineRanges:
             else:
                 self._idle.put(session)
                 return data
+
+    def _any_session(self, name: str) -> tuple[RangeSession, bool]:
+        """Return (an idle session or a new one, whether it is new).
+
+        If no more sessions can be opened, wait for a session that another thread uses: the host may
+        allow fewer sessions.
+        """
+        with suppress(Empty):
+            return self._idle.get_nowait(), False
+        try:
+            return self._new_session(name), True
+        except OlrPgError:
+            while self._open > 0:
+                with suppress(Empty):
+                    return self._idle.get(timeout=_WAIT_SECONDS), False
+            raise
 
     def _open_spare(self, name: str, opened: int) -> None:
         """Open a session in the background, unless there are enough sessions or one is being
@@ -225,9 +241,10 @@ class OnlineRanges:
             return session
 
     def _drop(self, session: RangeSession) -> None:
+        session.close()
         with self._lock:  # another thread may be opening a session
             self._open -= 1
-        session.close()
+        self._again = self._clock()  # a host that allows no more sessions now allows this one
 
     def _not_brought(self, name: str, reason: str) -> OlrPgError:
         return OlrPgError(

@@ -1,6 +1,8 @@
 """Reads logs over SFTP from Oracle's host: copies whole archived logs, and reads ranges of online
 logs.
 
+`SftpHost` logs in, `SftpLogs` copies logs, and `SftpRanges` reads ranges.
+
 `SftpChannel` is an SFTP client over an SSH channel. The client implements the part of SFTP version
 3 (draft-ietf-secsh-filexfer-02) that reading needs: INIT, OPEN, FSTAT, READ and CLOSE. The client
 sends requests without waiting for earlier answers; answers can arrive in any order. So a range
@@ -19,19 +21,30 @@ import struct
 import threading
 import time
 from collections import deque
+from contextlib import nullcontext
+from io import StringIO
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+)
 from paramiko.hostkeys import InvalidHostKey
 
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import map_path, not_brought
+from olr_pg.oracle.transport.local_copy import LocalCopy
 from olr_pg.oracle.transport.online_ranges import ANSWER_SECONDS, SessionLost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.config.source_section import SftpTransport
@@ -265,19 +278,91 @@ _AHEAD: Final = 64
 
 _CONNECT_SECONDS: Final = 30.0
 
-_BROKEN: Final = (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError)
-"""Errors that mean a lost connection, a protocol failure, or a refusal."""
+_REFUSED_SECONDS: Final = 60.0
+_REFUSED_SECONDS_MAX: Final = 600.0
+"""First and maximum time without a new attempt after the host has refused a login."""
+
+_TERMINATING: Final = "the appliance is terminating"
+
+_BROKEN: Final = (OSError, EOFError, UnicodeError, paramiko.SSHException, paramiko.SFTPError)
+"""Errors that mean a lost connection, a protocol failure, or a refusal. UnicodeError: the name of
+the host cannot be a name in DNS.
+"""
 
 # Disable the library's log: it would print each error with a traceback, although it also raises the
 # error.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
+class _Transport(paramiko.Transport):
+    """An SSH connection that asks nobody for a password.
+
+    If the host asks for more than the configuration contains, the library would read the answer
+    from this process's standard input.
+    """
+
+    def auth_interactive_dumb(
+        self, username: str, handler: Any = None, submethods: str = ""
+    ) -> list[str]:
+        raise paramiko.AuthenticationException(
+            "the host accepted the key, but also asks for a password or a code"
+        )
+
+
+def _transport(sock: Any, **options: Any) -> _Transport:
+    return _Transport(sock, **options)  # the options depend on the version of the library
+
+
+class SftpHost:
+    """Logs in to the host with the logs; used by several threads.
+
+    After the host has refused a login, there is no new attempt for some time, because hosts lock
+    accounts and block addresses after several refused logins. Until a login was accepted, threads
+    log in one after the other, so that a wrong password is not sent several times at once.
+    """
+
+    def __init__(self, section: SftpTransport, clock: Callable[[], float] = time.monotonic) -> None:
+        self.section = section
+        self._clock = clock
+        self._one = threading.Lock()
+        self._accepted = False
+        self._refusal = ""
+        self._again = 0.0
+        self._pause = _REFUSED_SECONDS
+
+    def __str__(self) -> str:
+        return f"{self.section.user}@{self.section.host}:{self.section.port}"
+
+    def connect(self, client: paramiko.SSHClient, seconds: float) -> None:
+        """Connect and log in; `seconds` limits each step.
+
+        Raises:
+            paramiko.SSHException, EOFError, OSError, UnicodeError: the connection failed, or the
+                host refused the login.
+        """
+        with nullcontext() if self._accepted else self._one:
+            left = self._again - self._clock()
+            if left > 0:
+                raise paramiko.AuthenticationException(
+                    f"{self._refusal} (olr_pg tries to log in again in {left:.0f} s, or after a"
+                    " restart)"
+                )
+            try:
+                _connect(client, self.section, seconds)
+            except paramiko.AuthenticationException as error:
+                self._accepted, self._refusal = False, _words(error)
+                self._again = self._clock() + self._pause
+                self._pause = min(2 * self._pause, _REFUSED_SECONDS_MAX)
+                raise
+            self._accepted, self._pause = True, _REFUSED_SECONDS
+
+
 class SftpLogs:
     """Copies logs, each over its own connection; implements `log_transport.LogTransport`."""
 
     def __init__(self, section: SftpTransport) -> None:
-        self._section = section
+        self._host = SftpHost(section)
+        self._free = threading.Semaphore(section.sessions)
         self._clients: set[paramiko.SSHClient] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -286,44 +371,54 @@ class SftpLogs:
         """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
-            OlrPgError: 7031, the fetch failed.
+            OlrPgError: 7031 the fetch failed, 7030 the copy cannot be written.
         """
+        while not self._free.acquire(timeout=_LOOK_SECONDS):
+            self._check_open(listed)
+        try:
+            self._fetch(listed, into)
+        finally:
+            self._free.release()
+
+    def _fetch(self, listed: ListedLog, into: Path) -> None:
         client = paramiko.SSHClient()
         with self._lock:
-            if self._closed:
-                raise not_brought(listed, "the appliance is terminating")
+            self._check_open(listed)
             self._clients.add(client)
         try:
-            _connect(client, self._section, _CONNECT_SECONDS)
-            self._copy(client, map_path(listed.name, self._section.path_mapping), into)
+            self._host.connect(client, _CONNECT_SECONDS)
+            self._copy(client, listed, into)
         except _BROKEN as error:
-            raise not_brought(listed, f"{self._place}: {_words(error)}") from error
+            raise not_brought(listed, f"{self._host}: {_words(error)}") from error
         except AttributeError as error:
             if not self._closed:
                 raise
             # `close` was called while the library used the client.
-            raise not_brought(listed, "the appliance is terminating") from error
+            raise not_brought(listed, _TERMINATING) from error
         finally:
             client.close()
             with self._lock:
                 self._clients.discard(client)
 
-    @property
-    def _place(self) -> str:
-        return f"{self._section.user}@{self._section.host}:{self._section.port}"
+    def _check_open(self, listed: ListedLog) -> None:
+        if self._closed:
+            raise not_brought(listed, _TERMINATING)
 
-    def _copy(self, client: paramiko.SSHClient, name: str, into: Path) -> None:
-        with open_plain(into, "ab") as local:
-            channel = SftpChannel(client.get_transport(), self._section.timeout_seconds)
-            remote = channel.open(name)
+    def _copy(self, client: paramiko.SSHClient, listed: ListedLog, into: Path) -> None:
+        section = self._host.section
+        with LocalCopy(into) as local:
+            channel = SftpChannel(client.get_transport(), section.timeout_seconds)
+            remote = channel.open(map_path(listed.name, section.path_mapping))
             size = channel.size(remote)
-            done = min(local.tell(), size)
-            local.truncate(done)
-            local.seek(done)
+            done = local.begin(size)
             for piece in channel.pieces(remote, done, size - done, at_first=1, at_most=_AHEAD):
+                self._check_open(listed)
                 local.write(piece)
-            if local.tell() < size:
-                raise EOFError
+                done += len(piece)
+            if done < size:
+                raise not_brought(
+                    listed, f"{self._host}: the file ended after {done} of its {size} bytes"
+                )
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -343,21 +438,78 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float)
     except (ValueError, InvalidHostKey) as error:
         # The library skips lines that it cannot parse, but not those with a part of a key.
         raise paramiko.SSHException(f"a key in {path or 'known_hosts'} is damaged") from error
+    except OSError as error:
+        raise paramiko.SSHException(f"known-hosts {path}: {system_reason(error)}") from error
     password = None if section.password is None else section.password.get_secret_value()
+    key = None
+    if section.key_file is not None:
+        key, is_locked = read_key(section.key_file, password)
+        if is_locked:  # do not send the password of the key to the host
+            password = None
+    has_secret = key is not None or password is not None
     client.connect(
         section.host,
         section.port,
         section.user,
         password,
-        key_filename=None if section.key_file is None else str(section.key_file),
-        passphrase=password if section.key_file is not None else None,
+        pkey=key,
         timeout=seconds,
         banner_timeout=seconds,
         auth_timeout=seconds,
         channel_timeout=seconds,
-        allow_agent=section.key_file is None and password is None,
-        look_for_keys=section.key_file is None and password is None,
+        allow_agent=not has_secret,
+        look_for_keys=not has_secret,
+        transport_factory=_transport,
     )
+
+
+_KEYS: Final = (
+    (rsa.RSAPrivateKey, paramiko.RSAKey),
+    (ec.EllipticCurvePrivateKey, paramiko.ECDSAKey),
+    (ed25519.Ed25519PrivateKey, paramiko.Ed25519Key),
+)
+
+
+def read_key(path: Path, password: str | None) -> tuple[paramiko.PKey, bool]:
+    """Read a private key in the form of OpenSSH, or in PEM; with its certificate, if a file of the
+    same name and ``-cert.pub`` exists.
+
+    Args:
+        password: the password of the key, if it has one.
+
+    Returns:
+        The key, and whether it has a password.
+
+    Raises:
+        paramiko.SSHException: the file cannot be read, or is no such key.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise paramiko.SSHException(f"key-file {path}: {system_reason(error)}") from error
+    load = load_ssh_private_key if b"BEGIN OPENSSH" in data else load_pem_private_key
+    is_locked = False
+    try:
+        try:
+            private = load(data, None)
+        except TypeError:  # it has a password
+            is_locked = True
+            if password is None:
+                reason = "the key has a password: set `source.transport.password`"
+                raise paramiko.SSHException(f"key-file {path}: {reason}") from None
+            private = load(data, password.encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        reason = "the password of the key is wrong" if is_locked else "it is not a private key"
+        raise paramiko.SSHException(f"key-file {path}: {reason}") from error
+    for form, kind in _KEYS:
+        if isinstance(private, form):
+            plain = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+            key = kind.from_private_key(StringIO(plain.decode()))
+            certificate = path.with_name(f"{path.name}-cert.pub")
+            if certificate.is_file():
+                key.load_certificate(str(certificate))
+            return key, is_locked
+    raise paramiko.SSHException(f"key-file {path}: neither RSA, ECDSA nor Ed25519")
 
 
 class SftpRanges:
@@ -367,13 +519,14 @@ class SftpRanges:
         SessionLost: the connection cannot be opened.
     """
 
-    def __init__(self, section: SftpTransport) -> None:
-        self._section = section
+    def __init__(self, host: SftpHost) -> None:
+        self._host = host
+        self._mapping = host.section.path_mapping
         self._client = paramiko.SSHClient()
         self._files: dict[str, tuple[int, bytes]] = {}
-        seconds = min(section.timeout_seconds, ANSWER_SECONDS)
+        seconds = min(host.section.timeout_seconds, ANSWER_SECONDS)
         try:
-            _connect(self._client, section, seconds)
+            host.connect(self._client, seconds)
             self._channel = SftpChannel(self._client.get_transport(), seconds)
         except _BROKEN as error:
             self._client.close()
@@ -391,8 +544,8 @@ class SftpRanges:
         except Refused as error:
             raise OlrPgError(
                 Code.LOG_UNREADABLE,
-                f"{self._section.user}@{self._section.host}: {_words(error)}",
-                file=map_path(name, self._section.path_mapping),
+                f"{self._host}: {_words(error)}",
+                file=map_path(name, self._mapping),
             ) from error
         except _BROKEN as error:
             raise SessionLost(_words(error)) from error
@@ -404,7 +557,7 @@ class SftpRanges:
         if known is not None:
             del self._files[name]
             self._channel.close(known[1])
-        file = self._channel.open(map_path(name, self._section.path_mapping))
+        file = self._channel.open(map_path(name, self._mapping))
         self._files[name] = opened, file
         return file
 
@@ -414,4 +567,6 @@ class SftpRanges:
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "the host did not answer in time"
     return system_reason(error) if str(error) else "the connection ended"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import json5
 import psutil
 import pytest
 
 from olr_pg.config.source_section import CommandTransport
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
-from olr_pg.oracle.transport.command_transport import LogCommand
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from olr_pg.oracle.transport.command_transport import LogCommand, RangeCommand
 
 LISTED = ListedLog(1, 2, 3, 4, 5, 1, "/arch/1_3.arc", "/arch/1_3.arc")
 
@@ -49,6 +48,44 @@ def test_what_went_wrong_is_told_in_its_words_without_secrets(tmp_path: Path) ->
     assert "geheim" not in told
     assert "No such file" in failure([str(tmp_path / "nothing")], into)
     assert "without writing log" in failure(["sh", "-c", "true {file}"], into)
+
+
+def test_what_it_prints_is_stored_nowhere_as_a_whole(tmp_path: Path) -> None:
+    into = tmp_path / "log"
+    told = failure(["sh", "-c", "yes | head -c 3000000 >&2; echo last >&2; exit 3"], into)
+    assert told.startswith("exit code 3: ")
+    assert told.endswith("last")
+    assert len(told) < 500
+    assert "ended by signal 9" in failure(["sh", "-c", "kill -9 $$"], into)
+    # A command that prints the whole file, or without an end.
+    section = {"kind": "command", "command": ["true"], "range-command": ["yes"]}
+    ranges = RangeCommand(CommandTransport.model_validate(section))
+    with pytest.raises(OlrPgError, match="more than 512 bytes from offset 1024"):
+        ranges.read("log", 1, 1024, 512)
+
+
+def test_the_commands_of_the_page_read_a_log_of_any_name(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "transport.md").read_text("utf-8")
+    named = tmp_path / "$HOME of 'today'; a log.arc".replace("'", "")
+    named.write_bytes(bytes(range(256)) * 600)
+    lines = re.findall(r'"(command|range-command)": (\["ssh".*\])', page)
+    assert [kind for kind, _ in lines] == ["command", "command", "range-command"]
+    for kind, text in lines:
+        _, _, there = json5.loads(text)
+        # What sshd does with it.
+        section = {"kind": "command", "command": ["true"], kind: ["sh", "-c", there]}
+        transport = CommandTransport.model_validate(section)
+        if kind == "command":
+            into = tmp_path / "log"
+            LogCommand(transport).fetch(LISTED._replace(name=str(named)), into)
+            assert into.read_bytes() == named.read_bytes()
+        else:
+            found = RangeCommand(transport).read(str(named), 1, 70_000, 66_000)
+            assert found == named.read_bytes()[70_000:136_000]
+            assert (
+                RangeCommand(transport).read(str(named), 1, 153_500, 4_096)
+                == (named.read_bytes()[153_500:])
+            )
 
 
 @pytest.mark.parametrize("then", ["wait", "exit 0"])

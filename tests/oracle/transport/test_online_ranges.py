@@ -128,6 +128,36 @@ def test_a_range_is_put_together_from_what_several_sessions_read(
     ranges.close()
 
 
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_a_host_that_allows_fewer_sessions_is_read_with_those(
+    monkeypatch: pytest.MonkeyPatch, allowed: int
+) -> None:
+    monkeypatch.setattr(online_ranges, "PIECE", 10)
+    data, opened = bytes(range(256)), list[_Session]()
+
+    def connect() -> _Session:
+        if sum(not session.closed for session in opened) >= allowed:
+            raise SessionLost("too many")
+        opened.append(_Session(data, 1_000))
+        return opened[-1]
+
+    ranges = OnlineRanges(connect, 4, "host")
+    for _ in range(20):
+        assert ranges.read("log", 1, 0, 256) == data
+    assert len(opened) == allowed
+    for session in opened:
+        session.reads = 1
+    failed = 0
+    while len(opened) == allowed or ranges.read("log", 1, 0, 256) != data:
+        try:
+            ranges.read("log", 1, 0, 256)
+        except OlrPgError:  # all were lost at once, and one more was refused just then
+            failed += 1
+            assert failed < 100
+            time.sleep(0.1)
+    ranges.close()
+
+
 def test_the_reader_waits_for_one_login_only() -> None:
     """Where a session is lost, another one is open already."""
     data, by = bytes(range(100)), list[threading.Thread]()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import resource
 import socket
 import struct
 import threading
@@ -12,24 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 import paramiko
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
-from olr_pg.config.source_section import SftpTransport
+from olr_pg.config.source_section import CommandTransport, SftpTransport
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.transport import sftp_transport
+from olr_pg.oracle.transport.command_transport import LogCommand
+from olr_pg.oracle.transport.local_copy import LocalCopy
 from olr_pg.oracle.transport.online_ranges import SessionLost
 from olr_pg.oracle.transport.sftp_transport import (
     REQUEST_BYTES,
     Refused,
     SftpChannel,
+    SftpHost,
     SftpLogs,
     SftpRanges,
+    read_key,
 )
 from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 LISTED = ListedLog(1, 2, 3, 4, 5, 1, "/arch/1_3.arc", "/arch/1_3.arc")
 DATA = random.Random(5).randbytes(700_001)
@@ -112,7 +128,7 @@ def _range_over(host: SshHost, port: int) -> bytes:
     known = host.known_hosts.with_name(f"known_{port}")
     known.write_text(host.known_hosts.read_text("utf-8").replace(f":{host.port}", f":{port}"))
     section = host.section(port=port, **{"known-hosts": str(known)})
-    ranges = SftpRanges(SftpTransport.model_validate(section))
+    ranges = SftpRanges(SftpHost(SftpTransport.model_validate(section)))
     try:
         return ranges.read("/backup/1_3.arc", 1, 0, 100)
     finally:
@@ -134,7 +150,7 @@ def test_a_connection_that_ends_while_a_channel_is_opened_is_not_waited_for(
     monkeypatch.setattr(paramiko.Channel, "_event_pending", end_the_connection)
     assert failure(logs(host, **{"timeout-seconds": 1}), tmp_path / "log")
     with pytest.raises(SessionLost):
-        SftpRanges(SftpTransport.model_validate(host.section(**{"timeout-seconds": 1})))
+        SftpRanges(SftpHost(SftpTransport.model_validate(host.section(**{"timeout-seconds": 1}))))
 
 
 def test_the_end_of_the_appliance_in_the_middle_of_a_login_is_no_fault(
@@ -166,6 +182,144 @@ def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:
     closed = logs(host)
     closed.close()
     assert "the appliance is terminating" in failure(closed, into)
+
+
+KEYS: dict[str, Callable[[], PrivateKey]] = {
+    "rsa": lambda: rsa.generate_private_key(65_537, 2_048),
+    "ecdsa": lambda: ec.generate_private_key(ec.SECP384R1()),
+    "ed25519": ed25519.Ed25519PrivateKey.generate,
+}
+FORMS = [PrivateFormat.OpenSSH, PrivateFormat.TraditionalOpenSSL, PrivateFormat.PKCS8]
+PAIRS = [
+    (kind, form)
+    for kind in KEYS
+    for form in FORMS
+    if (kind, form) != ("ed25519", PrivateFormat.TraditionalOpenSSL)  # there is no such form
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), PAIRS)
+def test_a_key_is_read_in_each_form_with_and_without_a_password(
+    tmp_path: Path, kind: str, form: PrivateFormat
+) -> None:
+    key, path = KEYS[kind](), tmp_path / "id"
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    path.write_bytes(key.private_bytes(Encoding.PEM, form, NoEncryption()))
+    for password in (None, PASSWORD):  # with a password of the user, too
+        read, is_locked = read_key(path, password)
+        assert (f"{read.get_name()} {read.get_base64()}", is_locked) == (public, False)
+    secret = BestAvailableEncryption(PASSWORD.encode())
+    path.write_bytes(key.private_bytes(Encoding.PEM, form, secret))
+    read, is_locked = read_key(path, PASSWORD)
+    assert (f"{read.get_name()} {read.get_base64()}", is_locked) == (public, True)
+    for wrong, told in ((None, "set `source.transport.password`"), ("geheim", "is wrong")):
+        with pytest.raises(paramiko.SSHException, match=told) as caught:
+            read_key(path, wrong)
+        assert str(path) in str(caught.value)
+
+
+def test_what_is_wrong_with_a_file_names_it(host: SshHost, tmp_path: Path) -> None:
+    none, other = tmp_path / "none", tmp_path / "other"
+    other.write_text("no key")
+    into = tmp_path / "log"
+    assert f"key-file {none}: No such file" in failure(logs(host, **{"key-file": str(none)}), into)
+    told = failure(logs(host, **{"key-file": str(other)}), into)
+    assert f"key-file {other}: it is not a private key" in told
+    told = failure(logs(host, **{"known-hosts": str(none)}), into)
+    assert f"known-hosts {none}: No such file" in told
+    section = SftpTransport.model_validate(host.section(host="a..b"))
+    assert "encoding" in failure(SftpLogs(section), into)
+
+
+def test_a_host_that_falls_silent_and_a_file_that_shrinks_are_told_apart(
+    host: SshHost, tmp_path: Path
+) -> None:
+    with breaking(host.port, 200_000, silently=True) as port:
+        host.known_at(port)
+        told = failure(logs(host, port=port, **{"timeout-seconds": 0.5}), tmp_path / "log")
+        assert "did not answer in time" in told
+    host.known_at(host.port)
+    into, transport = tmp_path / "other", logs(host)
+    write = LocalCopy.write
+
+    def shrink(copy: LocalCopy, content: bytes) -> None:
+        write(copy, content)
+        with (host.archive / "1_3.arc").open("r+b") as file:
+            file.truncate(100)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalCopy, "write", shrink)
+        told = failure(transport, into)
+    assert re.search(r"the file ended after \d+ of its 700001 bytes", told)
+    assert into.read_bytes() == DATA[: into.stat().st_size]
+
+
+def test_a_refused_login_is_tried_again_later_and_later(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tries = 0.0, list[float]()
+
+    def connect(_client: Any, _section: Any, _seconds: float) -> None:
+        tries.append(now)
+        if now < 1_500:
+            raise paramiko.AuthenticationException("no")
+
+    monkeypatch.setattr(sftp_transport, "_connect", connect)
+    there = SftpHost(SftpTransport.model_validate(host.section()), lambda: now)
+    while now < 3_000:
+        with suppress(paramiko.AuthenticationException):
+            there.connect(paramiko.SSHClient(), 1.0)
+        now += 10.0
+    assert tries[:6] == [0, 60, 180, 420, 900, 1_500]
+    assert len(tries) == 5 + 150  # once it was accepted, each connection logs in
+
+
+def test_not_more_connections_are_opened_than_are_allowed(host: SshHost, tmp_path: Path) -> None:
+    opened, most, lock = 0, 0, threading.Lock()
+    transport = logs(host, sessions=2)
+    copy = transport._copy
+
+    def counted(*arguments: Any) -> None:
+        nonlocal opened, most
+        with lock:
+            opened += 1
+            most = max(most, opened)
+        copy(*arguments)
+        with lock:
+            opened -= 1
+
+    transport._copy = counted  # type: ignore[assignment, method-assign]
+    with ThreadPoolExecutor(4) as pool:
+        one = [pool.submit(transport.fetch, LISTED, tmp_path / f"{at}") for at in range(8)]
+    assert [done.result() for done in one] == [None] * 8
+    assert most <= 2
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {DATA}
+
+
+def test_a_full_disk_here_is_no_fault_of_the_host(host: SshHost, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    into = tmp_path / "log"
+    for bring in (logs(host), copying(f"cat {host.archive / '1_3.arc'}")):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+        try:
+            with pytest.raises(OlrPgError) as caught:
+                bring.fetch(LISTED, into)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert (caught.value.code, caught.value.where["path"]) == (Code.VAULT_UNUSABLE, str(into))
+        bring.fetch(LISTED, into)
+        assert into.read_bytes() == DATA
+        into.unlink()
+    into.mkdir()
+    for bring in (logs(host), copying("true"), copying("true {file}")):
+        with pytest.raises(OlrPgError, match="s a directory") as caught:
+            bring.fetch(LISTED, into)
+        assert caught.value.code == Code.VAULT_UNUSABLE
+
+
+def copying(line: str) -> LogCommand:
+    section = {"kind": "command", "command": ["sh", "-c", line]}
+    return LogCommand(CommandTransport.model_validate(section))
 
 
 CHANNEL_DATA = random.Random(8).randbytes(5 * REQUEST_BYTES + 77)
