@@ -292,14 +292,16 @@ def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -
     """Return the gaps between the last decoded log of each thread and the next available log.
 
     The file of the last decoded log may be deleted, so the available logs alone do not show the
-    gap.
+    gap. If the source says where the log before the next available one ends (`previous_end`), the
+    logs between are not needed: a log without redo ends where it begins.
     """
     gaps = []
     for thread, last in read.items():
-        following = [log.position for log in logs if log.header.thread == thread]
-        position = next((one for one in following if one > last), None)
-        if position is None:
+        following = (log for log in logs if log.header.thread == thread and log.position > last)
+        log = next(following, None)
+        if log is None or log.previous_end is not None:
             continue
+        position = log.position
         first = last.sequence + 1 if position.resetlogs_id == last.resetlogs_id else 1
         if first < position.sequence:
             gaps.append(Gap(position.resetlogs_id, thread, first, position.sequence - 1, None))

@@ -133,6 +133,20 @@ def test_an_image_that_ends_with_a_log_goes_on_after_a_restart(
         assert sequences(wanted_stream(scan, DATABASE, last.next_scn, reached, start)) == gaps
 
 
+def test_logs_that_end_before_the_run_begins_are_not_missing(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    """The source does not list a log without redo that ends where the last decoded log ends."""
+    last, following = threads[1][2], threads[1][4]
+    known = replace(following, previous_end=last.next_scn)
+    decoded = DecodedLogs()
+    decoded.add(last.position)
+    for log, gaps in ((known, 0), (following, 1)):
+        scan = LogScan((log, *threads[1][5:]), (), ())
+        stream = wanted_stream(scan, DATABASE, last.next_scn, {}, decoded)
+        assert len(sequences(stream)) == gaps
+
+
 def sequences(stream: LogStream) -> list[tuple[int, int, int]]:
     """Of its gaps: thread, first and last sequence."""
     return [(gap.thread, gap.first_sequence, gap.last_sequence) for gap in stream.gaps]

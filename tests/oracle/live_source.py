@@ -163,11 +163,29 @@ def reincarnated(
     )
 
 
-def switched_over(log: Path, folder: Path, *, activation: int, first_scn: int) -> Path:
+def switched_over(
+    log: Path, folder: Path, *, activation: int, first_scn: int, sequence: int
+) -> Path:
     """A copy of `log` as the database would have written it after a switchover: without RESETLOGS,
     with another activation id.
     """
-    return _rewritten(log, folder / log.name, {52: activation}, {180: first_scn})
+    made = folder / f"1_{sequence}_after.arc"
+    return _rewritten(log, made, {52: activation}, {180: first_scn}, sequence)
+
+
+def without_redo(log: Path, folder: Path, *, activation: int) -> Path:
+    """A log in the place of `log` that contains no redo, like the one that is current in a standby
+    when it becomes the primary.
+    """
+    header = open_log(str(log)).header
+    made = folder / "no_redo.arc"
+    blocks, scns = {52: activation, 156: 2}, {192: header.first_scn}
+    data = bytearray(_rewritten(log, made, blocks, scns).read_bytes()[: 2 * header.block_size])
+    # Block 0 contains the number of the other blocks.
+    struct.pack_into(">I" if header.big_endian else "<I", data, 24, 1)
+    _seal(data, 0, header.block_size)
+    made.write_bytes(data)
+    return made
 
 
 def _rewritten(
@@ -190,8 +208,13 @@ def _rewritten(
     for at in range(size, len(data), size):
         if sequence is not None:
             struct.pack_into(order + "I", data, at + 8, sequence)
-        struct.pack_into("<H", data, at + 14, 0)
-        block = np.frombuffer(bytes(data[at : at + size]), np.uint16)
-        struct.pack_into("=H", data, at + 14, int(np.bitwise_xor.reduce(block)))
+        _seal(data, at, size)
     made.write_bytes(data)
     return made
+
+
+def _seal(data: bytearray, at: int, size: int) -> None:
+    """Compute the checksum of the block at `at`."""
+    struct.pack_into("<H", data, at + 14, 0)
+    block = np.frombuffer(bytes(data[at : at + size]), np.uint16)
+    struct.pack_into("=H", data, at + 14, int(np.bitwise_xor.reduce(block)))

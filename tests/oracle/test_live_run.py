@@ -17,7 +17,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.oracle_net.session import Fault
 from tests import waiting
-from tests.oracle.live_source import reincarnated, switched_over
+from tests.oracle.live_source import reincarnated, switched_over, without_redo
 from tests.replicator.test_simulated import expected_rows
 from tests.target_rows import differing_from
 
@@ -176,23 +176,38 @@ def test_a_resetlogs_behind_nothing_is_followed(
     assert differences(postgres_database, summary) == []
 
 
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("later", [0, 1])
 @pytest.mark.parametrize("at", [1, 3])
 def test_a_switchover_is_followed(
-    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str, at: int
+    live: LiveSource,
+    summary: Summary,
+    tmp_path: Path,
+    postgres_database: str,
+    at: int,
+    later: int,
+    *,
+    empty: bool,
 ) -> None:
-    """The new primary assigns another activation id, and advances its thread to a log that begins
-    later than the last one ends. There is no RESETLOGS.
+    """The new primary assigns another activation id, and advances its thread to a log that can
+    begin later than the last one ends. Its current log until then can be without redo. There is no
+    RESETLOGS.
     """
     config = live.write_config(tmp_path, postgres_database)
     for _ in range(at):
         live.archive()
     run_once(config)
+    headers = [open_log(str(log)).header for log in live.waiting]
     live.waiting = [
-        switched_over(
-            log, tmp_path, activation=99, first_scn=open_log(str(log)).header.first_scn + (n == 0)
-        )
-        for n, log in enumerate(live.waiting)
-    ]
+        *([without_redo(live.waiting[0], tmp_path, activation=99)] if empty else []),
+        *(
+            switched_over(
+                log, tmp_path, activation=99, first_scn=header.first_scn + (later if n == 0 else 0),
+                sequence=header.sequence + empty,
+            )
+            for n, (log, header) in enumerate(zip(live.waiting, headers, strict=True))
+        ),
+    ]  # fmt: skip
     live.state.catalogue.update('UPDATE SYS."V$DATABASE" SET "ACTIVATION#" = 99')
     live.archive_all()
     assert diagnose(load_config(config)) == []
