@@ -82,7 +82,7 @@ class LogScan:
             listed now; a file that is still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
         source_answers: False if the source database could not be queried. Then `unusable` has the
-            reason, and `logs` contains the logs that the previous scan found.
+            reason, and `logs` contains the logs that earlier scans found.
         absent: logs that are known to exist, but of which no copy was found.
     """
 

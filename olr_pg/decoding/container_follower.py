@@ -221,7 +221,7 @@ class ContainerFollower:
 
         This happens if an earlier run recorded DDL of one redo thread before it had read the logs
         of another thread. Only DDL of tables of the snapshot is recorded as late, because DDL of
-        these tables should always have been recorded when it was read.
+        these tables is always recorded when it is read.
         """
         if self._record is None or transaction.commit_scn <= self.snapshot_scn:
             return
