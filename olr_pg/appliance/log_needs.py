@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from glob import escape
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_path
+from olr_pg.applier.session.handover import read_needed
 from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.source_section import OfflineSource
@@ -33,14 +35,6 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.config.source_section import OracleSource, Vault
     from olr_pg.oracle.archive import ListedLog
-
-_START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
-_LOADS: Final = """
-SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %s AND NOT handed_over
-"""
-"""The lowest start of all loads that replication has not reached yet, also of loads and copies that
-are not complete: replication will need their redo.
-"""
 
 
 class KnownLog(NamedTuple):
@@ -122,17 +116,16 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
                 return Position(
                     target, None, "the start is unknown, because the target lacks olr_pg.load"
                 )
-            loads = connection.execute(_LOADS, (subscription,)).fetchone()
-            noted = connection.execute(_START, (subscription,)).fetchone()
+            needed = read_needed(connection, subscription)
     except psycopg.Error as error:
         raise target_error(error) from error
-    if loads is not None and loads[0] is not None and loads[0] < saved:
-        return Position(
-            target, int(loads[0]), "the position of a load that replication has not reached yet"
-        )
-    if noted is not None and noted[0] is not None and noted[0] < saved:
-        return Position(target, int(noted[0]), "the position recorded in the target")
-    return Position(target, saved, "the position of its checkpoint")
+    known = [(saved, "the position of its checkpoint")]
+    if needed.loads is not None:
+        why = "the position of a load that replication has not reached yet"
+        known.append((needed.loads, why))
+    if needed.recorded is not None:
+        known.append((needed.recorded, "the position recorded in the target"))
+    return Position(target, *min(known, key=itemgetter(0)))
 
 
 def known_logs(config: Config) -> list[KnownLog]:

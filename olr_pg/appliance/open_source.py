@@ -20,7 +20,7 @@ import psycopg
 import structlog
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
-from olr_pg.applier.session.handover import read_handover
+from olr_pg.applier.session.handover import read_handover, read_needed
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.outage import target_place
 from olr_pg.capture.lineage import FILE_NAME, Lineage
@@ -41,12 +41,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
 
 _log = structlog.get_logger(__name__)
-
-_NEEDED: Final = """
-SELECT least(
-    (SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %(name)s AND NOT handed_over),
-    (SELECT start_scn FROM olr_pg.subscription WHERE subscription = %(name)s))
-"""
 
 _NOT_LOADED: Final = frozenset((Code.TABLE_LOADED_IN_PART, Code.COPY_NOT_USABLE))
 """Errors of a table whose load, or copy by another tool, is not complete."""
@@ -80,14 +74,13 @@ class LoadedStart:
         for target in self._targets:
             try:
                 with connect(target.connect_string, replica=None) as connection:
-                    row = connection.execute(_NEEDED, {"name": target.subscription}).fetchone()
+                    needed = read_needed(connection, target.subscription)
             except (OlrPgError, psycopg.Error) as error:
                 _log.info(
                     "the vault removes no logs until this target can be queried", reason=str(error)
                 )
                 return None
-            if row is not None and row[0] is not None:
-                scn = min(scn, int(row[0]))
+            scn = min([scn, *(one for one in needed if one is not None)])
         return scn
 
     def scn(self, tables: Collection[str]) -> int:

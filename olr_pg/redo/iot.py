@@ -62,7 +62,13 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_TYPES,
 )
 from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, same_bytes
+from olr_pg.redo.pieces import (
+    NO_ROW,
+    ChangeStatus,
+    open_piece,
+    same_bytes,
+    value_of_column,
+)  # fmt: skip
 from olr_pg.redo.row_vectors import (
     ENTRIES,
     PIECES,
@@ -358,15 +364,13 @@ def _changes_values(pair: Pair, first: int) -> bool:
     """Return whether the values that were pushed from entry `first` on contain one after the change
     that is not the same before it.
     """
-    entries, end = pair.entries, pair.state[ENTRIES]
-    for new in range(first, min(end, entries.size)):
+    entries, end = pair.entries, min(pair.state[ENTRIES], pair.entries.size)
+    old = first
+    for new in range(first, end):
         if entries.role[new] != _AFTER:
             continue
-        same = False
-        for old in range(first, min(end, entries.size)):
-            if entries.role[old] == _BEFORE and entries.segcol[old] == entries.segcol[new]:
-                same = same_bytes(pair.payload, entries, old, new)
-        if not same:
+        old = value_of_column(entries, first, end, old, _BEFORE, int(entries.segcol[new]))
+        if old < 0 or not same_bytes(pair.payload, entries, old, new):
             return True
     return False
 

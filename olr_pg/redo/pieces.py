@@ -512,18 +512,41 @@ def _log_status(
     role = _AFTER if op == IRP else _BEFORE
     if end > entries.size:
         return _OK  # there is no space for all entries: the caller repeats the vector with more
+    entry = first
     for logged_entry in range(logged, end):
-        for entry in range(first, logged):
-            same = (
-                entries.role[entry] == role
-                and entries.segcol[entry] == entries.segcol[logged_entry]
-                and entries.part[entry] == 0
-                and entries.part[logged_entry] == 0
-                and entries.length[entry] >= 0
-            )
-            if same and not same_bytes(payload, entries, entry, logged_entry):
-                return _CONTRADICTION
+        entry = value_of_column(
+            entries, first, logged, entry, role, int(entries.segcol[logged_entry])
+        )
+        if (
+            entry >= 0
+            and entries.part[entry] == 0
+            and entries.part[logged_entry] == 0
+            and entries.length[entry] >= 0
+            and not same_bytes(payload, entries, entry, logged_entry)
+        ):
+            return _CONTRADICTION
     return _OK
+
+
+@inlined
+def value_of_column(
+    entries: EntryColumns, first: int, end: int, start: int, role: int, segcol: int
+) -> int:
+    """Return the entry of a column; -1 if there is none.
+
+    Args:
+        first, end: the entries to search are `first` to `end`, without `end`.
+        start: the entry to begin with, for example the one that was found last, so that columns
+            in the same order on both sides are found at once; -1 to begin with `first`.
+        role: the role of the entry.
+        segcol: the number of the column.
+    """
+    entry = max(start, first)
+    for _ in range(first, end):
+        if entries.role[entry] == role and entries.segcol[entry] == segcol:
+            return entry
+        entry = entry + 1 if entry + 1 < end else first
+    return -1
 
 
 @inlined

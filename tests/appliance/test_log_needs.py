@@ -157,6 +157,13 @@ def test_the_command(tmp_path: Path, postgres_database: str) -> None:
         connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
     (target,) = json.loads(ask("--json"))["targets"]
     assert target["start_scn"] == summary.snapshot.scn
+    # A target that was restored from a backup has a record of a position before that load.
+    with psycopg.connect(postgres_database) as connection:
+        restored = "UPDATE olr_pg.subscription SET start_scn = %s"
+        connection.execute(restored, (summary.snapshot.scn - 1,))
+    (target,) = json.loads(ask("--json"))["targets"]
+    assert target["start_scn"] == summary.snapshot.scn - 1
+    assert target["why"] == "the position recorded in the target"
     document["apply"]["connect-string"] = "host=127.0.0.1 port=1 dbname=nobody"
     path.write_text(json.dumps(document), "utf-8")
     assert ask("--purgeable") == ""  # who cannot be asked may need all of them

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.applier.target.ledger import noted_start
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ RETURNING source_table, scn
 """
 _IS_FURTHER = """
 SELECT EXISTS (SELECT FROM olr_pg.subscription WHERE subscription = %s AND complete_scn > %s)
+"""
+
+_LOWEST_START: Final = """
+SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %s AND NOT handed_over
 """
 
 _CREATED: Final = """
@@ -117,6 +122,29 @@ class Handover(NamedTuple):
             return self.start_scn
         # A later start would miss transactions that were open at the SCN of a load.
         return min(configured_scn, self.start_scn or configured_scn)
+
+
+class NeededRedo(NamedTuple):
+    """What the target knows about the redo that replication will need, besides the server's
+    checkpoint.
+
+    Attributes:
+        loads: the lowest start SCN of the loads that replication has not reached yet, including
+            loads and copies that are not complete; None without such a load.
+        recorded: the SCN of the last checkpoint that the target has a record of; None without a
+            record. It is lower than that of the server's checkpoint if the target was restored
+            from a backup.
+    """
+
+    loads: int | None
+    recorded: int | None
+
+
+def read_needed(connection: Connection[Any], subscription: str) -> NeededRedo:
+    """Return what the target knows about the redo that replication will need."""
+    row = connection.execute(_LOWEST_START, (subscription,)).fetchone()
+    assert row is not None  # an aggregate has a row
+    return NeededRedo(row[0], noted_start(connection, subscription))
 
 
 def read_handover(
