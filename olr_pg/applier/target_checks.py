@@ -25,7 +25,12 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import found_instead, missing_table, read_table
+from olr_pg.applier.target.catalogue import (
+    find_tables,
+    found_instead,
+    missing_table,
+    read_table,
+)
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
@@ -40,18 +45,18 @@ from olr_pg.applier.target.modifiers import (
 )
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_identity import lost_table, replaced_reason
-from olr_pg.applier.target.table_kinds import check_kind
+from olr_pg.applier.target.table_kinds import check_kind, remarkable
 from olr_pg.applier.target_health import look
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
-from olr_pg.dictionary.structure import NO_STRUCTURE
+from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
 from olr_pg.dictionary.sys_tables import check_conditions, non_flag_values
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from psycopg import Connection
 
@@ -243,14 +248,13 @@ def close_key_columns(
     """Return the key columns that have more fractional digits of seconds than PostgreSQL stores.
 
     Args:
-        structure: the unique keys and indexes of the table, if known.
+        structure: the unique keys and indexes of this table, if known.
     """
     keyed = {column.name for column in table.columns if column.intcol in table.key}
     for one in structure.unique_keys:
-        if one.full_name == table.full_name:
-            keyed.update(one.columns)
+        keyed.update(one.columns)
     for index in structure.indexes:
-        if index.unique and index.full_name == table.full_name:
+        if index.unique:
             keyed.update(index.columns)
     return [
         column
@@ -321,15 +325,18 @@ def check_target(
         with connect_with(settings) as connection:
             current = _user(connection)
             found = list(_check_ledger(connection, current))
-            targets = _targets(connection, settings, tables)
-            lost = _emptied(connection, settings)
-            found += [one.finding for one in check_database(connection, settings, targets)]
+            names = [target_name(settings, table.owner, table.name) for table in tables]
+            oids = [oid for oid, _ in find_tables(connection, names).values()]
+            lost, special = _emptied(connection, settings), remarkable(connection, names)
+            structures = structure_by_table(structure)
+            found += [one.finding for one in check_database(connection, settings, oids)]
             for table in tables:
-                found += _check_table(connection, settings, table, current, structure)
+                own = structures.get(table.full_name, NO_STRUCTURE)
+                found += _check_table(connection, settings, table, current, own, special)
                 if table.full_name in lost:
                     found.append(coded("postgres.storage", lost_rows(table.full_name)))
-                found += check_flags(settings, table, structure)
-                found += _check_close_keys(settings, table, structure)
+                found += check_flags(settings, table, own)
+                found += _check_close_keys(settings, table, own)
             for one in look(connection, settings, tables):
                 if one.error.code not in _TOLD_OTHERWISE:
                     found.append(coded("postgres.health", one.error, severe=False))
@@ -350,15 +357,6 @@ def check_target(
                 'or, if nobody can grant this, set `"triggers": "disable"` in `apply`',
             )
         ]
-
-
-def _targets(
-    connection: Connection[Any], settings: ApplierSettings, tables: Sequence[Table]
-) -> list[int]:
-    """Return the OIDs of the existing target tables."""
-    names = [target_name(settings, table.owner, table.name) for table in tables]
-    found = [read_table(connection, *name) for name in names]
-    return [one.oid for one in found if one is not None]
 
 
 def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str]:
@@ -393,7 +391,13 @@ def _check_table(
     table: Table,
     user: str,
     structure: Structure,
+    special: Collection[tuple[str, str]],
 ) -> Iterator[Finding]:
+    """Check the target of one table.
+
+    Args:
+        special: schemas and names of the target tables that `check_kind` must check.
+    """
     if table.refusal is not None:
         return
     schema, name = target_name(settings, table.owner, table.name)
@@ -414,7 +418,8 @@ def _check_table(
         yield from _check_columns(connection, settings, table, target)
         yield from _check_not_null(connection, settings, table, target)
         yield from _check_keys(connection, settings, table, target, structure)
-        yield from (one.finding for one in check_kind(connection, settings, target))
+        if (schema, name) in special:
+            yield from (one.finding for one in check_kind(connection, settings, target))
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
         return
@@ -510,9 +515,11 @@ def check_flags(
 ) -> Iterator[Finding]:
     """Report columns that `types.boolean` would convert to boolean, unless check constraints show
     that they contain only flags.
+
+    Args:
+        structure: the structure of this table, if known.
     """
-    parts = [one for one in structure.left_out if one.full_name == table.full_name]
-    conditions, choices = check_conditions(parts), settings.choices
+    conditions, choices = check_conditions(structure.left_out), settings.choices
     for column in table.delivered:
         if not choices.is_flag_by_type(table.full_name, column):
             continue
@@ -670,11 +677,7 @@ def _check_keys(
     structure: Structure,
 ) -> Iterator[Finding]:
     names = target_columns(settings, table)
-    unique = [
-        [names.get(column) for column in one.columns]
-        for one in structure.unique_keys
-        if one.full_name == table.full_name
-    ]
+    unique = [[names.get(column) for column in one.columns] for one in structure.unique_keys]
     statement = _alter(connection, target)
     key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
     if key and not target.key:

@@ -7,9 +7,12 @@ Decoding redo does not need these objects. In the snapshot format they are in th
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
@@ -37,6 +40,9 @@ class _OfTable(_Part):
     def full_name(self) -> str:
         """``OWNER.NAME`` of the table."""
         return f"{self.owner}.{self.table}"
+
+
+_Of = TypeVar("_Of", bound=_OfTable)
 
 
 class UniqueKey(_OfTable):
@@ -120,3 +126,29 @@ class Structure(_Part):
 
 NO_STRUCTURE: Final = Structure()
 """The structure of a snapshot that has none."""
+
+
+def structure_by_table(structure: Structure) -> dict[str, Structure]:
+    """Return the structure of each table that has one, by ``OWNER.NAME``. Sequences belong to no
+    table.
+    """
+    keys = _by_table(structure.unique_keys)
+    indexes = _by_table(structure.indexes)
+    foreign = _by_table(structure.foreign_keys)
+    left_out = _by_table(structure.left_out)
+    return {
+        name: Structure(
+            unique_keys=tuple(keys.get(name, ())),
+            indexes=tuple(indexes.get(name, ())),
+            foreign_keys=tuple(foreign.get(name, ())),
+            left_out=tuple(left_out.get(name, ())),
+        )
+        for name in keys.keys() | indexes.keys() | foreign.keys() | left_out.keys()
+    }
+
+
+def _by_table(parts: Iterable[_Of]) -> dict[str, list[_Of]]:
+    found = dict[str, list[_Of]]()
+    for part in parts:
+        found.setdefault(part.full_name, []).append(part)
+    return found

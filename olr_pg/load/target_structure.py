@@ -17,6 +17,7 @@ from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.later_constraints import run_statement
@@ -112,6 +113,7 @@ class StructureBuilder:
     ) -> None:
         self._settings = settings
         self._structure = structure
+        self._of_table = structure_by_table(structure)
         self._tables = {table.full_name: table for table in tables}
         self._made = dict[tuple[str, str, str], StructurePart]()
         self._referred = {
@@ -132,14 +134,13 @@ class StructureBuilder:
 
     def make_keys_and_indexes(self, connection: Connection[Any], table: str) -> None:
         """Create the unique keys and the indexes of ``OWNER.NAME``, after its data is loaded."""
-        for key in self._structure.unique_keys:
-            if key.full_name == table:
-                part = StructurePart("unique key", table, key.name, CREATED)
-                self._make(connection, part, partial(self._unique_key, connection, key))
-        for index in self._structure.indexes:
-            if index.full_name == table:
-                part = StructurePart("index", table, index.name, CREATED)
-                self._make(connection, part, partial(self._index, connection, index))
+        own = self._of_table.get(table, NO_STRUCTURE)
+        for key in own.unique_keys:
+            part = StructurePart("unique key", table, key.name, CREATED)
+            self._make(connection, part, partial(self._unique_key, connection, key))
+        for index in own.indexes:
+            part = StructurePart("index", table, index.name, CREATED)
+            self._make(connection, part, partial(self._index, connection, index))
 
     def make_the_rest(self, connection: Connection[Any]) -> None:
         """Create the foreign keys whose two tables exist in the target, and the sequences of the

@@ -62,12 +62,11 @@ WITH RECURSIVE part AS (
 )
 """
 _LOCKS: Final = (
-    _PARTS  # noqa: S608 - constants alone, here and below
+    _PARTS
     + """
-SELECT part.whole::regclass::text, count(*)::int
-    + (SELECT count(*)::int FROM pg_index x JOIN part p ON p.oid = x.indrelid
-        WHERE p.whole = part.whole)
-FROM part GROUP BY part.whole ORDER BY 2 DESC, 1 LIMIT 1
+SELECT part.whole::regclass::text, (count(DISTINCT part.oid) + count(x.indexrelid))::int
+FROM part LEFT JOIN pg_index x ON x.indrelid = part.oid
+GROUP BY part.whole ORDER BY 2 DESC, 1 LIMIT 1
 """
 )
 _PREPARED: Final = (

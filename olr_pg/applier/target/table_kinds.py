@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, LiteralString, NamedTuple
 
 from psycopg import sql
 
@@ -133,6 +133,18 @@ WHERE c.relpersistence <> 'p' OR c.relkind = 'f' OR c.relrowsecurity OR c.relhas
     OR NOT (c.relispartition OR c.oid = part.whole)
     OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R'))
 """
+# Conditions of the other findings of `check_kind`. Only plain tables with PostgreSQL's own access
+# method that are published nowhere have none.
+_REMARKABLE: Final = (
+    _SUSPICIOUS  # noqa: S608 - constants alone
+    + """
+    OR c.relkind <> 'r' OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
+    OR NOT EXISTS (SELECT FROM pg_am a WHERE a.oid = c.relam AND a.amname = 'heap')
+    OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prrelid = c.oid)
+    OR EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnnspid = c.relnamespace)
+    OR EXISTS (SELECT FROM pg_publication p WHERE p.puballtables)
+"""
+)
 # The applier writes through the whole table, so only its rules apply, and not the rules of its
 # partitions.
 _RULES: Final = """
@@ -222,8 +234,25 @@ def suspicious(
     Args:
         targets: schema and name of each target table.
     """
+    return _found(connection, _SUSPICIOUS, targets)
+
+
+def remarkable(
+    connection: Connection[Any], targets: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the tables for which `check_kind` may have a finding.
+
+    Args:
+        targets: schema and name of each target table.
+    """
+    return _found(connection, _REMARKABLE, targets)
+
+
+def _found(
+    connection: Connection[Any], query: LiteralString, targets: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
     schemas, names = [schema for schema, _ in targets], [name for _, name in targets]
-    found = connection.execute(_SUSPICIOUS, {"schemas": schemas, "names": names})
+    found = connection.execute(query, {"schemas": schemas, "names": names})
     return {(schema, name) for schema, name in found}
 
 
