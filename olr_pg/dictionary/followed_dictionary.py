@@ -9,7 +9,7 @@ memory.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -25,7 +25,7 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.partition_groups import Part
 from olr_pg.dictionary.stored_segments import holds_rows
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
-from olr_pg.dictionary.sys_rows import ConstraintRow, SysRow, SysRows
+from olr_pg.dictionary.sys_rows import ConstraintRow, SysRow, SysRows, make_row
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import Code, OlrPgError
 
@@ -269,7 +269,7 @@ class FollowedDictionary:
             rows.remove(change.row_id)
             return
         else:
-            values = {name: getattr(old, name) for name in type(old).model_fields}
+            values = {one.name: getattr(old, one.name) for one in fields(old)}
             new = self._new_row(rows.section, change, values)
             if new == old:
                 return
@@ -282,14 +282,15 @@ class FollowedDictionary:
     def _new_row(self, section: _Section, change: SysRowChange, values: dict[str, Any]) -> SysRow:
         values = {**values, "row_id": change.row_id}
         kind = SysRows.model_fields[section.name].annotation
-        model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
+        row: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
+        required = {one.name for one in fields(row) if one.default is MISSING}
         for field, column in section.columns.items():
             if column in change.values:
                 values[field] = self._value(field, change.values[column])
-            elif field not in values and model.model_fields[field].is_required():
+            elif field not in values and field in required:
                 values[field] = absent(field)
         try:
-            return model(**values)
+            return make_row(row, values)
         except ValidationError as error:
             raise OlrPgError(
                 Code.DICTIONARY_ROW_UNREADABLE,

@@ -22,6 +22,7 @@ are listed with their text.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, func, select
@@ -243,7 +244,10 @@ def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.
         user.NAME.in_(among(sorted(names)))
     )
     return [
-        sys_rows.UserRow(user=number, name=name, spare1=bits or 0, single=1, row_id=row_id)
+        sys_rows.make_row(
+            sys_rows.UserRow,
+            {"user": number, "name": name, "spare1": bits or 0, "single": 1, "row_id": row_id},
+        )
         for number, name, bits, row_id in connection.execute(query)
     ]
 
@@ -344,9 +348,7 @@ class _Reader:
 
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
         return [
-            row.model_copy(update={"flags": (row.flags or 0) | ENCRYPTED})
-            if row.ts in self._encrypted
-            else row
+            replace(row, flags=(row.flags or 0) | ENCRYPTED) if row.ts in self._encrypted else row
             for row in self._select("sys_ts", sys_rows.TablespaceRow)
         ]
 
@@ -383,7 +385,9 @@ class _Reader:
         for column, values in (conditions or {}).items():
             query = query.where(table.c[column].in_(among(values)))
         return [
-            row(**others, **{field: _plain(field, value) for field, value in found.items()})
+            sys_rows.make_row(
+                row, {**others, **{field: _plain(field, value) for field, value in found.items()}}
+            )
             for found in self._connection.execute(query).mappings()
         ]
 

@@ -443,7 +443,7 @@ class LiveDatabase:
                 users.pop(one.user, None)
             if users:
                 # Oracle may have reused the ROWID of a dropped account for another account.
-                more = (one.model_copy(update={"row_id": ""}) for one in users.values())
+                more = (replace(one, row_id="") for one in users.values())
                 rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *more]})
                 snapshot = replace(snapshot, sys_rows=rows)
             found.append(snapshot)

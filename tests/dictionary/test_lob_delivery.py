@@ -150,8 +150,8 @@ def test_the_lob_index_of_a_partition(is_told: bool) -> None:
     # A schema checkpoint tells no numbers of LOB indexes (dictionary §11), only their names.
     rows, table = rows_of_partitioned_lob()
     if not is_told:
-        lobs = [row.model_copy(update={"ind": 0}) for row in rows.sys_lob]
-        parts = [row.model_copy(update={"ind": 0}) for row in rows.sys_lob_frag]
+        lobs = [replace(row, ind=0) for row in rows.sys_lob]
+        parts = [replace(row, ind=0) for row in rows.sys_lob_frag]
         rows = rows.model_copy(update={"sys_lob": lobs, "sys_lob_frag": parts})
     (found,) = join_tables(rows, "here")
     described = found.columns[1].lob
@@ -164,10 +164,7 @@ def test_the_lob_index_of_a_partition(is_told: bool) -> None:
 
 def test_a_lob_index_of_another_name_is_found_by_its_number() -> None:
     rows, table = rows_of_partitioned_lob()
-    renamed = [
-        row.model_copy(update={"name": row.name + "P"}) if row.type == 20 else row
-        for row in rows.sys_obj
-    ]
+    renamed = [replace(row, name=row.name + "P") if row.type == 20 else row for row in rows.sys_obj]
     (found,) = join_tables(rows.model_copy(update={"sys_obj": renamed}), "here")
     described = found.columns[1].lob
     assert described is not None

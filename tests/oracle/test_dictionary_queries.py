@@ -78,7 +78,7 @@ def test_the_real_dictionary_comes_back_as_it_was(real_log_dir: Path) -> None:
     real = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
     assert real.sys_rows is not None
     # What a checkpoint does not tell of a LOB, a database always does.
-    lobs = [row.model_copy(update={"flags": 0, "property": 0}) for row in real.sys_rows.sys_lob]
+    lobs = [replace(row, flags=0, property=0) for row in real.sys_rows.sys_lob]
     rows = real.sys_rows.model_copy(update={"sys_lob": lobs})
     state = OracleState(replace(real, tables=()), dbid=DBID)
     fields = {name for name in KINDS if name not in ("sys_ind", "sys_icol", "sys_user", "sys_ts")}
