@@ -297,8 +297,12 @@ class _LobSegment(_Document):
     block_size: _U32 | None = None
 
 
+def _read_segment(segment: _LobSegment) -> LobSegment:
+    return LobSegment(**vars(segment))
+
+
 class _Lob(_Document):
-    segments: list[_LobSegment] = []
+    segments: list[Annotated[_LobSegment, AfterValidator(_read_segment)]] = []
     securefile: bool | None = None
     chunk_blocks: _U16 | None = None
     nologging: bool = False
@@ -308,9 +312,18 @@ class _Lob(_Document):
     encrypted_in: str = ""
 
 
+def _read_lob(lob: _Lob) -> Lob:
+    return Lob(**{**vars(lob), "segments": tuple(lob.segments)})
+
+
 class _Added(_Document):
     default: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] | None = None
     guard_id: _U16 | None = None
+
+
+def _read_added(added: _Added) -> AddedColumn:
+    default = None if added.default is None else bytes.fromhex(added.default)
+    return AddedColumn(default, added.guard_id)
 
 
 class _Column(_Document):
@@ -329,11 +342,23 @@ class _Column(_Document):
     virtual: bool = False
     stored_as_lob: bool = False
     encrypted: bool = False
-    lob: _Lob | None = None
+    lob: Annotated[_Lob, AfterValidator(_read_lob)] | None = None
     xml: bool = False
     char_length: _U32 | None = None
-    added: _Added | None = None
+    added: Annotated[_Added, AfterValidator(_read_added)] | None = None
     guard: bool = False
+
+
+def _read_column(column: _Column) -> Column:
+    return Column(**vars(column))
+
+
+# A dictionary can have millions of columns, and a model needs ten times the memory of a `Column`.
+# So each model is replaced as soon as it is validated.
+if TYPE_CHECKING:
+    _ReadColumn = Column
+else:
+    _ReadColumn = Annotated[_Column, AfterValidator(_read_column)]
 
 
 class _XmlName(_Document):
@@ -358,7 +383,7 @@ class _Table(_Document):
     name: _Name
     obj: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
     dataobj: _U32 | None = None
-    columns: list[_Column]
+    columns: list[_ReadColumn]
     partitions: list[_U32] = []
     segments: list[_U32] = []
     index_organised: bool = False
@@ -434,7 +459,7 @@ def _read_xml_tokens(tokens: _XmlTokens | None) -> XmlTokens:
 
 
 def _read_table(table: _Table, place: str, path: str) -> Table:
-    columns = sort_columns(_read_column(column) for column in table.columns)
+    columns = sort_columns(table.columns)
     fault = column_fault(columns)
     if fault is not None and table.refusal is None:
         raise OlrPgError(
@@ -469,25 +494,6 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
         key=tuple(intcols[name] for name in key),
         refusal=table.refusal,
     )
-
-
-def _read_column(column: _Column) -> Column:
-    values = column.model_dump(exclude={"lob", "added"})
-    return Column(
-        **values,
-        lob=None if column.lob is None else _read_lob(column.lob),
-        added=None if column.added is None else _read_added(column.added),
-    )
-
-
-def _read_added(added: _Added) -> AddedColumn:
-    default = None if added.default is None else bytes.fromhex(added.default)
-    return AddedColumn(default, added.guard_id)
-
-
-def _read_lob(lob: _Lob) -> Lob:
-    segments = tuple(LobSegment(**segment.model_dump()) for segment in lob.segments)
-    return Lob(segments, **lob.model_dump(exclude={"segments"}))
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
