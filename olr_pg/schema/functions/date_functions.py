@@ -226,6 +226,10 @@ def read_format(form: str) -> ReadFormat:
     has_fraction = any(word.startswith("FF") for word in words)
     century = next((word for word in ("RRRR", "RR", "YY") if word in words), "")
     found = [one for one in found if one.word != "FM"]
+    if "SYYYY" in words and (missing or found[0].word != "SYYYY"):
+        # After other text, PostgreSQL can take the minus of a year BC for a separator.
+        reason = f"SYYYY in the format {form!r}, except before the month and the day,"
+        raise UntranslatableError(reason)
     is_alone = century != "RRRR" and century != "" and _is_alone(found, century)
     return ReadFormat(
         form=_read_form(found),
@@ -665,21 +669,31 @@ def _read_text(text: str, read: ReadFormat, given: str, fact: Fact) -> str:
     if read.has_zone:
         found = f"TO_TIMESTAMP({text}, '{form}')"
     elif read.has_time:
-        # Use UTC, which has no daylight saving time, so that every hour exists.
-        found = f"(TO_TIMESTAMP('+00 ' || {text}, 'TZH {form}') AT TIME ZONE 'UTC')"
+        # Use UTC, which has no daylight saving time, so that every hour exists. After a blank,
+        # PostgreSQL would take the minus of a year BC for a separator.
+        found = f"(TO_TIMESTAMP('+00T' || {text}, 'TZH\"T\"{form}') AT TIME ZONE 'UTC')"
     else:
         found = f"CAST(TO_DATE({text}, '{form}') AS TIMESTAMP)"
     return _century(found, read.century) if read.century else found
 
 
 def _date_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    text = string_literal(t, arguments[0], "DATE with a text")
-    return f"CAST('{text.strip()} 00:00:00' AS TIMESTAMP)", _NOW_DATE
+    text = string_literal(t, arguments[0], "DATE with a text").strip()
+    return f"CAST('{_years_before_christ(f'{text} 00:00:00')}' AS TIMESTAMP)", _NOW_DATE
+
+
+_BEFORE_CHRIST: Final = " BC"
+
+
+def _years_before_christ(text: str) -> str:
+    """Return the text of a literal in PostgreSQL's form: Oracle writes years BC with a minus."""
+    return text[1:] + _BEFORE_CHRIST if text.startswith("-") else text
 
 
 def _timestamp_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     text = string_literal(t, arguments[0], "TIMESTAMP with a text").replace("'", "''")
-    if _ZONE.search(text):
+    text = _years_before_christ(text.strip())
+    if _ZONE.search(text.removesuffix(_BEFORE_CHRIST)):
         return f"CAST('{text}' AS TIMESTAMPTZ)", TIMESTAMPTZ._replace(filled=True)
     return f"CAST('{text}' AS TIMESTAMP)", TIMESTAMP._replace(filled=True)
 

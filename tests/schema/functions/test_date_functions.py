@@ -42,9 +42,10 @@ def test_what_a_date_lacks_comes_from_today() -> None:
     assert read_format("HH24:MI").missing == "YYYY-MM-"
     assert read_format("DDMM").missing == "YYYY-"
     assert read_format("J").missing == ""
+    assert read_format("FMSYYYY-MM-DD HH24").missing == ""
 
 
-@pytest.mark.parametrize("form", ["D", "DAY", "IW", "Q", "DDTH", "YYY"])
+@pytest.mark.parametrize("form", ["D", "DAY", "IW", "Q", "DDTH", "YYY", "SYYYY", "DD.MM.SYYYY"])
 def test_formats_that_no_date_is_read_in(form: str) -> None:
     with pytest.raises(UntranslatableError):
         read_format(form)
