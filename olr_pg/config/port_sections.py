@@ -9,6 +9,7 @@ recognises the whole password.
 from __future__ import annotations
 
 import ssl
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, Field, SecretStr
@@ -167,6 +168,13 @@ def _unusable(error: OSError, path: Path) -> OlrPgError:
     return OlrPgError(Code.TLS_FILES_UNUSABLE, system_reason(error), file=str(path))
 
 
+class TableMetrics(StrEnum):
+    """Values of `metrics.tables`."""
+
+    ALL = "all"
+    CHANGED = "changed"
+
+
 class PostgresMetrics(Section):
     """`metrics.postgres`: the table to which metrics are written."""
 
@@ -205,6 +213,12 @@ class Otlp(Section):
 class Metrics(Section):
     """`metrics`: the exporters of metrics."""
 
+    tables: TableMetrics = Field(
+        default=TableMetrics.ALL,
+        description='the tables that have metrics of their own. "all": all tables; "changed":'
+        " tables with changes since the start, and tables with a problem. Each table has 15 values,"
+        ' so set "changed" if you replicate thousands of tables',
+    )
     postgres: PostgresMetrics | None = Field(
         default=None, description="an object: the metrics table"
     )

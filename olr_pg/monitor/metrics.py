@@ -6,6 +6,7 @@ because an alert could not distinguish a 0 for "unknown" from a real position or
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector
@@ -254,14 +255,19 @@ _THREAD_VALUES = (
 
 
 class _StatusCollector(Collector):
-    """Makes all metrics from one status of each target."""
+    """Makes all metrics from one status of each target.
 
-    def __init__(self, targets: Mapping[str, Callable[[], Status]]) -> None:
+    Args:
+        only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`.
+    """
+
+    def __init__(self, targets: Mapping[str, Callable[[], Status]], *, only_changed: bool) -> None:
         self._targets = targets
+        self._only_changed = only_changed
 
     def collect(self) -> Iterator[Metric]:
         """See `Collector`."""
-        statuses = {name: status() for name, status in self._targets.items()}
+        statuses = {name: self._shown(status()) for name, status in self._targets.items()}
         # A single target has no name.
         labels = ("target",) if any(statuses) else ()
         marked = [((name,) if labels else (), status) for name, status in statuses.items()]
@@ -278,6 +284,11 @@ class _StatusCollector(Collector):
                     _add(family, (*mark, table.name), kind.value(table))
             yield family
         yield from _labelled(labels, marked)
+
+    def _shown(self, status: Status) -> Status:
+        if not self._only_changed:
+            return status
+        return replace(status, tables=tuple(one for one in status.tables if not one.is_unchanged))
 
 
 def _family(
@@ -363,14 +374,18 @@ def _labelled(
 
 
 def make_registry(
-    status: Callable[[], Status], targets: Mapping[str, Callable[[], Status]] | None = None
+    status: Callable[[], Status],
+    targets: Mapping[str, Callable[[], Status]] | None = None,
+    *,
+    only_changed: bool = False,
 ) -> CollectorRegistry:
     """Return the registry of an appliance: its own metrics, and the metrics of its process.
 
     Args:
         targets: the status of each target by name, if there are several.
+        only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_StatusCollector(targets or {"": status}))
+    registry.register(_StatusCollector(targets or {"": status}, only_changed=only_changed))
     ProcessCollector(registry=registry)
     return registry

@@ -271,6 +271,15 @@ class TableStatus:
     verified_at: float | None = None
     differences: int = 0
 
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the table had no change in this run, and has no problem."""
+        usual = TableStatus(
+            self.name, self.applied_scn, lag=self.lag, lag_seconds=self.lag_seconds,
+            verified_scn=self.verified_scn, verified_at=self.verified_at,
+        )  # fmt: skip
+        return self == usual
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:

@@ -26,3 +26,12 @@ def test_the_table_has_defaults(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(tmp_path: Path, keys: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         parse(tmp_path, metrics={"postgres": POSTGRES | keys})
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "all"), ({"tables": "changed"}, "changed")])
+def test_the_tables_with_metrics_of_their_own(
+    tmp_path: Path, given: dict[str, str], used: str
+) -> None:
+    found = parse(tmp_path, metrics=given).metrics
+    assert found is not None
+    assert found.tables == used

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
+import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,7 +20,7 @@ from olr_pg.appliance.status_observer import (
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
-from olr_pg.monitor.status_values import Status
+from olr_pg.monitor.status_values import Lag, Status, TableStatus
 from tests.monitor.recorded_states import read_state
 
 
@@ -88,3 +90,32 @@ def test_what_nothing_interprets_is_counted_by_kind(status: Status) -> None:
         if sample.name == "olr_pg_vectors_not_interpreted_total"
     }
     assert values == source.not_interpreted
+
+
+SHOWN: dict[str, Any] = {
+    "transactions": 1, "inserted": 1, "updated": 1, "deleted": 1, "conflicts": 1, "waiting": 1,
+    "altered": 1, "incomplete": 1, "stopped": "OLR-05030", "paused": True, "blocked": "a session",
+    "behind": "S.OTHER", "differences": 1, "held_scn": 7, "held_since": 1.0, "error_id": 3,
+}  # fmt: skip
+"""Fields that show a change of this run, or a problem."""
+NOT_SHOWN: dict[str, Any] = {
+    "name": "S.T", "applied_scn": 7, "lag": Lag(apply=1.0), "lag_seconds": 1.0, "verified_scn": 7,
+    "verified_at": 1.0,
+}  # fmt: skip
+"""Fields that every table has after a while."""
+
+
+def test_each_field_of_a_table_is_a_change_or_is_not() -> None:
+    assert {one.name for one in fields(TableStatus)} == SHOWN.keys() | NOT_SHOWN.keys()
+
+
+@pytest.mark.parametrize("field", [*SHOWN, *NOT_SHOWN])
+def test_only_tables_with_a_change_or_a_problem_may_have_metrics(
+    status: Status, field: str
+) -> None:
+    value = {**SHOWN, **NOT_SHOWN}[field]
+    shown = replace(status, tables=(replace(TableStatus("S.T"), **{field: value}),))
+    for only_changed in (False, True):
+        registry = make_registry(lambda: shown, only_changed=only_changed)
+        has_own = b'table="S.T"' in generate_latest(registry)
+        assert has_own == (field in SHOWN or not only_changed)
