@@ -19,8 +19,9 @@ from olr_pg.appliance.status_observer import (
 )
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
+from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.metrics import STATES, make_registry
-from olr_pg.monitor.status_values import Lag, Status, TableStatus
+from olr_pg.monitor.status_values import Status, TableStatus
 from tests.monitor.recorded_states import read_state
 
 
