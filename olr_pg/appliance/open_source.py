@@ -83,33 +83,35 @@ class LoadedStart:
             scn = min([scn, *(one for one in needed if one is not None)])
         return scn
 
-    def scn(self, tables: Collection[str]) -> int:
-        """Return the SCN at which a run without a checkpoint starts because of loads. If there are
-        several targets, no query is made.
+    def scn(self, tables: Collection[str], saved: int = 0) -> int:
+        """Return the SCN at which a run starts because of loads. If there are several targets, no
+        query is made.
 
         Args:
             tables: ``OWNER.NAME`` of every replicated table.
+            saved: the SCN at which the run starts without loads, from the checkpoint or the
+                configuration; 0 without both.
 
         Returns:
-            The SCN; 0 if the run starts at the oldest log, or if the target cannot be queried.
+            The SCN; `saved` if no load lowers it, or if the target cannot be queried.
 
         Raises:
             OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
         """
         if len(self._targets) != 1:
-            return 0
+            return saved
         (target,) = self._targets
         try:
             with connect(target.connect_string, replica=None) as connection:
                 row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
                 if row != (True,):
-                    return 0
+                    return saved
                 found = read_handover(connection, target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:
             if isinstance(error, OlrPgError) and error.code in _NOT_LOADED:
                 raise  # fail before an older dictionary is stored
-            return 0  # the applier reports an error of the target
-        return found.start(None, 0)
+            return saved  # the applier reports an error of the target
+        return found.start(saved or None, 0)
 
 
 DICTIONARY: Final = "dictionary.json"

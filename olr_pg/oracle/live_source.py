@@ -212,8 +212,8 @@ class LiveDatabase:
             earlier ones.
         start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
             as of this SCN if Oracle still has the undo.
-        loaded_scn: returns the lowest SCN from which the initial load of the tables
-            (``OWNER.NAME``) needs redo; called if `start_scn` is 0.
+        loaded_scn: called with the tables (``OWNER.NAME``) and `start_scn`; returns the SCN from
+            which redo is needed, also for loads that replication has not reached yet.
         dictionary: the file with the dictionary that the first run began with. Later DDL is applied
             to it while redo is read, so a restart needs the same dictionary.
         vault: the vault with copies of the logs; None if no vault is configured.
@@ -232,7 +232,7 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
-        loaded_scn: Callable[[Collection[str]], int] = lambda _: 0,
+        loaded_scn: Callable[[Collection[str], int], int] = lambda _, start_scn: start_scn,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
@@ -366,9 +366,12 @@ class LiveDatabase:
             snapshot = self._join(stored)
             # The dictionary can be too old: an earlier run may have stored it, and then failed,
             # before the initial load or before old logs were deleted.
-            if not self._start_scn() and snapshot.scn < (
-                self._behind_loads() or self._oldest_scn()
-            ):
+            start, behind = self._start_scn(), self._behind_loads()
+            if not start and snapshot.scn < (behind or self._oldest_scn()):
+                return None
+            # It can be too new: a table is added whose load, or copy by another tool, began before
+            # the first run. The DDL between that begin and the dictionary would be lost.
+            if behind < min(start, snapshot.scn) and self._is_known_at(behind):
                 return None
             if snapshot.database.dbid == self.database.dbid:
                 self._check_charsets(stored)
@@ -466,30 +469,46 @@ class LiveDatabase:
 
     def _dictionaries_at_start(self) -> list[Snapshot]:
         """Read the dictionaries of all containers as of the SCN from which redo is needed. If one
-        cannot be read as of that SCN, read all of them as of the current SCN.
+        cannot be read as of that SCN, read all of them as of the SCN at which the run would start
+        without loads, or as of the current SCN.
 
         Each container has its own undo, so one container may be readable as of that SCN and another
         one not.
         """
         names = (*self._names, *self._ledgers)
-        wanted = self._start_scn() or self._behind_loads() or self._oldest_scn()
-        if wanted:
+        start = self._start_scn()
+        behind = self._behind_loads() or self._oldest_scn()
+        for wanted in dict.fromkeys((behind, start or behind)):
+            if not wanted:
+                continue
             try:
                 return self._containers.read_dictionaries(names, wanted, structure=False)
             except OlrPgError as error:
                 if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                     raise
                 _log.warning(
-                    "using the current dictionary: changes before a table's last DDL cannot be"
-                    " decoded",
+                    "using a later dictionary: changes before a table's last DDL cannot be decoded",
                     start_scn=wanted,
                     reason=error.detail,
                 )
         return self._containers.read_dictionaries(names, structure=False)
 
+    def _is_known_at(self, scn: int) -> bool:
+        """Return whether Oracle can still read the dictionary of each container as of an SCN."""
+        try:
+            self._containers.read_dictionaries(self._names, scn, structure=False)
+        except OlrPgError as error:
+            if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
+                raise
+            return False
+        return True
+
     def _behind_loads(self) -> int:
-        """Return the lowest SCN from which the loaded tables need redo; 0 if unknown."""
-        return self._loaded_scn({f"{owner}.{name}" for owner, name in self._names})
+        """Return the SCN from which on redo is needed, also for loaded tables that replication has
+        not reached yet; 0 if unknown.
+        """
+        names = {f"{owner}.{name}" for owner, name in self._names}
+        return self._loaded_scn(names, self._start_scn())
 
     def _oldest_scn(self) -> int:
         """Return the SCN from which on there are archived logs of all redo threads; 0 if there are

@@ -64,6 +64,12 @@ _FEWER: Final = (
 )
 
 
+_LARGER: Final = (
+    "raise the limit of the size of files (`ulimit -f`), add memory, or use --jobs 1. The results"
+    " are kept in memory, but they count as files"
+)
+
+
 class _Task(NamedTuple):
     """What all splits have in common. The arguments are the same as for `ProcessDecoding`."""
 
@@ -283,9 +289,13 @@ class _Result(WrittenMessages):
 
     def _write_whole(self, data: memoryview) -> None:
         data = data.cast("B")
-        while data:
-            written = os.pwrite(self._file, data, self.size)
-            data, self.size = data[written:], self.size + written
+        try:
+            while data:
+                written = os.pwrite(self._file, data, self.size)
+                data, self.size = data[written:], self.size + written
+        except OSError as error:
+            detail = f"its result cannot be written: {plain_reason(error)}"
+            raise OlrPgError(Code.DECODING_PROCESS_LOST, detail, action=_LARGER) from error
 
     def append(self, text: Buffer) -> None:
         """Write messages or lines."""

@@ -78,6 +78,8 @@ def test_the_loads_of_all_tables_tell(postgres_database: str) -> None:
         assert start.scn({"S.T", "S.U"}) == 25
         # The other table may need the oldest log.
         assert start.scn({"S.T", "S.V"}) == 0
+        assert [start.scn({"S.T", "S.V"}, saved) for saved in (20, 40)] == [20, 25]
+        assert start.scn({"S.V"}, 40) == 40
         connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
         with pytest.raises(OlrPgError, match="OLR-05107"):
             start.scn({"S.T", "S.U"})

@@ -21,6 +21,7 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.column_types import date_type
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.simulator.writer.instance import Pace
+from tests.capture.s3_server import ENVIRONMENT, S3Server
 from tests.cli.fork_server import fork_server
 from tests.replicator.ddl_source import INVALID_DAY, NUMBER, DdlSource
 from tests.replicator.decoded_seeds import SimulatedSeed, simulated
@@ -158,13 +159,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return make
 
 
-def ended(commands: ForkServer, source: Path, folder: Path, jobs: str, *options: str) -> Ended:
+def ended(
+    commands: ForkServer,
+    source: Path,
+    folder: Path,
+    jobs: str,
+    *options: str,
+    logs: str | None = None,
+) -> Ended:
     paths = [source / name for name in ("dictionary.json", "dictionary.OTHERPDB.json")]
     dictionaries = [part for path in paths if path.exists() for part in ("-d", str(path))]
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "incidents").mkdir(parents=True)
     (folder / "temporary").mkdir()
-    line = ["decode", "--jobs", jobs, *dictionaries, *options, str(source / "logs")]
+    line = ["decode", "--jobs", jobs, *dictionaries, *options, logs or str(source / "logs")]
     environment = {
         **os.environ,
         "NO_COLOR": "1",
@@ -178,6 +186,23 @@ def ended(commands: ForkServer, source: Path, folder: Path, jobs: str, *options:
         if path.is_file()
     }
     return Ended(done.returncode, done.stdout, TIME.sub("", done.stderr), files)
+
+
+def test_logs_behind_urls_give_the_same(
+    commands: ForkServer, made: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Each process connects to the storage itself."""
+    source = made("orders")
+    with S3Server().running() as server, pytest.MonkeyPatch.context() as patched:
+        for name, value in ENVIRONMENT.items():
+            patched.setenv(name, value)
+        server.put(source / "logs", "logs")
+        results = [
+            ended(commands, source, tmp_path / "work", jobs, logs=server.url("logs"))
+            for jobs in JOBS
+        ]
+    assert results[0].stdout.encode() == (source / "truth.jsonl").read_bytes()
+    assert results[1] == results[0]
 
 
 def test_each_parameter_has_options_here() -> None:

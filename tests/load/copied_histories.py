@@ -99,7 +99,7 @@ class Copied:
     Attributes:
         scn: as of which it was told to read; 0 if it was told none.
         rows: what it has read as of `rows_scn`.
-        lost_scn: as of which Oracle cannot read any more, because the table was dropped; else 0.
+        lost_scn: up to which Oracle cannot read any more, because the table was dropped; else 0.
         is_written: whether the target has exactly these rows from it.
     """
 
@@ -219,12 +219,14 @@ class Bank:
     def ddl(self) -> None:
         self.commit_all()
         name = self.rng.choice(list(CREATED))
-        kind = self.rng.choice(("ADD", "TRUNCATE", "RENAME COLUMN", "UNUSED", "DROP"))
+        kind = self.rng.choice(("ADD", "TRUNCATE", "RENAME COLUMN", "UNUSED", "DROP", "MOVE"))
         self.columns += 1
         column = f"C{self.columns}"
         if kind == "ADD":
             statements = [f"ALTER TABLE {name} ADD ({column} NUMBER(9))"]
-        elif kind == "TRUNCATE":
+        elif kind == "MOVE" and name not in {"P", "L"}:
+            statements = [f"ALTER TABLE {name} MOVE"]
+        elif kind in ("TRUNCATE", "MOVE"):
             statements = [f"TRUNCATE TABLE {name}"]
         elif kind == "RENAME COLUMN":
             statements = [
@@ -239,7 +241,7 @@ class Bank:
         else:
             statements = [f"DROP TABLE {name}", CREATED[name]]
             self.dropped.add(name)
-            self.copies[name].lost_scn = self.copies[name].scn
+            self.copies[name].lost_scn = self.served.server.database.current_scn()
         self.say(f"DDL {statements}")
         for one in statements:
             self.execute(0, one)
@@ -345,7 +347,8 @@ class Bank:
     def remove_added(self) -> None:
         self.command("remove", lambda: remove(self.config, [f"APP.{ADDED}"]))
         self.listed.discard(ADDED)
-        self.copies[ADDED] = Copied()
+        copy = self.copies[ADDED] = Copied()
+        copy.lost_scn = self.served.server.database.current_scn()
         with psycopg.connect(self.target, autocommit=True) as connection:
             if connection.execute("SELECT to_regclass('app.x')").fetchone() != (None,):
                 connection.execute("TRUNCATE app.x")
@@ -372,7 +375,7 @@ class Bank:
     def read(self) -> None:
         name = self.rng.choice(list(CREATED))
         copy = self.copies[name]
-        if copy.scn in (0, copy.rows_scn, copy.lost_scn):
+        if copy.scn <= copy.lost_scn or copy.scn == copy.rows_scn:
             return
         self.read_table(name)
 
@@ -448,7 +451,7 @@ class Bank:
             copy = self.copies[name]
             try:
                 if copy.scn and not copy.is_written:
-                    if copy.scn not in (copy.rows_scn, copy.lost_scn):
+                    if copy.scn > copy.lost_scn and copy.scn != copy.rows_scn:
                         self.read_table(name)
                     if copy.rows_scn == copy.scn:
                         self.write_table(name)

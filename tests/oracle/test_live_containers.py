@@ -148,7 +148,7 @@ def test_where_one_has_no_undo_left_all_dictionaries_are_of_one_later_moment(
     config = database.config(postgres_database, ["SHOP.A"])
     with capture_logs() as logged:
         assert run_appliance(load_config(config), once=True, apply=True) == 0
-    assert [line["start_scn"] for line in logged if "the current dictionary" in line["event"]] == [
+    assert [line["start_scn"] for line in logged if "a later dictionary" in line["event"]] == [
         database.start_scn
     ]
     with psycopg.connect(postgres_database) as connection:

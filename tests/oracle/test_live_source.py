@@ -39,7 +39,9 @@ def live(
         source,
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
-        loaded_scn=lambda names: min((loaded or {}).get(name, 0) for name in names),
+        loaded_scn=lambda names, start: (
+            min((loaded or {}).get(name, start) for name in names) or start
+        ),
         dictionary=folder / "dictionary.json",
         ledger=ledger,
     )
@@ -224,6 +226,27 @@ def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
     with live(source, tmp_path / "now") as database, capture_logs() as logged:
         assert database.resolve(ORDERS_ONLY)[0].scn == SCN
     assert [line["start_scn"] for line in logged] == [3_000]
+
+
+def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """Else the DDL between the two would be lost, because the dictionary has it already."""
+    loaded = {f"{ORDERS.owner}.ORDERS": 3_700}
+    for start, loads, scn in ((3_800, {}, 3_800), (3_900, {}, 3_800), (3_900, loaded, 3_700)):
+        with live(source, tmp_path / "one", start, loads) as database:
+            assert database.resolve(ORDERS_ONLY)[0].scn == scn
+    with live(source, tmp_path / "added", 3_900) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_900
+    with live(source, tmp_path / "added", 4_100, loaded) as database:
+        assert database.resolve(BOTH)[0].scn == 3_700  # a table that the stored one lacks
+    # Without undo, the stored dictionary is the best; of a longer list, the one of the checkpoint.
+    state.catalogue.undo_scn = 3_850
+    with live(source, tmp_path / "one", 3_900, {f"{ORDERS.owner}.ORDERS": 3_600}) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
+    with live(source, tmp_path / "one", 4_100, loaded) as database, capture_logs() as logged:
+        assert database.resolve(BOTH)[0].scn == 4_100
+    assert [line["start_scn"] for line in logged] == [3_700]
 
 
 def test_a_table_that_was_dropped_meanwhile(

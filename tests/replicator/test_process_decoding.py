@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -187,6 +187,24 @@ def test_a_limit_of_open_files_is_no_lost_process_that_is_waited_for(source: Sou
     assert caught.value.code == Code.DECODING_PROCESS_LOST
     assert "cannot be received" in caught.value.detail
     assert "ulimit -n" in caught.value.action
+
+
+@pytest.mark.parametrize("are_lines", [True, False])
+def test_a_limit_of_the_size_of_files_is_named(source: Source, are_lines: bool) -> None:
+    """It counts for files in memory, too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    logs = source.folder / "logs"
+    with ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))
+        lines_of = source.snapshot.database if are_lines else None
+        processes = stack.enter_context(ProcessDecoding(1, lines_of=lines_of))
+        with pytest.raises(OlrPgError) as caught:
+            lines(source.snapshot, logs, processes.decode)
+    assert caught.value.code == Code.DECODING_PROCESS_LOST
+    assert "its result cannot be written: File too large" in caught.value.detail
+    assert "ulimit -f" in caught.value.action
+    assert multiprocessing.active_children() == []
 
 
 def test_processes_that_cannot_be_started_leave_none() -> None:
