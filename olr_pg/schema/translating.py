@@ -425,8 +425,9 @@ class Translator:
         if kinds <= MOMENTS:
             widest = max((*facts,), key=lambda fact: list(ValueKind).index(fact.kind))
             exact = all(fact.exact for fact in facts if fact.kind is ValueKind.TIMESTAMPTZ)
+            early = any(fact.early for fact in facts)
             return [self.sql(node) for node in nodes], widest._replace(
-                filled=filled, exact=exact, zone=""
+                filled=filled, exact=exact, zone="", early=early
             )
         if len(kinds) > 1:
             names = ", ".join(sorted(kind.value for kind in kinds))

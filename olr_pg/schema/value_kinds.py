@@ -50,6 +50,7 @@ class Fact(NamedTuple):
         zone: for a TIMESTAMP WITH TIME ZONE, SQL for the time zone of its local time; empty if
             unknown.
         json: for a text, whether a function has generated it as JSON.
+        early: for a date or timestamp, whether it can be a literal before 1583.
     """
 
     kind: ValueKind
@@ -58,6 +59,7 @@ class Fact(NamedTuple):
     exact: bool = False
     zone: str = ""
     json: bool = False
+    early: bool = False
 
 
 UNKNOWN: Final = Fact(ValueKind.UNKNOWN)

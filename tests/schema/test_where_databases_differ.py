@@ -145,8 +145,51 @@ REFUSED = {
     "REGEXP_COUNT(a, '\\s*')": "matches the empty text",
     "REGEXP_LIKE(a, '\\Z')": "\\Z",
     "REGEXP_REPLACE(a, 'x', '\\&')": "REGEXP_REPLACE by",
+    "TO_DATE('2299160', 'J')": "the number 2299160 of a day before 1583",
     "TO_NUMBER('abc', '999')": "the text 'abc' in the format",
 }
+
+EARLY = [
+    "DATE '0001-01-01'",
+    "DATE '1582-10-04'",
+    "DATE '-0044-03-15'",
+    "TO_DATE('01/01/0001', 'DD/MM/YYYY')",
+    "TO_DATE('01-JAN-0001', 'DD-MON-YYYY')",
+    "TO_DATE('01-JAN-0001', 'DD-MON-YY')",
+    "TO_DATE('2000-01-01 BC', 'YYYY-MM-DD BC')",
+    "NVL(d, DATE '0001-01-01')",
+    "COALESCE(d, DATE '0001-01-01')",
+    "CASE WHEN i = 1 THEN DATE '0001-01-01' ELSE d END",
+    "GREATEST(DATE '0001-01-01', d)",
+    "DECODE(i, 1, DATE '0001-01-01', d)",
+    "TRUNC(DATE '0001-01-01', 'MM')",
+    "ROUND(DATE '0001-01-01', 'YYYY')",
+    "CAST(TIMESTAMP '0001-01-01 10:00:00' AS DATE)",
+    "CAST(DATE '0001-01-01' AS TIMESTAMP)",
+    "TIMESTAMP '0001-01-01 00:00:00'",
+    "TO_TIMESTAMP('01-JAN-0001 10', 'DD-MON-YYYY HH24')",
+]
+COUNTED = [
+    *("d - {}", "{} - d", "{} + 1", "1 + {}", "{} - i", "{} + INTERVAL '1' DAY"),
+    *(
+        f"TO_CHAR({{}}, '{form}')"
+        for form in ("DAY", "YYYY DY", "D", "J", "DDD", "WW", "IW", "IYYY")
+    ),
+    *(f"TRUNC({{}}, '{form}')" for form in ("DAY", "D", "IW", "WW", "IYYY")),
+    *("ROUND({}, 'DAY')", "NEXT_DAY({}, 'MONDAY')"),
+]
+LABELS = [
+    ("MONTHS_BETWEEN(DATE '2026-01-01', DATE '0001-01-01')", 24300),
+    ("ADD_MONTHS(DATE '0001-01-01', 24300)", "2026-01-01 00:00:00"),
+    ("DATE '0001-01-01' + INTERVAL '2025' YEAR(4)", "2026-01-01 00:00:00"),
+    ("TO_CHAR(DATE '0001-01-01', 'DD.MM.YYYY Q W')", "01.01.0001 1 1"),
+    ("EXTRACT(YEAR FROM DATE '-0044-03-15')", -44),
+    ("CASE WHEN d > DATE '1582-10-04' THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN NVL(d, DATE '0001-01-01') = DATE '0001-01-01' THEN 1 ELSE 0 END", 0),
+    ("DATE '1583-01-01' - DATE '2026-01-01'", -161803),
+    ("TO_DATE('2299161', 'J')", "1582-10-15 00:00:00"),
+]
+"""What does not depend on the calendar, or lies in the Gregorian one."""
 
 IDIOMS = [
     ("FUNCTION is_date(p VARCHAR2) RETURN NUMBER IS d DATE; BEGIN d := TO_DATE(p, 'YYYY-MM-DD');"
@@ -175,6 +218,22 @@ def _same(found: str | None, expected: Any) -> bool:
 
 @pytest.mark.parametrize(("text", "expected"), SAME, ids=[text for text, _ in SAME])
 def test_the_result_is_oracles(sample: psycopg.Connection[Any], text: str, expected: Any) -> None:
+    found = _found(sample, text)
+    assert _same(found, expected), found
+
+
+@pytest.mark.parametrize("counted", COUNTED)
+def test_days_of_the_julian_calendar_are_not_counted(counted: str) -> None:
+    """Oracle's calendar changes on 15 October 1582, PostgreSQL's does not."""
+    for early in EARLY:
+        with pytest.raises(UntranslatableError, match="a date before 1583"):
+            translate_expression(counted.format(early), relations(), "SHOP", RELATION)
+
+
+@pytest.mark.parametrize(("text", "expected"), LABELS)
+def test_years_months_and_days_are_the_same(
+    sample: psycopg.Connection[Any], text: str, expected: Any
+) -> None:
     found = _found(sample, text)
     assert _same(found, expected), found
 

@@ -1,22 +1,32 @@
-"""Translates operators and functions of dates, and date format models (Oracle SQL Language
-Reference, “Datetime Functions”, “Datetime Format Models”).
+"""Translates operators and functions of dates (Oracle SQL Language Reference, “Datetime
+Functions”).
 
 A DATE becomes timestamp(0); a number that is added to it is a number of days. SYSDATE and similar
 functions become STATEMENT_TIMESTAMP() in the session's time zone. Weeks begin on Sunday
 (NLS_TERRITORY=AMERICA).
 
-In a format model, month and day names are English and weeks begin on Sunday, as with
-NLS_DATE_LANGUAGE=AMERICAN and NLS_TERRITORY=AMERICA. In Oracle, FM applies to all elements until
-the next FM; in PostgreSQL, it applies to one element.
+Dates keep their year, month and day. Until 4 October 1582, Oracle's calendar is the Julian one and
+PostgreSQL's is the Gregorian one, so differences in days and days of the week are not the same.
+They are refused for literals; the values in columns are not known.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from olr_pg.schema.functions.date_formats import (
+    FIRST_GREGORIAN_YEAR,
+    ReadFormat,
+    elements,
+    immutable_text,
+    is_early,
+    plain_moment,
+    read_format,
+    shown_format,
+)
 from olr_pg.schema.functions.number_functions import (
     calculated,
     format_number,
@@ -44,298 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
-
-_NUMBERS: Final = frozenset(
-    {
-        *("YYYY", "YYY", "YY", "Y", "Y,YYY", "RRRR", "RR", "IYYY", "IYY", "IY", "I", "MM", "DDD"),
-        *("DD", "D", "HH24", "HH12", "HH", "MI", "SSSSS", "SS", "Q", "WW", "W", "IW", "J", "CC"),
-        *("FF", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FF7", "FF8", "FF9", "TZH", "TZM"),
-    }
-)
-_NAMES: Final = frozenset({"MONTH", "MON", "DAY", "DY", "RM"})
-_HALF_FORMATS: Final = frozenset({"AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C."})
-_WORDS: Final = sorted({*_NUMBERS, *_NAMES, *_HALF_FORMATS, "FM", "SYYYY"}, key=len, reverse=True)
-_ELEMENT: Final = re.compile(
-    r'"(?P<quoted>[^"]*)"|(?P<word>'
-    + "|".join(map(re.escape, _WORDS))
-    + r")(?P<th>TH)?|(?P<mark>[-/,.;:_ ]|X(?=FF))",
-    re.IGNORECASE,
-)
-_RENAMED: Final = {"RRRR": "YYYY", "RR": "YY", "HH": "HH12", "SYYYY": "YYYY"}
-_YEARS: Final = frozenset({"YYYY", "SYYYY", "YY", "Y,YYY", "RRRR", "RR"})
-_TIMES: Final = frozenset({"HH24", "HH12", "HH", "MI", "SS", "SSSSS", "AM", "PM", "A.M.", "P.M."})
-_READ: Final = frozenset(
-    {*_YEARS, *_TIMES, "MM", "MONTH", "MON", "DD", "DDD", "J", "TZH", "TZM", "AD", "BC"}
-    | {f"FF{digits}" for digits in ("", *range(1, 7))}
-)
-
-
-class Element(NamedTuple):
-    """An element of a format model.
-
-    Attributes:
-        word: the element's name in capitals; empty for punctuation and quoted text.
-        text: the element as the format model contains it.
-        ordinal: the suffix TH as the format model contains it; empty if there is none.
-    """
-
-    word: str
-    text: str
-    ordinal: str = ""
-    quoted: bool = False
-
-
-def elements(form: str) -> list[Element]:
-    """Split a format model into its elements.
-
-    Raises:
-        UntranslatableError: PostgreSQL does not have one of the elements.
-    """
-    at, found = 0, list[Element]()
-    while at < len(form):
-        match = _ELEMENT.match(form, at)
-        if match is None or "\\" in match.group():
-            raise UntranslatableError(f"a date with the format {form!r}")
-        if match["word"] is None:
-            # X is the character before fractions of seconds: a point with NLS_TERRITORY=AMERICA.
-            mark = "." if match["mark"] in ("X", "x") else match["mark"]
-            text = match["quoted"] if match["quoted"] is not None else mark
-            found.append(Element("", text, quoted=match["quoted"] is not None))
-        else:
-            found.append(Element(match["word"].upper(), match["word"], match["th"] or ""))
-        at = match.end()
-    return found
-
-
-def shown_format(form: str, digits: int = 6) -> str:
-    """Return the PostgreSQL format that prints a date as Oracle does.
-
-    Args:
-        digits: number of digits of the value's fractional seconds.
-
-    Raises:
-        UntranslatableError: PostgreSQL has no such format.
-    """
-    is_filled, out = False, list[str]()
-    for one in elements(form):
-        if one.word == "FM":
-            is_filled = not is_filled
-            continue
-        out.append(_shown(one, form, digits, "FM" if is_filled else ""))
-    return "".join(out)
-
-
-def _shown(one: Element, form: str, digits: int, fill: str) -> str:
-    if not one.word:
-        return f'"{one.text}"' if one.quoted else one.text
-    if one.word in _NAMES | _HALF_FORMATS:
-        is_name = one.word in _NAMES and one.word != "RM"
-        forms = (one.word, one.word.lower(), *([one.word.capitalize()] if is_name else []))
-        if one.text not in forms:
-            raise UntranslatableError(f"{one.text} in the format {form!r}")
-        return fill + one.text
-    # PostgreSQL does not pad SSSSS with zeros. So SSSSS can be translated only after FM, with which
-    # Oracle does not pad it either.
-    if one.word == "SYYYY" or (one.word == "SSSSS" and not fill):
-        raise UntranslatableError(f"{one.word} in the format {form!r}")
-    word = _RENAMED.get(one.word, one.word)
-    if word.startswith("FF"):
-        wanted = int(word[2:] or digits)
-        if wanted == 0:
-            raise UntranslatableError(f"{one.text} in the format {form!r}, for whole seconds")
-        word = f"FF{min(wanted, 6)}" + "0" * max(wanted - 6, 0)
-    # In Oracle, the letters of the element decide whether the ordinal is in capitals; in
-    # PostgreSQL, the letters of the suffix TH do.
-    ordinal = one.ordinal and ("TH" if one.text.isupper() else "th")
-    return fill + word + ordinal
-
-
-_PARTS: Final = {
-    "YYYY": ("YEAR", 4),
-    "MM": ("MONTH", 2),
-    "DD": ("DAY", 2),
-    "HH24": ("HOUR", 2),
-    "MI": ("MINUTE", 2),
-    "SS": ("SECOND", 2),
-    "Q": ("QUARTER", 1),
-    "DDD": ("DOY", 3),
-    "IYYY": ("ISOYEAR", 4),
-    "IW": ("WEEK", 2),
-}
-
-
-def immutable_text(form: str, moment: str) -> str | None:
-    """Return SQL that prints a date with IMMUTABLE expressions only, as indexes and generated
-    columns require; PostgreSQL's TO_CHAR is not IMMUTABLE. Return None if an element of the format
-    is not a plain number.
-    """
-    parts = list[str]()
-    for one in elements(form):
-        if not one.word:
-            quoted = one.text.replace("'", "''")
-            parts.append(f"'{quoted}'")
-        elif one.word in _PARTS and not one.ordinal:
-            name, width = _PARTS[one.word]
-            value = f"CAST(FLOOR(ABS(EXTRACT({name} FROM {moment}))) AS TEXT)"
-            parts.append(f"LPAD({value}, {width}, '0')")
-        else:
-            return None
-    return f"({' || '.join(parts)})"
-
-
-class ReadFormat(NamedTuple):
-    """The data with which PostgreSQL can parse a date that is written in one of Oracle's formats.
-
-    Attributes:
-        form: the format for PostgreSQL.
-        missing: the format of the year and month if the text does not contain them; Oracle takes a
-            missing year and month from the current date.
-        has_time: whether the format has a time of day.
-        has_zone: whether the format has a time zone.
-        century: the element for a two-digit year; empty if years have four digits.
-        pattern: a regular expression, for Python and PostgreSQL, that matches the texts that Oracle
-            accepts. PostgreSQL ignores text after a date, and uses 1 for missing parts.
-        long_form: the format for a text in which the element `century` has four digits; empty if
-            its digits touch others.
-    """
-
-    form: str
-    missing: str
-    has_time: bool
-    has_zone: bool
-    century: str
-    pattern: str
-    long_form: str
-
-
-def read_format(form: str) -> ReadFormat:
-    """Return the data with which PostgreSQL can parse dates in a format of Oracle.
-
-    Raises:
-        UntranslatableError: PostgreSQL cannot parse dates in this format.
-    """
-    found = elements(form)
-    words = {one.word for one in found if one.word and one.word != "FM"}
-    lacking = sorted(words - _READ)
-    if lacking or any(one.ordinal for one in found):
-        element = (lacking or ["TH"])[0]
-        raise UntranslatableError(f"{element} in the format {form!r} of a text that becomes a date")
-    has_day_of_year = bool(words & {"DDD", "J"})
-    missing = "" if words & _YEARS or "J" in words else "YYYY-"
-    missing += "" if words & {"MM", "MON", "MONTH"} or has_day_of_year else "MM-"
-    has_fraction = any(word.startswith("FF") for word in words)
-    century = next((word for word in ("RRRR", "RR", "YY") if word in words), "")
-    found = [one for one in found if one.word != "FM"]
-    if "SYYYY" in words and (missing or found[0].word != "SYYYY"):
-        # After other text, PostgreSQL can take the minus of a year BC for a separator.
-        reason = f"SYYYY in the format {form!r}, except before the month and the day,"
-        raise UntranslatableError(reason)
-    is_alone = century != "RRRR" and century != "" and _is_alone(found, century)
-    return ReadFormat(
-        form=_read_form(found),
-        missing=missing,
-        has_time=bool(words & _TIMES) or has_fraction or "TZH" in words,
-        has_zone="TZH" in words,
-        century=century,
-        pattern=_pattern(found, "four" if is_alone else ""),
-        long_form=_read_form(found, century) if is_alone else "",
-    )
-
-
-def _read_form(found: Sequence[Element], century: str = "") -> str:
-    """Return the format for PostgreSQL. The element `century`, if given, becomes a year of four
-    digits.
-    """
-    renamed = {**_RENAMED, "FF": "FF6", **({century: "YYYY"} if century else {})}
-    return "".join(
-        f'"{one.text}"' if one.quoted else renamed.get(one.word, one.word) or one.text
-        for one in found
-    )
-
-
-def _is_alone(found: Sequence[Element], word: str) -> bool:
-    """Return whether the neighbours of an element contain no digits."""
-    at = next(at for at, one in enumerate(found) if one.word == word)
-    beside = [found[other].word for other in (at - 1, at + 1) if 0 <= other < len(found)]
-    return all(one in {"", *_NAMES, *_HALF_FORMATS} for one in beside)
-
-
-_DIGITS: Final = {
-    **dict.fromkeys(("YYYY", "SYYYY", "RRRR"), r"-?\d{1,4}"),
-    **dict.fromkeys(("YY", "RR", "MM", "DD", "HH24", "HH12", "HH", "MI", "SS", "TZM"), r"\d{1,2}"),
-    "DDD": r"\d{1,3}",
-    "J": r"\d{1,7}",
-    "SSSSS": r"\d{1,5}",
-    "TZH": r"[-+ ]?\d{1,2}",
-    "MON": "[A-Za-z]{3}",
-    "MONTH": "[A-Za-z]{3,9} *",
-    "Y,YYY": r"\d{1,3},\d{3}",
-    **dict.fromkeys(("AM", "PM"), "[AaPp][Mm]"),
-    **dict.fromkeys(("A.M.", "P.M."), r"[AaPp]\.[Mm]\."),
-    **dict.fromkeys(("AD", "BC"), "[A-Za-z]{2}"),
-}
-_WORDS_READ: Final = frozenset({"", *_NAMES, *_HALF_FORMATS})
-
-
-def _pattern(found: Sequence[Element], years: str) -> str:
-    """Return the regular expression for texts in a format. A text may have other punctuation
-    characters than the format, and the time of day may be missing from its end (Oracle SQL Language
-    Reference, “String-to-Date Conversion Rules”). Between two numbers a punctuation character is
-    required: without it, Oracle accepts only numbers with all digits, and PostgreSQL takes all
-    digits for the first element.
-    """
-    parts = list[tuple[str, bool]]()
-    for at, one in enumerate(found):
-        if one.quoted:
-            parts.append((re.escape(one.text), True))
-        elif not one.word:
-            beside = {found[other].word for other in (at - 1, at + 1) if 0 <= other < len(found)}
-            parts.append((f"[^A-Za-z0-9]{'*' if beside & _WORDS_READ else '+'}", True))
-        elif one.word.startswith("FF"):
-            parts.append((r"\d{1,9}", True))
-        else:
-            digits = _DIGITS[one.word]
-            if years and one.word in ("YY", "RR"):
-                digits = r"(?:\d{1,2}|\d{4})"
-            parts.append((digits, one.word in _TIMES))
-    last = max((at for at, (_, is_late) in enumerate(parts) if not is_late), default=-1)
-    if last < 0:
-        return "".join(part for part, _ in parts)
-    tail = ""
-    for part, _ in reversed(parts[last + 1 :]):
-        tail = f"(?:{part}{tail})?"
-    return "".join(part for part, _ in parts[: last + 1]) + tail
-
-
-_PLAIN: Final = {
-    "YYYY": r"(?P<Y>\d{4})",
-    "MM": r"(?P<M>\d\d)",
-    "DD": r"(?P<D>\d\d)",
-    "HH24": r"(?P<h>\d\d)",
-    "MI": r"(?P<m>\d\d)",
-    "SS": r"(?P<s>\d\d)",
-}
-
-
-def plain_moment(text: str, form: str) -> str | None:
-    """Return the date that a literal in a format of Oracle means, in ISO form, if all elements of
-    the format are digits; otherwise None.
-    """
-    parts, seen = list[str](), set[str]()
-    for one in elements(form):
-        word = one.word.removeprefix("S") if one.word == "SYYYY" else one.word
-        if word and (word not in _PLAIN or word in seen):
-            return None
-        seen.add(word)
-        parts.append(_PLAIN[word] if word else re.escape(one.text))
-    match = re.fullmatch("".join(parts), text.strip())
-    if match is None or not {"YYYY", "MM", "DD"} <= seen:
-        return None
-    had = match.groupdict()
-    clock = ":".join(had.get(part) or "00" for part in "hms")
-    return f"{had['Y']}-{had['M']}-{had['D']} {clock}"
-
-
 _UNITS: Final = {
     **dict.fromkeys(("DD", "DDD", "J"), "day"),
     **dict.fromkeys(("MM", "MON", "MONTH", "RM"), "month"),
@@ -357,6 +75,10 @@ _TRUNCATED: Final = {
     "yearweek": "({day} - MOD(EXTRACT(DOY FROM {at}) - 1, 7) * INTERVAL '1 day')",
     "monthweek": "({day} - MOD(EXTRACT(DAY FROM {at}) - 1, 7) * INTERVAL '1 day')",
 }
+_WEEKS: Final = frozenset({"sunday", "isoyear", "week", "yearweek"})
+_DAY_ELEMENTS: Final = frozenset(
+    {"DAY", "DY", "D", "J", "DDD", "WW", "IW", "IYYY", "IYY", "IY", "I"}
+)
 _HALVES: Final = {
     "day": "12 hours",
     "hour": "30 minutes",
@@ -382,6 +104,7 @@ _LOCAL: Final = "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)"
 _OFFSET: Final = re.compile(r"[+-]?\d{1,2}:\d\d")
 _ENGLISH: Final = re.compile(r"\s*NLS_DATE_LANGUAGE\s*=\s*'?(AMERICAN|ENGLISH)'?\s*", re.IGNORECASE)
 _WHOLE_INTERVAL: Final = re.compile(r"\(?-?INTERVAL '[^.']*' [A-Z ]+\)?")
+_YEAR: Final = re.compile(r"-?\d+")
 _ZONE: Final = re.compile(r"(?<=\d)\s*([+-]\d\d?:\d\d|\s[A-Za-z_/]+)$")
 
 
@@ -417,6 +140,8 @@ def _arithmetic(t: Translator, node: exp.Expr) -> Translated:
 def _from_moment(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> Translated:
     one, other = t.kind(left), t.kind(right)
     sql = t.sql(left)
+    if other is not ValueKind.MONTHS:
+        _refuse_early(t, left, right)
     if other in NUMBERS:
         found = f"({t.moment(left)} {sign} {_days(t, right)})"
         if one is not ValueKind.DATE:
@@ -463,9 +188,17 @@ def _plus_months(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> s
     return f"(MAKE_DATE({parts}) + ({moment} - DATE_TRUNC('day', {moment})))"
 
 
-def _unit(form: str) -> str:
+def _refuse_early(t: Translator, *nodes: exp.Expr) -> None:
+    """Raise an error if a value whose days are counted can be a literal before 1583."""
+    if any(t.fact(node).early for node in nodes):
+        raise UntranslatableError("a count of days or a day of the week, of a date before 1583")
+
+
+def _unit(t: Translator, value: exp.Expr, form: str) -> str:
     if form not in _UNITS:
         raise UntranslatableError(f"TRUNC or ROUND of a date to {form}")
+    if _UNITS[form] in _WEEKS:
+        _refuse_early(t, value)
     return _UNITS[form]
 
 
@@ -486,7 +219,8 @@ def _truncate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if not (t.is_moment(value) or _is_word(t, arguments)):
         return truncate_number(t, arguments)
     form = string_literal(t, arguments[1], "TRUNC with a unit") if len(arguments) > 1 else "DD"
-    return _cut(_unit(form.upper()), t.moment(value)), DATE._replace(filled=t.fact(value).filled)
+    unit, fact = _unit(t, value, form.upper()), t.fact(value)
+    return _cut(unit, t.moment(value)), DATE._replace(filled=fact.filled, early=fact.early)
 
 
 def _round(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -496,8 +230,8 @@ def _round(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     form = (
         string_literal(t, arguments[1], "ROUND with a unit").upper() if len(arguments) > 1 else "DD"
     )
-    unit, moment = _unit(form), t.moment(value)
-    fact = DATE._replace(filled=t.fact(value).filled)
+    unit, moment = _unit(t, value, form), t.moment(value)
+    fact = DATE._replace(filled=t.fact(value).filled, early=t.fact(value).early)
     if unit in _LATE:
         late, length = _LATE[unit]
         begin = _cut(unit, moment)
@@ -542,6 +276,7 @@ def _next_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     word = (t.literal(arguments[1]) or "").upper()[:3]
     if word not in _DAYS:
         raise UntranslatableError("NEXT_DAY with a day that is not an English name")
+    _refuse_early(t, arguments[0])
     moment = t.day(arguments[0])
     days = f"((CAST({_DAYS.index(word) + 6} - EXTRACT(DOW FROM {moment}) AS INT) % 7) + 1)"
     return f"({moment} + {days} * INTERVAL '1 day')", DATE
@@ -577,6 +312,8 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
         t.moment(value)  # raises an error, because its time zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
+    if fact.early and any(one.word in _DAY_ELEMENTS for one in elements(given)):
+        _refuse_early(t, value)
     at = t.moment(value) if fact.zone else t.sql(value)
     if t.is_stored and fact.kind in (ValueKind.DATE, ValueKind.TIMESTAMP):
         stored = immutable_text(given, at)
@@ -619,8 +356,11 @@ def _read(name: str, fact: Fact) -> CallRule:
         text = t.literal(arguments[0])
         moment = plain_moment(text, given) if text is not None else None
         if moment is not None and fact.kind is not ValueKind.TIMESTAMPTZ:
-            return f"CAST('{moment}' AS TIMESTAMP)", fact._replace(filled=True)
-        return _read_checked(t, arguments[0], given, fact), fact
+            return _literal(moment, fact)
+        early = text is not None and is_early(text, given)
+        if early and any(one.word == "J" for one in elements(given)):
+            raise UntranslatableError(f"the number {text} of a day before 1583")
+        return _read_checked(t, arguments[0], given, fact), fact._replace(early=early)
 
     return translate
 
@@ -678,24 +418,22 @@ def _read_text(text: str, read: ReadFormat, given: str, fact: Fact) -> str:
 
 
 def _date_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    text = string_literal(t, arguments[0], "DATE with a text").strip()
-    return f"CAST('{_years_before_christ(f'{text} 00:00:00')}' AS TIMESTAMP)", _NOW_DATE
-
-
-_BEFORE_CHRIST: Final = " BC"
-
-
-def _years_before_christ(text: str) -> str:
-    """Return the text of a literal in PostgreSQL's form: Oracle writes years BC with a minus."""
-    return text[1:] + _BEFORE_CHRIST if text.startswith("-") else text
+    text = string_literal(t, arguments[0], "DATE with a text")
+    return _literal(f"{text.strip()} 00:00:00", DATE)
 
 
 def _timestamp_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    text = string_literal(t, arguments[0], "TIMESTAMP with a text").replace("'", "''")
-    text = _years_before_christ(text.strip())
-    if _ZONE.search(text.removesuffix(_BEFORE_CHRIST)):
-        return f"CAST('{text}' AS TIMESTAMPTZ)", TIMESTAMPTZ._replace(filled=True)
-    return f"CAST('{text}' AS TIMESTAMP)", TIMESTAMP._replace(filled=True)
+    text = string_literal(t, arguments[0], "TIMESTAMP with a text").strip()
+    return _literal(text, TIMESTAMPTZ if _ZONE.search(text) else TIMESTAMP)
+
+
+def _literal(text: str, fact: Fact) -> Translated:
+    """Translate a date in ISO form. Oracle writes a year BC with a minus."""
+    year = _YEAR.match(text)
+    early = year is not None and int(year[0]) < FIRST_GREGORIAN_YEAR
+    shown = (f"{text[1:]} BC" if text.startswith("-") else text).replace("'", "''")
+    name = "TIMESTAMPTZ" if fact.kind is ValueKind.TIMESTAMPTZ else "TIMESTAMP"
+    return f"CAST('{shown}' AS {name})", fact._replace(filled=True, early=early)
 
 
 def _interval(t: Translator, node: exp.Expr) -> Translated:

@@ -417,12 +417,13 @@ def _cast(t: Translator, node: exp.Expr) -> Translated:
         return _cast_or_default(t, value, to, node.args["default"])
     sizes = [t.whole(one.this) for one in to.expressions]
     if name in ("DATE", "DATETIME"):
-        return f"CAST({t.day(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE)
+        early = t.fact(value).early
+        return f"CAST({t.day(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE, early=early)
     if name == "TIMESTAMP":
         digits = (sizes or [6])[0] or 0
         return (
             f"CAST({t.moment(value)} AS TIMESTAMP({min(digits, 6)}))",
-            TIMESTAMP._replace(length=digits),
+            TIMESTAMP._replace(length=digits, early=t.fact(value).early),
         )
     if name == "DOUBLE":
         return t.binary(value, "DOUBLE PRECISION"), FLOAT

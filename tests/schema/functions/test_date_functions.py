@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.schema.functions.date_functions import plain_moment, read_format, shown_format
+from olr_pg.schema.functions.date_formats import plain_moment, read_format, shown_format
 from olr_pg.schema.translating import UntranslatableError
 
 
