@@ -84,6 +84,7 @@ class LogVault:
         self._confirmed = confirmed
         self._cleaned: int | None = None
         self._damaged = set[Path]()
+        self._short: ListedLog | None = None
         self._refused: dict[Path, tuple[float, OlrPgError]] = {}
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -115,9 +116,13 @@ class LogVault:
     def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
         """Return the vault's copy of a log; copy the log first if there is no undamaged copy.
 
+        If a log cannot be written, because the disk is full, later logs must wait for it. Otherwise
+        they would use the space that becomes free, and decoding would never get this log.
+
         Raises:
             OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 the fetch is in
-                progress; any error of `open_listed`; 2005, every copy is damaged.
+                progress, or the log waits for an earlier log; any error of `open_listed`; 2005,
+                every copy is damaged.
         """
         first = copies[0]
         self._check_mount()
@@ -126,11 +131,36 @@ class LogVault:
             kept = self._opened(path, first)
             if kept is not None:
                 return kept
-        if self._fetching is None:
-            self._copy_listed(copies, path)
-        else:
-            self._keep_brought(self._fetching, copies, path)
+        self._check_turn(first)
+        try:
+            if self._fetching is None:
+                self._copy_listed(copies, path)
+            else:
+                self._keep_brought(self._fetching, copies, path)
+        except OlrPgError as error:
+            if error.code == Code.VAULT_UNUSABLE:
+                self._short = first
+            raise
+        if self._short == first:
+            self._short = None
         return open_log(str(path))
+
+    def _check_turn(self, listed: ListedLog) -> None:
+        """Check that no log with earlier redo waits for space in the vault.
+
+        Raises:
+            OlrPgError: 7032.
+        """
+        short = self._short
+        if short is None or listed.first_scn <= short.first_scn:
+            return
+        if self._fetching is not None and self._fetching.is_fetching(listed):
+            return
+        raise on_its_way(
+            listed,
+            f"the vault must first have space for the log of thread {short.thread}, sequence"
+            f" {short.sequence}",
+        )
 
     def _check_mount(self) -> None:
         """Check that the vault's file system is still mounted.
@@ -200,6 +230,8 @@ class LogVault:
         Raises:
             OlrPgError: 7030, the directory cannot be used.
         """
+        if self._short is not None and self._short.stream_position not in wanted:
+            self._short = None
         if self._fetching is None:
             return
         try:
@@ -378,6 +410,14 @@ def _digest(path: Path) -> bytes:
         return hashlib.file_digest(file, hashlib.blake2b).digest()
 
 
+def on_its_way(listed: ListedLog, how: str) -> OlrPgError:
+    """Return the error for a log that is not in the vault yet."""
+    return OlrPgError(
+        Code.LOG_ON_ITS_WAY, how, name=listed.name, thread=listed.thread,
+        sequence=listed.sequence,
+    )  # fmt: skip
+
+
 FETCHES: Final = 4
 """Number of logs that are fetched at the same time."""
 
@@ -432,14 +472,14 @@ class LogFetching:
         if known is None:
             of_thread = [f for f in self._fetches.values() if f.listed.thread == listed.thread]
             if len(self._fetches) >= FETCHES or len(of_thread) >= _AHEAD:
-                raise self._on_its_way(
+                raise on_its_way(
                     listed, "the copy has not started yet, because other logs are copied first"
                 )
             done = self._pool.submit(fetch_copy, self._transport, copies, file, self._check)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
             # During a retry, report the last error.
-            raise self._failed.get(listed.stream_position) or self._on_its_way(
+            raise self._failed.get(listed.stream_position) or on_its_way(
                 listed, "the copy is in progress"
             )
         del self._fetches[listed.stream_position]
@@ -449,6 +489,10 @@ class LogFetching:
             self._failed[listed.stream_position] = error
             raise
         self._failed.pop(listed.stream_position, None)
+
+    def is_fetching(self, listed: ListedLog) -> bool:
+        """Return whether a log is being fetched, or was fetched and not yet returned."""
+        return listed.stream_position in self._fetches
 
     def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
         """Discard fetched and queued logs that are no longer wanted.
@@ -470,12 +514,6 @@ class LogFetching:
                 reason=str(reason),
             )
             one.file.unlink(missing_ok=True)
-
-    def _on_its_way(self, listed: ListedLog, how: str) -> OlrPgError:
-        return OlrPgError(
-            Code.LOG_ON_ITS_WAY, how, name=listed.name, thread=listed.thread,
-            sequence=listed.sequence,
-        )  # fmt: skip
 
     def close(self) -> None:
         """Cancel the fetches in progress."""

@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import fcntl
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -38,6 +39,7 @@ from olr_pg.spark.daemon import PRELOAD_VARIABLE
 if TYPE_CHECKING:
     from typing import IO
 
+    from py4j.java_gateway import JavaGateway
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -196,6 +198,8 @@ def default_properties(
     """
     java_options = [*_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={(scratch / _LOG_FILE).as_uri()}"]
     java_options += settings.java_options or archived
+    if not _is_named():
+        java_options.append("-Duser.home=/nonexistent")  # Java would look for "?/.ivy2"
     properties = {
         "spark.app.name": "olr_pg",
         "spark.ui.enabled": "false",
@@ -334,6 +338,7 @@ def _launch(
             # still need it to end running work.
             streams = {"stdout": log, "stderr": log, "start_new_session": True}
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
+            _name_user(gateway)
             context = SparkContext(conf=conf, gateway=gateway)
             # A site may set this in spark-defaults.conf. Then Spark returns it as the number of
             # cores, and jobs would be far too large.
@@ -341,14 +346,47 @@ def _launch(
             _cache_jvm_names(context)
             return LateSqlSession(context), gateway.proc
         except BaseException as error:
+            reason = _java_exception(error)  # Java answers no more after the next line
             if gateway is not None:
                 _close_gateway(gateway, gateway.proc)
             if isinstance(error, PySparkException | Py4JError | OSError):
-                said = words.read_text(errors="replace").strip()[-_JAVA_OUTPUT_MAX:]
+                printed = words.read_text(errors="replace").strip()[-_JAVA_OUTPUT_MAX:]
+                said = "\n".join(part for part in (reason, printed) if part)
                 raise OlrPgError(
                     Code.SPARK_START_FAILED, said or plain_reason(error), master=settings.master
                 ) from error
             raise
+
+
+def _java_exception(error: BaseException) -> str:
+    """Return Java's own words for an exception; empty if Java raised none, or no longer answers."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return ""
+    with contextlib.suppress(Py4JError, OSError):
+        return str(error.java_exception.toString())
+    return ""
+
+
+def _is_named() -> bool:
+    """Return whether the user id of this process has a name."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _name_user(gateway: JavaGateway) -> None:
+    """Give the JVM the name of a user, if the user id of this process has no name.
+
+    A container can run with any user id, and OpenShift chooses one. Hadoop, which Spark uses to
+    find files, fails for a user without a name.
+    """
+    if not _is_named():
+        users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        users.setLoginUser(users.createRemoteUser(f"uid-{os.geteuid()}"))
 
 
 def _cache_jvm_names(context: SparkContext) -> None:

@@ -7,17 +7,22 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import same_content
-from olr_pg.config.source_section import Vault
+from olr_pg.config.source_section import CommandTransport, Vault
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import RowKey, is_sealed, sealing
 from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.vault import LogFetching, LogVault, fetch_copy
 from tests.oracle.live_source import LiveSource
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from olr_pg.oracle.live_source import LiveDatabase
 
 
 def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
@@ -160,6 +165,39 @@ def test_a_copy_that_the_vault_has_no_room_for_takes_none(live: LiveSource, tmp_
         assert [error.code for error in scan.unusable] == [7030]
         assert list(vault.iterdir()) == []
         assert len(database.scan(0, 0).logs) == 1
+
+
+@pytest.mark.parametrize("fetched", [False, True], ids=["mounted", "fetched"])
+def test_later_logs_do_not_take_the_room_that_a_log_waits_for(
+    live: LiveSource, tmp_path: Path, fetched: bool
+) -> None:
+    vault, transport = tmp_path / "vault", None
+    if fetched:
+        command = ["sh", "-c", f'cat "{live.mount}/$(basename "$1")"', "fetch", "{name}"]
+        section = {"kind": "command", "command": command}
+        transport = CommandTransport.model_validate(section)
+    live.archive_all()
+    first, *later = sorted(live.mount.iterdir())
+    size = first.stat().st_size
+    assert min(path.stat().st_size for path in later) < size
+    changes: dict[str, Any] = {"path-mapping": []} if fetched else {}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with live.database(changes, vault=vault, transport=transport) as database:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1_000, hard))
+        try:
+            wait_until(lambda: Code.VAULT_UNUSABLE in codes(database))
+            here = {path.suffix for path in vault.iterdir()}
+            for _ in range(5):
+                assert set(codes(database)) <= {Code.VAULT_UNUSABLE, Code.LOG_ON_ITS_WAY}
+            # Only what was on its way already has come.
+            assert len(list(vault.glob("*.arc"))) <= (1 if fetched else 0), here
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        wait_until(lambda: len(database.scan(0, 0).logs) == 1 + len(later))
+
+
+def codes(database: LiveDatabase) -> list[Code]:
+    return [error.code for error in database.scan(0, 0).unusable]
 
 
 def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -306,3 +307,46 @@ def test_with_a_key_spark_encrypts_and_results_are_no_files() -> None:
     plain = default_properties(spark_settings(config(), ()), Path("/scratch"))
     assert plain[RESULTS_PROPERTY] == "/scratch"
     assert "spark.io.encryption.enabled" not in plain
+
+
+AS_UNNAMED = ["unshare", "--user", "--map-user=3000001", "--map-group=3000001"]
+"""Starts a process whose user id has no name, as OpenShift does."""
+
+
+def _may_be_unnamed() -> bool:
+    return shutil.which("unshare") is not None and not (
+        subprocess.run([*AS_UNNAMED, "true"], capture_output=True, check=False).returncode
+    )
+
+
+UNNAMED = """
+import os, pwd
+from olr_pg.spark.session import SparkSettings, get_session, stop_session
+try:
+    pwd.getpwuid(os.geteuid())
+except KeyError:
+    print(get_session(SparkSettings("local[1]")).range(7).count())
+    stop_session()
+"""
+
+
+def test_it_starts_for_a_user_id_without_a_name() -> None:
+    if not _may_be_unnamed():
+        pytest.skip("needs unshare, and the right to make a user namespace")
+    command = [*AS_UNNAMED, sys.executable, "-c", UNNAMED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["7"]), done.stderr
+
+
+def test_java_s_own_reason_is_told() -> None:
+    program = (
+        "from olr_pg.errors import OlrPgError\n"
+        "from olr_pg.spark.session import SparkSettings, get_session\n"
+        "try:\n"
+        "    get_session(SparkSettings('no-such-master'))\n"
+        "except OlrPgError as error:\n"
+        "    print(error.detail)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Could not parse Master URL" in done.stdout
