@@ -25,7 +25,7 @@ from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.config.address import LOOPBACK
-from olr_pg.config.port_sections import TableMetrics, server_context
+from olr_pg.config.port_sections import server_context
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.control import Control
 from olr_pg.monitor.exporter import Collector, MetricsTable, PostgresExporter, exported
@@ -581,7 +581,7 @@ def monitored(
         targets = {
             one.target.name: observer.status for one, observer in zip(parts, observers, strict=True)
         }
-        only_changed = bool(config.metrics and config.metrics.tables is TableMetrics.CHANGED)
+        only_changed = bool(config.metrics and config.metrics.tables == "changed")
         registry = make_registry(observers[0].status, targets, only_changed=only_changed)
         postgres = config.metrics.postgres if config.metrics else None
         if postgres is not None:

@@ -9,8 +9,7 @@ recognises the whole password.
 from __future__ import annotations
 
 import ssl
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -168,13 +167,6 @@ def _unusable(error: OSError, path: Path) -> OlrPgError:
     return OlrPgError(Code.TLS_FILES_UNUSABLE, system_reason(error), file=str(path))
 
 
-class TableMetrics(StrEnum):
-    """Values of `metrics.tables`."""
-
-    ALL = "all"
-    CHANGED = "changed"
-
-
 class PostgresMetrics(Section):
     """`metrics.postgres`: the table to which metrics are written."""
 
@@ -213,8 +205,8 @@ class Otlp(Section):
 class Metrics(Section):
     """`metrics`: the exporters of metrics."""
 
-    tables: TableMetrics = Field(
-        default=TableMetrics.ALL,
+    tables: Literal["all", "changed"] = Field(
+        default="all",
         description='the tables that have metrics of their own. "all": all tables; "changed":'
         " tables with changes since the start, and tables with a problem. Each table has 15 values,"
         ' so set "changed" if you replicate thousands of tables',
