@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _CAUSES: Final = ("reading", "decoding", "queue", "apply")
 
+_TABLES_MAX: Final = 200
+"""The number of tables that are printed, as on the status page."""
+
 
 def status(
     config: ConfigOption,
@@ -95,6 +98,9 @@ def _print(console: Console, record: dict[str, Any]) -> None:
         console.print(_load(load), soft_wrap=True)
     if record["tables"]:
         print_table(console, _tables(record))
+    more = len(record["tables"]) - _TABLES_MAX
+    if more > 0:
+        console.print(f"{more:,} more tables: --json shows all of them", soft_wrap=True)
 
 
 def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
@@ -169,7 +175,10 @@ def _load(load: dict[str, Any]) -> str:
 
 def _tables(record: dict[str, Any]) -> Table:
     grid = report_table("Table", numbers=("Lag", *_CAUSES, "Waiting", "Applied", ""), box=None)
-    for table in record["tables"]:
+    tables = record["tables"]
+    if len(tables) > _TABLES_MAX:
+        tables = sorted(tables, key=_rank)[:_TABLES_MAX]
+    for table in tables:
         applied = table["inserted"] + table["updated"] + table["deleted"]
         total, lag = table["lag_seconds"], table["lag"]  # None means unknown
         grid.add_row(
@@ -181,6 +190,16 @@ def _tables(record: dict[str, Any]) -> Table:
             _stopped(table, record["at"]),
         )
     return grid
+
+
+def _rank(table: dict[str, Any]) -> tuple[bool, bool, float, int, int]:
+    """Return the sort key of a table: first stopped tables, then those with another problem, then
+    by lag, by waiting changes, and by applied changes.
+    """
+    problems = table["paused"], table["blocked"], table["incomplete"], table["differences"]
+    applied = table["inserted"] + table["updated"] + table["deleted"]
+    lag = -(table["lag_seconds"] or 0)
+    return not table["stopped"], not any(problems), lag, -table["waiting"], -applied
 
 
 def _left_out(source: dict[str, Any]) -> str:

@@ -171,12 +171,14 @@ function tableRow(t, largest) {
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
 }
+const troubled = t => !!(t.paused || t.blocked || t.incomplete || t.differences);
 function tables(s) {
   byId("tables").hidden = !s.tables.length;
   byId("wanted").hidden = s.tables.length <= 12;
   const largest = Math.max(0, ...s.tables.map(t => t.lag_seconds));
   const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
-    .sort((a, b) => !!b.stopped - !!a.stopped || b.lag_seconds - a.lag_seconds || (a.name < b.name ? -1 : 1));
+    .sort((a, b) => !!b.stopped - !!a.stopped || troubled(b) - troubled(a) || b.lag_seconds - a.lag_seconds
+      || b.waiting - a.waiting || (a.name < b.name ? -1 : 1));
   const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
   rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest)));
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();

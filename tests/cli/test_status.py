@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,3 +93,23 @@ def test_loads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Loading SHOP.T: 0 of 1 part, 1,200 rows as of SCN 7\n" in text
     text = printed("loading", capsys, loads=[load | {"parts": 0, "rows": 0}])
     assert "Another tool copies the rows of SHOP.T as of SCN 7\n" in text
+
+
+def test_of_many_tables_those_with_problems_and_lag_are_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    quiet = read_state("caught-up").as_record()["tables"][0]
+    quiet |= {"stopped": None, "lag_seconds": 0.0, "waiting": 0, "inserted": 0}
+    many = [{**quiet, "name": f"S.T{number:03}"} for number in range(300)]
+    many[290]["stopped"] = "OLR-05030"
+    many[291]["incomplete"] = 2
+    many[292]["lag_seconds"] = 9.0
+    many[293]["waiting"] = 5
+    many[294]["inserted"] = 5
+    text = printed("caught-up", capsys, tables=many)
+    found = re.findall(r"S\.T\d{3}", text)
+    assert found == [f"S.T{number:03}" for number in (*range(290, 295), *range(195))]
+    assert "100 more tables: --json shows all of them" in text
+    text = printed("caught-up", capsys, tables=many[:200])
+    assert re.findall(r"S\.T\d{3}", text) == [one["name"] for one in many[:200]]
+    assert "more tables" not in text
