@@ -116,9 +116,34 @@ SAME: list[tuple[str, Any]] = [
     # “CAST”: a text is truncated
     ("CAST('abcdef' AS VARCHAR2(3))", "abc"),
     ("CAST(i AS VARCHAR2(3))", "7"),
+    # “Regular Expression Operators”: a period does not match a newline, but [^…] does
+    *((f"REGEXP_COUNT('a,B' || CHR(10) || 'c.', {pattern}{flags})", count)
+      for written, flags, count in [
+          ("[^,]+", "", 2), ("B.c", "", 0), ("B.c", ", 1, 'n'", 1), ("b.c", ", 1, 'in'", 1),
+          ("b[^x]c", ", 1, 'i'", 1), ("^c", "", 0), ("^c", ", 1, 'm'", 1), ("^.", ", 1, 'm'", 2),
+          ("^.", ", 1, 'mn'", 2), ("[^.]+", "", 1), ("[^]]+\\.", "", 1), ("B\\Wc", "", 1),
+          ("[^[:digit:].]+", "", 1), ("B[^x]c", ", 1, 'm'", 1), ("B[^x]c", ", 1, 'n'", 1),
+      ]
+      for pattern in (f"'{written}'", f"SUBSTR('x{written}', 2)")),
+    ("REGEXP_COUNT('a,b c.', SUBSTR('x[^,]+.', 2))", 2),
+    ("REGEXP_COUNT('a,b' || CHR(10) || 'c.', '[^,]+.')", 2),
+    ("REGEXP_REPLACE('a,b' || CHR(10) || 'c', SUBSTR('x[^,]+', 2), '-')", "-,-"),
+    ("REGEXP_INSTR('a,b' || CHR(10) || 'c', SUBSTR('xb[^x]c', 2))", 3),
+    ("CASE WHEN REGEXP_LIKE('b' || CHR(10) || 'c', SUBSTR('xb[^x]c', 2)) THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN REGEXP_LIKE('b' || CHR(10) || 'c', SUBSTR('xb.c', 2)) THEN 1 ELSE 0 END", 0),
+    # A pattern that is NULL matches nothing (which the manual does not say)
+    ("REGEXP_REPLACE(a, '')", "Oracle Corp"),
+    ("REGEXP_REPLACE(a, NULL, 'x')", "Oracle Corp"),
+    ("REGEXP_REPLACE(a, '', 'x', 1, 1, 'i')", "Oracle Corp"),
+    ("REGEXP_REPLACE(a, SUBSTR(a, 30), 'x')", "Oracle Corp"),
+    ("REGEXP_REPLACE(a, SUBSTR(a, 30), 'x', 2, 1)", "Oracle Corp"),
+    ("REGEXP_REPLACE(a, SUBSTR(a, 30), 'x', 2, NULL)", None),
+    ("REGEXP_REPLACE(a, SUBSTR(a, 1, 1), 'x')", "xracle Corp"),
+    ("REGEXP_REPLACE(SUBSTR(a, 30), '', 'x')", None),
 ]  # fmt: skip
 
 FAILS = [
+    "REGEXP_COUNT('a,b' || CHR(10) || 'c.', SUBSTR('x[^,]+.', 2))",
     *("CAST(i + 1230 AS VARCHAR2(3))", "CAST(i + 1230 AS CHAR(2))"),
     *("TO_NUMBER(SUBSTR('NaN', 1))", "TO_NUMBER(SUBSTR('-Infinity', 1))"),
     *("TO_NUMBER(SUBSTR('0x10', 1))", "TO_NUMBER(SUBSTR('1_000', 1))"),

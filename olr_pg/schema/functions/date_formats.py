@@ -197,9 +197,9 @@ def read_format(form: str) -> ReadFormat:
     has_fraction = any(word.startswith("FF") for word in words)
     century = next((word for word in ("RRRR", "RR", "YY") if word in words), "")
     found = [one for one in found if one.word != "FM"]
-    if "SYYYY" in words and (missing or found[0].word != "SYYYY"):
-        # After other text, PostgreSQL can take the minus of a year BC for a separator.
-        reason = f"SYYYY that does not begin the format {form!r}, or without month and day"
+    if "SYYYY" in words and (missing or found[0].word != "SYYYY" or not _is_alone(found, "SYYYY")):
+        # PostgreSQL can take the minus of a year BC for a separator or for one of four digits.
+        reason = f"SYYYY that does not begin the format {form!r}, or has no separator after it"
         raise UntranslatableError(reason)
     is_alone = century != "RRRR" and century != "" and _is_alone(found, century)
     return ReadFormat(

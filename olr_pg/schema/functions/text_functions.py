@@ -603,6 +603,9 @@ _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\[[:.=].*?[:.=]\]|[^\]])*\]|.", re.D
 _CLASS: Final = re.compile(r"\[:\w+:\]")
 _SAME_ESCAPES: Final = frozenset("dDwWsSA123456789")
 _FLAGS: Final = {"i": "i", "c": "c", "n": "", "m": "w", "x": "x"}
+_NO_PERIODS: Final = r"\\.|\[\^?\]?(\[:[a-z]+:\]|[^]])*\]"
+"""A PostgreSQL regular expression for the parts of a pattern whose periods are characters."""
+
 _GREEDY: Final = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})(?!\?)")
 _LAZY: Final = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\?")
 
@@ -645,11 +648,25 @@ def _piece(piece: str, pattern: str, flags: str) -> str:
     return letter
 
 
-def _pattern(t: Translator, node: exp.Expr, flags: str) -> str:
-    pattern = t.literal(node)
-    if pattern is None:
-        return t.text(node) if "n" in flags else f"('(?p)' || {t.text(node)})"
-    return _quoted(pattern_text(pattern, flags))
+def _pattern(t: Translator, arguments: Sequence[exp.Expr], flags: str) -> str:
+    """Return SQL for the pattern of a call. In Oracle, a period does not match the end of a line,
+    but [^…] does; in PostgreSQL, one option decides on both. A literal gets a class for its
+    periods. The SQL of another pattern fails if it has both, and the text has several lines.
+    """
+    pattern = t.literal(arguments[1])
+    if pattern is not None:
+        return _quoted(pattern_text(pattern, flags))
+    text, pattern = t.text(arguments[0]), t.text(arguments[1])
+    if "n" in flags:
+        return pattern
+    bare = f"REGEXP_REPLACE({pattern}, '{_NO_PERIODS}', '', 'g')"
+    one_kind = f"POSITION('[^' IN {pattern}) = 0 OR POSITION(CHR(10) IN {text}) = 0"
+    fails = f"CAST(CAST('. and [^] in a regular expression: ' || {pattern} AS NUMERIC) AS TEXT)"
+    option = "(?n)" if "m" in flags else "(?p)"
+    return (
+        f"(CASE WHEN POSITION('.' IN {bare}) = 0 THEN '' WHEN {one_kind} THEN '{option}'"
+        f" ELSE {fails} END || {pattern})"
+    )
 
 
 def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
@@ -690,7 +707,7 @@ def _call(name: str, kind: str, flags_at: int) -> CallRule:
         flags = _flags(t, arguments, flags_at)
         if name == "REGEXP_COUNT" and _may_be_empty(t, arguments[1]):
             raise UntranslatableError("REGEXP_COUNT of a pattern that also matches the empty text")
-        parts = [t.text(arguments[0]), _pattern(t, arguments[1], flags)]
+        parts = [t.text(arguments[0]), _pattern(t, arguments, flags)]
         for at, argument in enumerate(arguments[2:], 2):
             parts.append(_target_flags(flags) if at == flags_at else t.integer(argument))
         found = f"{name}({', '.join(parts)})"
@@ -705,7 +722,7 @@ def _target_flags(flags: str) -> str:
 
 def _like(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     flags = _flags(t, arguments, 2)
-    text, pattern = t.text(arguments[0]), _pattern(t, arguments[1], flags)
+    text, pattern = t.text(arguments[0]), _pattern(t, arguments, flags)
     others = "".join(flag for flag in flags if flag in "mx")
     if others:
         return f"REGEXP_LIKE({text}, {pattern}, {_target_flags(flags)})", BOOLEAN
@@ -714,20 +731,29 @@ def _like(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _regexp_replace(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate REGEXP_REPLACE. If the pattern is NULL, the result is the whole text."""
     flags = _flags(t, arguments, 5)
     by = "''"
     if len(arguments) > 2 and not t.is_null(arguments[2]):
         by = _replacement(t, arguments[2])
-    if (by != "''" or len(arguments) > 3) and _may_be_empty(t, arguments[1]):
+    source, pattern = t.text(arguments[0]), arguments[1]
+    places = [t.integer(argument) for argument in arguments[3:5]]
+    if t.is_null(pattern):
+        tests = " AND ".join(f"{place} IS NOT NULL" for place in places)
+        return t.nonempty(f"(CASE WHEN {tests} THEN {source} END)" if tests else source)
+    if (by != "''" or places) and _may_be_empty(t, pattern):
         raise UntranslatableError("REGEXP_REPLACE of a pattern that also matches the empty text")
-    parts = [t.text(arguments[0]), _pattern(t, arguments[1], flags), by]
-    if len(arguments) <= 3:
-        more = ["'g'"]
-        return t.nonempty(f"REGEXP_REPLACE({', '.join([*parts, *more])})")
-    place = t.integer(arguments[3])
-    nth = t.integer(arguments[4]) if len(arguments) > 4 else "0"
-    more = [place, nth, *([_target_flags(flags)] if flags else [])]
-    return t.nonempty(f"REGEXP_REPLACE({', '.join([*parts, *more])})")
+    more = [*places, "0"][:2] if places else ["'g'"]
+    if places and flags:
+        more.append(_target_flags(flags))
+    parts = [source, _pattern(t, arguments, flags), by, *more]
+    found = f"REGEXP_REPLACE({', '.join(parts)})"
+    if t.literal(pattern) is None and not t.fact(pattern).filled:
+        tests = " AND ".join(
+            [f"{t.text(pattern)} IS NULL", *(f"{one} IS NOT NULL" for one in places)]
+        )
+        found = f"(CASE WHEN {tests} THEN {source} ELSE {found} END)"
+    return t.nonempty(found)
 
 
 def _replacement(t: Translator, node: exp.Expr) -> str:

@@ -45,7 +45,9 @@ def test_what_a_date_lacks_comes_from_today() -> None:
     assert read_format("FMSYYYY-MM-DD HH24").missing == ""
 
 
-@pytest.mark.parametrize("form", ["D", "DAY", "IW", "Q", "DDTH", "YYY", "SYYYY", "DD.MM.SYYYY"])
+@pytest.mark.parametrize(
+    "form", ["D", "DAY", "IW", "Q", "DDTH", "YYY", "SYYYY", "SYYYYMMDD", "DD.MM.SYYYY"]
+)
 def test_formats_that_no_date_is_read_in(form: str) -> None:
     with pytest.raises(UntranslatableError):
         read_format(form)
