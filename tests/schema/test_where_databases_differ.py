@@ -131,6 +131,12 @@ SAME: list[tuple[str, Any]] = [
     ("REGEXP_INSTR('a,b' || CHR(10) || 'c', SUBSTR('xb[^x]c', 2))", 3),
     ("CASE WHEN REGEXP_LIKE('b' || CHR(10) || 'c', SUBSTR('xb[^x]c', 2)) THEN 1 ELSE 0 END", 1),
     ("CASE WHEN REGEXP_LIKE('b' || CHR(10) || 'c', SUBSTR('xb.c', 2)) THEN 1 ELSE 0 END", 0),
+    # “REGEXP_SUBSTR”, “REGEXP_INSTR”: groups
+    ("REGEXP_SUBSTR(a, '(r)(a)', 1, 1, 'i', i - 5)", "a"),
+    ("REGEXP_SUBSTR(a, 'r', 1, 1, NULL, 0)", "r"),
+    ("REGEXP_SUBSTR(a, '(r)', 1, 1, 'i', 2)", None),
+    ("REGEXP_INSTR(a, '(r)', 1, 1, 0, 'i', 2)", 0),
+    ("REGEXP_INSTR(a, SUBSTR('xr', 2), 1, 1, 0, 'i', 0)", 2),
     # A pattern that is NULL matches nothing (which the manual does not say)
     ("REGEXP_REPLACE(a, '')", "Oracle Corp"),
     ("REGEXP_REPLACE(a, NULL, 'x')", "Oracle Corp"),
@@ -169,6 +175,9 @@ REFUSED = {
     "REGEXP_REPLACE(a, '\\d*', 'x')": "matches the empty text",
     "REGEXP_COUNT(a, '\\s*')": "matches the empty text",
     "REGEXP_LIKE(a, '\\Z')": "\\Z",
+    "REGEXP_SUBSTR(a, 'c', 1, 1, NULL, 1)": "a pattern that may have no group",
+    "REGEXP_INSTR(a, '[(]\\(', 1, 1, 0, 'i', 2)": "a pattern that may have no group",
+    "REGEXP_SUBSTR(a, SUBSTR(a, 1), 1, 1, 'i', 1)": "a pattern that may have no group",
     "REGEXP_REPLACE(a, 'x', '\\&')": "REGEXP_REPLACE by",
     "TO_DATE('2299160', 'J')": "the number 2299160 of a day before 1583",
     "TO_NUMBER('abc', '999')": "the text 'abc' in the format",

@@ -695,6 +695,14 @@ def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
     return found is not None and not set(pattern) <= set("^$")
 
 
+def _has_group(t: Translator, arguments: Sequence[exp.Expr]) -> bool:
+    """Return whether the pattern of a call has a group, or the last argument asks for the whole
+    match. PostgreSQL takes a pattern without groups for its first group; Oracle finds nothing.
+    """
+    pattern = t.literal(arguments[1])
+    return t.whole(arguments[-1]) == 0 or (pattern is not None and "(" in _TOKEN.findall(pattern))
+
+
 def _call(name: str, kind: str, flags_at: int) -> CallRule:
     """Return the rule for a function whose arguments have the same order in both databases.
 
@@ -708,6 +716,9 @@ def _call(name: str, kind: str, flags_at: int) -> CallRule:
         if name == "REGEXP_COUNT" and _may_be_empty(t, arguments[1]):
             raise UntranslatableError("REGEXP_COUNT of a pattern that also matches the empty text")
         parts = [t.text(arguments[0]), _pattern(t, arguments, flags)]
+        if len(arguments) > flags_at + 1 and not _has_group(t, arguments):
+            reason = f"{name} with the number of a group, of a pattern that may have no group"
+            raise UntranslatableError(reason)
         for at, argument in enumerate(arguments[2:], 2):
             parts.append(_target_flags(flags) if at == flags_at else t.integer(argument))
         found = f"{name}({', '.join(parts)})"
