@@ -40,17 +40,22 @@ if TYPE_CHECKING:
     from olr_pg.config.table_patterns import TableName
 
 _READ = """
-SELECT l.source_table, l.target_table, l.commit_scn, l.stopped, l.paused,
+SELECT source_table, coalesce(l.target_table, load.target_table) AS target_table,
+    coalesce(load.scn, l.commit_scn) AS commit_scn,
+    coalesce(l.stopped, false) AS stopped, coalesce(l.paused, false) AS paused,
     coalesce(h.transactions, 0) AS held_transactions, coalesce(h.bytes, 0) AS held_bytes,
-    (load.source_table IS NOT NULL AND load.finished_at IS NULL) AS loading
-FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
+    load.scn IS NOT NULL AS loading, coalesce(load.source = %(copied)s, false) AS copying
+FROM (SELECT * FROM olr_pg.ledger WHERE subscription = %(subscription)s) AS l
+FULL JOIN (
+    SELECT * FROM olr_pg.load WHERE subscription = %(subscription)s AND finished_at IS NULL
+) AS load USING (source_table)
+LEFT JOIN LATERAL (
     SELECT count(DISTINCT (commit_scn, xid)) AS transactions,
         sum(octet_length(data))::bigint AS bytes
     FROM olr_pg.held AS h
     WHERE h.subscription = l.subscription AND h.source_table = l.source_table
 ) AS h ON l.stopped
-LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
-WHERE l.subscription = %s ORDER BY l.source_table
+ORDER BY source_table
 """
 
 # A table whose first load was interrupted has no row in the ledger yet.
@@ -64,10 +69,12 @@ class TableState(NamedTuple):
     """The state of a table in the ledger.
 
     Attributes:
-        commit_scn: the commit SCN up to which its changes are applied or held.
+        commit_scn: the commit SCN up to which its changes are applied or held; the SCN of the rows
+            while `loading`.
         stopped: whether the changes of the table are held. `paused`: whether they are held because
             an operator has paused the table.
-        loading: whether the table's initial load is not complete yet.
+        loading: whether the table's initial load is not complete yet. `copying`: whether another
+            tool copies the rows.
     """
 
     source_table: str
@@ -78,21 +85,24 @@ class TableState(NamedTuple):
     held_transactions: int
     held_bytes: int
     loading: bool
+    copying: bool
 
     @property
     def word(self) -> str:
-        """The state in one word: "paused", "stopped", "loading" or "replicated"."""
-        if self.paused:
-            return "paused"
-        return "stopped" if self.stopped else "loading" if self.loading else "replicated"
+        """The state in one word: "paused", "stopped", "copying", "loading" or "replicated"."""
+        words = ("paused", "stopped", "copying", "loading")
+        return next((word for word in words if getattr(self, word)), "replicated")
 
 
 def read_table_states(connection: Connection[Any], subscription: str) -> list[TableState]:
     """Read the state of each table in the ledger."""
     from psycopg.rows import class_row
 
+    from olr_pg.applier.session.handover import COPIED
+
     with connection.cursor(row_factory=class_row(TableState)) as cursor:
-        return cursor.execute(_READ, (subscription,)).fetchall()
+        values = {"subscription": subscription, "copied": COPIED}
+        return cursor.execute(_READ, values).fetchall()
 
 
 _TAKING_SECONDS: Final = 60.0

@@ -27,6 +27,12 @@ VALUES ('olr_pg', 'S.U', 's.u', 1, 1, 'x', 1)
 """
 
 
+_COPY: Final = """
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts)
+VALUES ('olr_pg', 'S.V', 's.v', 7, 1, 'copied by another tool', 0)
+"""
+
+
 @pytest.fixture
 def config(tmp_path: Path, postgres_database: str) -> Path:
     with_ledger(postgres_database)
@@ -55,6 +61,19 @@ def run(config: Path, *arguments: str, code: int = 0) -> str:
     result = CliRunner().invoke(app, ["tables", *arguments, "--config", str(config)])
     assert result.exit_code == code, (result.output, result.exception)
     return result.output
+
+
+def test_loads_and_copies_that_have_begun_are_listed(config: Path, postgres_database: str) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute(_INTERRUPTED_LOAD)
+        connection.execute(_COPY)
+    assert run(config, "list") == ("loading     S.U → s.u  SCN 1\ncopying     S.V → s.v  SCN 7\n")
+    run(config, "pause", "S.U", "S.V")
+    listed = json.loads(run(config, "list", "--json"))["tables"]
+    assert [(one["state"], one["copying"]) for one in listed] == [
+        ("paused", False),
+        ("paused", True),
+    ]
 
 
 def test_pause_and_resume(config: Path) -> None:

@@ -1,14 +1,26 @@
-"""Rows that another tool copies, in drawn orders of commands; more: ``OLR_PG_SEEDS=50``."""
+"""Rows that another tool copies, in drawn orders of commands; more: ``OLR_PG_SEEDS=50``.
+
+And of several containers.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
+import oracledb
+import psycopg
 import pytest
 
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.cli.migration.load import initial_load
+from olr_pg.config.reading import load_config
 from olr_pg.load import copy_task
+from olr_pg.simulator.database_shape import DatabaseShape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from tests.load.copied_histories import history
+from tests.proving.served import document_of, served_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,14 +28,64 @@ if TYPE_CHECKING:
 SEEDS = int(os.environ.get("OLR_PG_SEEDS", "2"))
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_at_last_the_target_has_the_rows_of_the_source(
-    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+@pytest.fixture(autouse=True)
+def _commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands have the tests' log, and load without Spark."""
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
     )
-    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)  # without Spark
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_at_last_the_target_has_the_rows_of_the_source(
+    tmp_path: Path, postgres_database: str, seed: int
+) -> None:
     wrong, said = history(seed, tmp_path / "source", postgres_database)
     assert wrong == [], "\n".join(said)
+
+
+def test_a_transaction_that_is_open_in_another_container_is_not_lost(
+    tmp_path: Path, postgres_database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, neighbour=True, twins=True)
+    with served_source(tmp_path / "source", 3, shape) as served:
+        document = document_of(served.folder)
+        first, second = (
+            oracledb.connect(user="app", password="olr", dsn=served.dsn) for _ in range(2)
+        )
+        for one, name in zip((first, second), document["source"]["containers"], strict=True):
+            execute = one.cursor().execute
+            execute(f'ALTER SESSION SET CONTAINER = "{name}"')
+            execute("CREATE TABLE k (id NUMBER(9) PRIMARY KEY, v VARCHAR2(9))")
+            execute(f"INSERT INTO k VALUES (1, '{name}')")
+            one.commit()
+        served.server.database.switch_logs()
+        document["context"] = {"data": str(tmp_path / "data")}
+        document["status"] = {"enabled": False}
+        document["apply"] = {"connect-string": postgres_database, "create-tables": True}
+        document["apply"]["tables"] = ["APP.K"]
+        config = served.folder / "config.json"
+        config.write_text(json.dumps(document), "utf-8")
+        second.cursor().execute("INSERT INTO k VALUES (2, 'open')")
+        first.cursor().execute("UPDATE k SET v = 'later'")
+        first.commit()
+        initial_load(config, begin_copy=True, as_json=True)
+        begun = json.loads(capsys.readouterr().out.splitlines()[-1])["tables"]
+        assert len({one["scn"] for one in begun}) == 1
+        second.commit()
+        with psycopg.connect(postgres_database) as target:
+            for one, there in zip((first, second), begun, strict=True):
+                for row in one.cursor().execute(f"SELECT * FROM k AS OF SCN {there['scn']}"):
+                    target.execute(f"INSERT INTO {there['target']} VALUES (%s, %s)".encode(), row)
+        initial_load(config, end_copy=True)
+        served.server.database.switch_logs()
+        run_appliance(load_config(config), once=True, apply=True)
+        with psycopg.connect(postgres_database) as target:
+            for one, there in zip((first, second), begun, strict=True):
+                query = f"SELECT id::int, v FROM {there['target']} ORDER BY 1"
+                rows = one.cursor().execute("SELECT id, v FROM k ORDER BY id").fetchall()
+                assert target.execute(query.encode()).fetchall() == rows
+        first.close()
+        second.close()

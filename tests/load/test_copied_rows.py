@@ -7,6 +7,7 @@ later back from there.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,12 +18,17 @@ import typer
 from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.load import initial_load
+from olr_pg.cli.migration.verify import repair, verify
 from olr_pg.cli.tables import add, remove
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
+from tests.cli.lost_answers import lost_answers, place_of, through
 from tests.load.test_commands import commands
 from tests.load.test_live_load import live, shop, summary
+from tests.simulation.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,6 +235,81 @@ def test_a_copy_that_has_begun_keeps_its_scn_until_it_is_restarted(
     # A table that is replicated is copied anew.
     initial_load(config, table=["SHOP.ORDERS"], begin_copy=True, anew=True)
     assert refused(shop.run).code == Code.COPY_NOT_USABLE
+
+
+@pytest.mark.timeout(900)
+def test_a_connection_that_is_lost_at_each_statement_of_a_copy(
+    shop: Shop, on_the_command_line: Path
+) -> None:
+    """The statement is done, but its answer is lost. The command is repeated."""
+    config = on_the_command_line
+    shop.live.archive()
+    shop.load()
+    copier = Copier(shop.database)
+    copier.read()
+    known, tables = dict[str, int](), ["SHOP.ORDERS", "SHOP.STOCK", "SHOP.PAYMENTS"]
+    with connect(shop.database, replica=None) as connection:
+        ensure_ledger(connection)
+    with Proxy("postgres", lambda: place_of(shop.database)) as proxy:
+        through(proxy, config, shop.database)
+        for begins in (True, False):
+            lost = 0
+            for _, trip in lost_answers(proxy, 3):
+                proxy.arm(trip)
+                with suppress(OlrPgError, psycopg.Error):
+                    initial_load(config, table=tables, begin_copy=begins, end_copy=not begins)
+                lost += trip.tripped.is_set()
+                with psycopg.connect(shop.database) as connection:
+                    rows = connection.execute(
+                        "SELECT source_table, scn FROM olr_pg.load"
+                    ).fetchall()
+                found: dict[str, int] = dict(rows)
+                assert found.items() >= known.items()  # no SCN that was once printed is replaced
+                known = found
+            assert lost > 2
+            assert known.keys() == {*tables}
+            if begins:
+                shop.live.archive()
+                copier.write("orders", "stock", "payments")
+        proxy.arm(None)
+        initial_load(config)
+    shop.live.archive_all()
+    shop.run()
+    assert all(one.identical for one in shop.verify())
+    assert shop.rows() == shop.live.summary.rows
+
+
+@pytest.mark.timeout(900)
+def test_wrong_rows_are_found_and_repaired_before_the_first_change(
+    shop: Shop,
+    on_the_command_line: Path,
+    shared_session: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Changes of wrong rows would stop the table, which then cannot be compared."""
+    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: shared_session())
+    config = on_the_command_line
+    shop.live.archive()
+    shop.load()
+    copier = Copier(shop.database)
+    copier.read()
+    initial_load(config, begin_copy=True)
+    copier.write()
+    with psycopg.connect(shop.database) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM shop.stock WHERE quantity % 2 = 0")
+        connection.execute("UPDATE shop.orders SET status = '~'")
+        connection.execute("UPDATE shop.customers SET customer_id = customer_id + 1000000")
+    shop.live.archive()
+    initial_load(config, end_copy=True)
+    file = shop.folder / "differences.jsonl"
+    with pytest.raises(typer.Exit):
+        verify(config, differences=file)
+    repair(config, differences=file, yes=True)
+    shop.live.archive_all()
+    shop.run()
+    assert all(one.identical for one in shop.verify())
+    assert shop.rows() == shop.live.summary.rows
 
 
 @pytest.mark.timeout(900)

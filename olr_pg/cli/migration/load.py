@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.group import advised
 from olr_pg.cli.printing import print_json, print_line, print_table, report_console, report_table
 from olr_pg.cli.shared_options import (
     BeginCopyOption,
@@ -110,6 +111,13 @@ def initial_load(
         later_scn=later_scn,
         as_json=as_json,
     )
+    if end_copy and not as_json:
+        print_line(
+            advised(
+                "Run `olr-pg verify` first: a change of a wrong row stops the table, and a stopped"
+                " table cannot be compared."
+            )
+        )
 
 
 def copy_step(*, begin: bool, end: bool, scn: int | None, since: int | None) -> Copy | None:

@@ -531,7 +531,7 @@ class SqlServer:
         self._truth.flush()
         scn = self.database.current_scn()
         for one in self._served:
-            one.state.scn = scn
+            one.reach(scn)
 
 
 class _Served:
@@ -595,5 +595,9 @@ class _Served:
         ]  # fmt: skip
         lines = list(truth_lines(told))
         self._rows.read_truth(lines, ddl_lines(told))
-        self._rows.unfinished = self.database.open_begins()
         self._server.told(lines)
+
+    def reach(self, scn: int) -> None:
+        """Show an SCN as the current one, and the transactions that are open at it."""
+        self._rows.unfinished = self.database.open_begins()
+        self.state.scn = scn
