@@ -695,12 +695,18 @@ def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
     return found is not None and not set(pattern) <= set("^$")
 
 
-def _has_group(t: Translator, arguments: Sequence[exp.Expr]) -> bool:
-    """Return whether the pattern of a call has a group, or the last argument asks for the whole
-    match. PostgreSQL takes a pattern without groups for its first group; Oracle finds nothing.
+def _with_group(name: str, pattern: exp.Expr, sql: str) -> str:
+    """Return SQL for a pattern that has a group. PostgreSQL takes a pattern without groups for its
+    first group; Oracle finds nothing.
     """
-    pattern = t.literal(arguments[1])
-    return t.whole(arguments[-1]) == 0 or (pattern is not None and "(" in _TOKEN.findall(pattern))
+    is_written = isinstance(pattern, (exp.Literal, exp.DPipe))
+    texts = [one.this for one in pattern.find_all(exp.Literal) if one.is_string and is_written]
+    if any("(" in _TOKEN.findall(text) for text in texts):
+        return sql
+    if isinstance(pattern, exp.Literal) or name != "REGEXP_SUBSTR":
+        reason = f"{name} with a group number, of a pattern that may have no group"
+        raise UntranslatableError(reason)
+    return f"({sql} || '()')"
 
 
 def _call(name: str, kind: str, flags_at: int) -> CallRule:
@@ -716,9 +722,8 @@ def _call(name: str, kind: str, flags_at: int) -> CallRule:
         if name == "REGEXP_COUNT" and _may_be_empty(t, arguments[1]):
             raise UntranslatableError("REGEXP_COUNT of a pattern that also matches the empty text")
         parts = [t.text(arguments[0]), _pattern(t, arguments, flags)]
-        if len(arguments) > flags_at + 1 and not _has_group(t, arguments):
-            reason = f"{name} with the number of a group, of a pattern that may have no group"
-            raise UntranslatableError(reason)
+        if len(arguments) > flags_at + 1 and t.whole(arguments[-1]) != 0:
+            parts[1] = _with_group(name, arguments[1], parts[1])
         for at, argument in enumerate(arguments[2:], 2):
             parts.append(_target_flags(flags) if at == flags_at else t.integer(argument))
         found = f"{name}({', '.join(parts)})"
