@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests the image's steps without Docker: runs install.sh in a new Debian (debootstrap), and there replicates
-# simulated logs to the embedded PostgreSQL. The replication runs as the user of the image, without capabilities,
-# and can write only to its own directory and /tmp.
+# Tests the image's steps without Docker: runs install.sh in a new Debian (debootstrap) of the release that the
+# Dockerfile names, and there replicates simulated logs to the embedded PostgreSQL. The replication runs as the
+# user of the image, without capabilities, and can write only to its own directory and /tmp.
 #
 #   try-in-chroot.sh DIRECTORY [MIRROR]
 #
@@ -10,10 +10,11 @@ set -eu
 directory=$1
 mirror=${2:-}
 source=$(cd "$(dirname "$0")/.." && pwd)
+release=$(sed -n 's/^ARG BASE=.*-slim-//p' "$source/docker/Dockerfile")
 
 [ -e "$directory/etc/debian_version" ] ||
     debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates \
-        bookworm "$directory" $mirror
+        "$release" "$directory" $mirror
 
 # Unmounting must not affect the mounts of this machine, so each bind mount becomes a slave mount before anything
 # is mounted below it.

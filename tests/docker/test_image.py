@@ -205,10 +205,16 @@ def tool() -> str | None:
 
 
 def own_base(program: str, folder: Path) -> str:
-    """A base image of a fresh Debian with Python, for where no registry of images is reached."""
+    """A base image of a fresh Debian with Python, for where no registry of images is reached: of
+    the release that the Dockerfile names.
+    """
     root = folder / "base"
+    base = re.search(
+        r"^ARG BASE=\S+-slim-(\w+)$", (DOCKER / "Dockerfile").read_text(), re.MULTILINE
+    )
+    assert base is not None
     packages = "--include=python3,python3-venv,ca-certificates"
-    subprocess.run(["debootstrap", "--variant=minbase", packages, "bookworm", root], check=True)
+    subprocess.run(["debootstrap", "--variant=minbase", packages, base[1], root], check=True)
     # What an image of Debian has not either; and how this machine reaches the package index.
     for name in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"):
         shutil.rmtree(root / name)

@@ -52,8 +52,9 @@ def put(server: OpenSsh) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[OpenSsh]:
+    """One for each test: OpenSSH 9.8 and later block an address after some refused logins."""
     with open_ssh("PasswordAuthentication yes") as found:
         put(found)
         yield found
