@@ -192,6 +192,13 @@ olr verify --config lobs.json --tables lobs/final
 """What a container does: the entry point's user, without rights, into PostgreSQL and back."""
 
 
+SPARK = """
+from olr_pg.spark.session import SparkSettings, get_session
+print(get_session(SparkSettings("local[1]")).range(7).count())
+"""
+"""What needs Java, for a user id as OpenShift chooses one."""
+
+
 def tool() -> str | None:
     """Docker where it answers, else Podman; None where there is neither."""
     for name in ("docker", "podman"):
@@ -238,7 +245,7 @@ def test_the_image_works_with_nothing_to_write_on_and_no_rights(tmp_path: Path) 
 
     OLR_PG_BUILD and OLR_PG_RUN may hold options for a machine that needs some: Podman in a sandbox
     builds with `--isolation=chroot --network=host`, and runs with `--runtime=runc` before `run`;
-    where it may not raise limits, CONTAINERS_CONF names a file with lower `default_ulimits`.
+    where it may not set limits, CONTAINERS_CONF names a file with `default_ulimits = []`.
     """
     if not os.environ.get("OLR_PG_IMAGE"):
         pytest.skip("builds an image of 1 GB: set OLR_PG_IMAGE=1 for it (and BASE for its base)")
@@ -263,4 +270,6 @@ def test_the_image_works_with_nothing_to_write_on_and_no_rights(tmp_path: Path) 
     run = (*os.environ.get("OLR_PG_RUN", "").split(), "run", "--rm", "--network=none", *RIGHTS)
     assert "Source and target are identical." in said(*run, "olr-pg:test", "demo")
     assert said(*run, "--entrypoint=sh", "olr-pg:test", "-c", REPLICATION)
+    unnamed = ("--user=1000660000:0", "--env=XDG_CACHE_HOME=/tmp", "--entrypoint=python")
+    assert said(*run, *unnamed, "olr-pg:test", "-c", SPARK).endswith("7\n")
     assert int(said("image", "inspect", "--format={{.Size}}", "olr-pg:test")) <= SIZE_MAX
