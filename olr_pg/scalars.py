@@ -1,7 +1,7 @@
 """Oracle's scalar values: SCN, XID, RBA, DBA, ROWID and redo time.
 
-Code that runs for each row uses them as integers. The functions here format and parse them. Facts:
-redo-format §0.3, checked on real logs of 19c and 23ai.
+Code that runs for each row uses these values as integers. The functions here format and parse these
+values. Facts: redo-format §0.3, checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations

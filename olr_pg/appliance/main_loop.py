@@ -162,7 +162,8 @@ class Serving:
 
     def _is_taken(self) -> bool:
         """Return whether the external clients have confirmed all transactions. The first time that
-        they have not, log that the appliance waits for them.
+        a client has not confirmed all of them, log that the appliance waits for the external
+        clients.
         """
         waiting = [target for target in self._served if not target.is_confirmed]
         if waiting and not self._says_waiting:

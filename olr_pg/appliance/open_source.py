@@ -4,8 +4,8 @@ The status page and the commands show the identities of the source, the applianc
 
 After initial loads, a first run needs the dictionary as of the SCN at which it starts. An earlier
 dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because the redo of
-this DDL is not read. Rows would then be decoded with old columns and partitions. So this module
-determines the SCN at which a run starts to read redo, and which redo must be kept.
+this DDL is not read. With such a dictionary, rows would be decoded with old columns and partitions.
+So this module determines the SCN at which a run starts to read redo, and which redo must be kept.
 """
 
 from __future__ import annotations

@@ -347,8 +347,9 @@ class Observer:
         return tuple(made)
 
     def _lags(self, now: float) -> Callable[[int], Lag]:
-        """Return a function that returns the lag of the change at an SCN. It computes the lag once
-        for each SCN, because most tables have no pending changes and share one SCN.
+        """Return a function that returns the lag of the change at an SCN. The returned function
+        computes the lag once for each SCN, because most tables have no pending changes and share
+        one SCN.
         """
         delivery = self._parts.target.delivery
         progress = delivery.progress

@@ -711,8 +711,8 @@ def _check_keys(
 def _other_key(
     connection: Connection[Any], table: Table, target: TargetTable, key: Sequence[str]
 ) -> Finding:
-    """Report a target table whose primary key differs from the source's primary key. Rows must then
-    be unique in both.
+    """Report a target table whose primary key differs from the source's primary key. With different
+    primary keys, rows must be unique in both keys.
     """
     wanted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
     return warning(

@@ -190,7 +190,8 @@ def memory(options: Options) -> Iterator[Result]:
     for a tenth of the redo.
 
     Pages of mapped files (logs and spooled results) belong to the page cache, and the kernel
-    reclaims them when it needs memory. The result's field `peak_rss_mib` includes them.
+    reclaims them when it needs memory. The result's field `peak_rss_mib` includes pages of mapped
+    files.
     """
     with running([options.folder / "postgres"]) as (cluster,):
         for workload in _WORKLOADS:

@@ -74,14 +74,14 @@ class ArchivedLog:
     Attributes:
         size: size of the file in bytes; at least `used_bytes`.
         header: the validated log header; its `next_scn` and `nab` are never None. If the log grows,
-            `next_scn` and `nab` describe its complete LWN groups: `nab` is the block after them,
-            and later redo has the SCN `next_scn` or a higher one.
+            `next_scn` and `nab` describe its complete LWN groups: `nab` is the block after these
+                groups, and later redo has the SCN `next_scn` or a higher one.
         end_scn: the SCN from which on a RESETLOGS has orphaned the redo; None if there was no such
             RESETLOGS.
         grows: whether Oracle is still writing the log.
         previous_end: the next SCN of the previous log of the thread; None if the source has not
-            provided it. It is lower than the log's first SCN if the instance was restarted between
-            the two logs (`continuity.check_chain`).
+            provided it. This next SCN is lower than the log's first SCN if the instance was
+            restarted between the two logs (`continuity.check_chain`).
     """
 
     path: str

@@ -81,8 +81,9 @@ class LogScan:
         unusable: the errors of redo logs that cannot be used now, and of places that cannot be
             listed now; a file that is still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
-        source_answers: False if the source database could not be queried. Then `unusable` has the
-            reason, and `logs` contains the logs that earlier scans found.
+        source_answers: False if the source database could not be queried. If it could not be
+            queried, `unusable` has the reason, and `logs` contains the logs that earlier scans
+            found.
         absent: logs that are known to exist, but of which no copy was found.
     """
 
@@ -609,8 +610,8 @@ def _walk(folder: str, *, is_found: bool = False) -> Iterator[_File]:
     as temporary files.
 
     Args:
-        is_found: whether the folder was found in another one. Then the folder may be deleted by
-            now: Oracle deletes an empty folder of its fast recovery area.
+        is_found: whether the folder was found in another one. Such a folder may be deleted by now:
+            Oracle deletes an empty folder of its fast recovery area.
     """
     try:
         with os.scandir(folder) as entries:

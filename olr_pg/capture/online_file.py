@@ -55,8 +55,8 @@ class OnlineMember(ABC):
     @property
     @abstractmethod
     def is_replaced(self) -> bool:
-        """Return whether the path may now lead to another file, or to no file. The caller must then
-        open it again.
+        """Return whether the path may now lead to another file, or to no file. If so, the caller
+        must open the file again.
         """
 
     @abstractmethod

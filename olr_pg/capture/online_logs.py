@@ -510,8 +510,8 @@ class OnlineLogs:
             )
 
     def _note_lost(self) -> None:
-        """Record which logs Oracle overwrote before they were read. Their redo must be read from
-        archived copies.
+        """Record which logs Oracle overwrote before they were read. The redo of these logs must be
+        read from archived copies.
         """
         here = {
             LogPosition(h.resetlogs_id, h.thread, h.sequence, h.dbid)

@@ -130,11 +130,11 @@ def check_beginning(
     """Check that the oldest log of every redo thread begins at the start SCN or before it.
 
     If the position of the thread is in the recovery image, the sequences show whether logs after
-    this position are missing. This function then reports no error: `wanted_stream` reports a gap,
-    because the logs may still arrive.
+    this position are missing. For such a thread, this function reports no error: `wanted_stream`
+    reports a gap, because the logs may still arrive.
 
     Args:
-        scn: the start SCN; 0 to start at the oldest log. Then the logs must not begin after
+        scn: the start SCN; 0 to start at the oldest log. If it is 0, the logs must not begin after
             `known_scn`, because DDL and rows in the redo between them would be lost without an
             error. Perhaps a log was not copied yet, or was deleted.
         reached: the position of each thread in the recovery image.

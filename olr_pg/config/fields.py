@@ -182,8 +182,8 @@ def _context(info: ValidationInfo) -> LoadContext:
 def _stand_in(value: object) -> str:
     """Return a text that stands for a secret that cannot be resolved and is not needed.
 
-    It is valid in each place where a secret can be, also as a connect string of PostgreSQL, and
-    differs for different values.
+    The text is valid in each place where a secret can be, also as a connect string of PostgreSQL,
+    and differs for different values.
     """
     if isinstance(value, str) and not value.startswith("file:"):
         text = _REFERENCE.sub(lambda match: match[1] or match[2], value)

@@ -46,7 +46,7 @@ def _is_connection(text: str) -> bool:
 
 def _is_cut_short(parameters: Mapping[str, object]) -> bool:
     """Return whether libpq took a part of the password for another part of the URL, such as the
-    host. Error messages would then print that part.
+    host. If libpq took it so, error messages would print that part of the password.
 
     libpq ends the password of a URL at the first @. If a / precedes the @, libpq reads no password
     at all.

@@ -175,8 +175,8 @@ def _parse_json5(text: str) -> Any:
 
 
 def _check_escapes(text: str) -> None:
-    """Reject a backslash that begins no escape. JSON5 ignores it, so a password or a path would
-    silently lose it.
+    """Reject a backslash that begins no escape. JSON5 ignores such a backslash, so a password or a
+    path would silently lose it.
     """
     for token in _TOKEN.finditer(text):
         for escape in _ESCAPE.finditer(token["string"] or ""):

@@ -507,8 +507,8 @@ class RedoStream:
             self._check_present(_opens(start))
 
     def _check_resetlogs(self, offset: StreamOffset) -> None:
-        """Check that no RESETLOGS orphaned commits before an offset. They were delivered, or may
-        have been, if the batch that ends at the offset was planned before a restart.
+        """Check that no RESETLOGS orphaned commits before an offset. Such commits were delivered,
+        or may have been, if the batch that ends at the offset was planned before a restart.
         """
         for log in self._logs:
             header = log.header

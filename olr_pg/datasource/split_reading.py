@@ -79,7 +79,7 @@ def owned_transactions(
 
     Raises:
         OlrPgError: 2xxx errors of the log; 2011, 2015, 2016, 2060 to 2062 a change cannot be
-            decoded. The transactions that committed before it were yielded.
+            decoded. The transactions that committed before the failing change were yielded.
     """
     owner = _Owner(subscription, split, storage)
     for released in owner.steps():

@@ -226,8 +226,8 @@ def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[i
 
 
 class _Reading:
-    """Decodes splits for the merger. It keeps the results that the merger does not need, until the
-    split is merged.
+    """Decodes splits for the merger. The object keeps the results that the merger does not need,
+    until the split is merged.
 
     Attributes:
         sessions: the sessions found so far.

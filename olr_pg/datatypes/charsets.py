@@ -345,7 +345,9 @@ def _override_pairs(override: str) -> list[tuple[bytes, str]]:
 
 
 def _generated() -> list[Charset]:
-    """Build the sets of `charset_tables`. Their tables were not compared with Oracle's own."""
+    """Build the sets of `charset_tables`. The tables of these sets were not compared with Oracle's
+    own tables.
+    """
     found = []
     for names, standard, digits in TABLES:
         table = bytes.fromhex(digits).decode("utf-16-be", "surrogatepass")

@@ -126,7 +126,7 @@ def _overridden(charset: Charset) -> re.Pattern[bytes]:
 
 
 def _decode_utf8(raw: bytes, errors: str) -> str:
-    """Decode UTF-8 that may contain CESU-8 surrogate pairs. Text in UTF8 always has them for
+    """Decode UTF-8 that may contain CESU-8 surrogate pairs. Text in UTF8 always has such pairs for
     supplementary characters, text in AL32UTF8 sometimes (values-and-lobs §2.2).
     """
     if b"\xed" not in raw:

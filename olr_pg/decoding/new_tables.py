@@ -87,7 +87,8 @@ class _Named(NamedTuple):
     Attributes:
         obstacle: the reason why the table cannot be replicated, None if none is known.
         made: the first table that had the name; None if it is unknown.
-        was: its owner and name before a rename. Its rows may be replicated under this name.
+        was: the table's owner and name before a rename. Rows of the table may be replicated under
+            this name.
         has_rows: whether the table may have rows that no redo since the SCN contains.
         before: the owner and name that the table had in the snapshot; None if it is new.
     """

@@ -408,8 +408,8 @@ def decode_whole(
 ) -> SplitResult:
     """Open the log of a split, and decode the split (`decode_split`).
 
-    If joined logs cannot be opened, the error is the `failure` of the result. The caller then
-    decodes the logs separately.
+    If joined logs cannot be opened, the error is the `failure` of the result. After this failure,
+    the caller decodes the logs separately.
 
     Args:
         output, with_names, window_bytes: as for `decode_split`.
@@ -639,10 +639,10 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
     the split.
 
     Args:
-        mapped: False to read the blocks even if the log can be mapped. Decoding then takes a sixth
-            more processor time, but a file that is truncated or deleted meanwhile gives an error,
-            and does not end the process (`capture.readers`). The copy of a log that is still being
-            written is mapped nevertheless, because it is our own.
+        mapped: False to read the blocks even if the log can be mapped. Without mapping, decoding
+            takes a sixth more processor time, but a file that is truncated or deleted meanwhile
+            gives an error, and does not end the process (`capture.readers`). The copy of a log that
+            is still being written is mapped nevertheless, because it is our own.
 
     Raises:
         OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains

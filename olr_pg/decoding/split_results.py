@@ -113,8 +113,8 @@ def read_result(data: bytes | memoryview) -> SplitResult:
 
 
 def _as_plain(batch: ChangeBatch) -> ChangeBatch:
-    """Return the batch with its tables as ordinary arrays. `pickle` writes these without copying
-    them, but it copies record arrays.
+    """Return the batch with its tables as ordinary arrays. `pickle` writes ordinary arrays without
+    copying them, but it copies record arrays.
     """
     return ChangeBatch(*(cast("Any", column.view(np.ndarray)) for column in batch))
 

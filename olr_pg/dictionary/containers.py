@@ -3,7 +3,7 @@
 Two containers can have the same object numbers, schema names and transaction ids. So in a joined
 dictionary each table has its container (`Table.con_id`). If several containers have tables in a
 schema of the same name, a table's name is ``PDB.OWNER.NAME``, and ``PDB.OWNER`` is its owner in the
-protocol, the target and the ledger. Otherwise its name is ``OWNER.NAME``.
+protocol, the target and the ledger. In all other cases, a table's name is ``OWNER.NAME``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Lists the schemas that belong to Oracle itself. From 12c on, DBA_USERS.ORACLE_MAINTAINED marks
-them.
+these schemas.
 """
 
 from __future__ import annotations

@@ -330,8 +330,9 @@ def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
     """Return the column; if it belongs to an XMLTYPE, with the name of the XMLTYPE's other column.
 
     An XMLTYPE has two columns. The visible column stores nothing; a hidden CLOB or BLOB with the
-    same COL# contains the documents as text or as binary XML. Here the two columns exchange their
-    names, so that the LOB is delivered under the name that the user gave (values-and-lobs §15.3).
+    same COL# contains the documents as text or as binary XML. This function exchanges the names of
+    the two columns, so that the LOB is delivered under the name that the user gave (values-and-lobs
+    §15.3).
     """
     if column.col == 0:
         return column

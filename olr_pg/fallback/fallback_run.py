@@ -11,8 +11,8 @@ that commit. If the process is killed between the two, PostgreSQL sends transact
 Oracle already has, and the run skips them.
 
 While a table is stopped, the run checks periodically whether it was resumed. After a resume, the
-run reads the WAL again from the point at which that table stopped. The run then skips changes of
-the other tables, because Oracle already has them.
+run reads the WAL again from the point at which that table stopped. During this second reading, the
+run skips changes of the other tables, because Oracle already has them.
 """
 
 from __future__ import annotations

@@ -245,9 +245,8 @@ class OracleSetAside:
         """Disable the enabled triggers, foreign keys and identity columns (see `firing`); return
         them.
 
-        Raises:
-            OlrPgError: 7315, Oracle refuses a statement. The caller must then not apply any
-                changes.
+        Raises: OlrPgError: 7315, Oracle refuses a statement. After this error, the caller must not
+        apply any changes.
         """
         found = self.firing()
         if not found:

@@ -281,7 +281,7 @@ def unpublished(way: WayBack, connection: Connection[Any]) -> dict[tuple[str, st
     """Return the tables whose changes the publication does not contain, with the reason.
 
     A publication contains tables by their OID. So a publication does not contain a table that was
-    dropped and created again. PostgreSQL then sends nothing of the new table, without an error.
+    dropped and created again. PostgreSQL sends nothing of such a new table, without an error.
 
     Returns:
         (schema, name) in PostgreSQL → the reason; also for `OWN_TABLES`.

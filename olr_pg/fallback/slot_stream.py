@@ -6,7 +6,8 @@ position). Facts: PostgreSQL's documentation, â€œStreaming Replication Protocolâ
 
 A silent network is detected as in `applier.target.statement_watch`. The watch observes the commands
 before the stream. The stream itself can be silent for a long time because nothing is committed. So
-it periodically requests a keepalive, and `check` asks about the session if none arrives.
+the stream periodically requests a keepalive, and `check` asks about the session if no keepalive
+arrives.
 """
 
 from __future__ import annotations
@@ -169,8 +170,8 @@ class SlotStream:
 
         PostgreSQL sends a transaction, or a streamed part of it, within a transaction of its own.
         If Oracle takes the rows more slowly than PostgreSQL sends them, this lasts as long as it
-        takes to apply them. A limit would end it each time, and the way back would never continue.
-        wal_sender_timeout detects a client that has disappeared.
+        takes to apply them. A limit would end such a transaction each time, and the way back would
+        never continue. wal_sender_timeout detects a client that has disappeared.
         """
         self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")
         self._command("SET tcp_user_timeout = 0")

@@ -131,8 +131,8 @@ def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
 def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
     """Check whether the replication from Oracle can recognise transactions of the fallback.
 
-    The replication from Oracle recognises them by the ledger table. Each fallback creates a new
-    ledger table, so the dictionary must be one to which DDL can be applied.
+    The replication from Oracle recognises these transactions by the ledger table. Each fallback
+    creates a new ledger table, so the dictionary must be one to which DDL can be applied.
     """
     return [
         error(

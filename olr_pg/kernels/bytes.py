@@ -32,7 +32,7 @@ def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
     """Copy ``data[begin:end]`` to position `at` of `out`; return the end of the copy. `out` and
     `data` are arrays of bytes.
 
-    The function does not check bounds. The caller must check them.
+    The function does not check bounds. The caller must check the bounds.
     """
     out[at : at + end - begin] = data[begin:end]
     return at + end - begin

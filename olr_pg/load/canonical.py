@@ -2,8 +2,8 @@
 the same bytes.
 
 Source values are encoded like loaded values, so details that the type mapping does not preserve do
-not appear as differences. Then source values, and target values by the SQL expressions in this
-module, are changed as follows:
+not appear as differences. After this encoding, source values, and target values by the SQL
+expressions in this module, are changed as follows:
 
 - numeric: without trailing zeros, which a column's scale adds; ±infinity as PostgreSQL sends it;
 - character(n): without trailing blanks, as text;

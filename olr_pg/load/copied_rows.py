@@ -150,8 +150,8 @@ def check_moment(name: str, state: LoadState, copy: Copy | None) -> None:
 
 
 def check_written(connection: Connection[Any], name: str, oid: int) -> None:
-    """Raise an error if a transaction has written to the target table and has not ended. Its rows
-    are not visible yet, so the table would seem empty, or the copy complete.
+    """Raise an error if a transaction has written to the target table and has not ended. The rows
+    of such a transaction are not visible yet, so the table would seem empty, or the copy complete.
 
     Args:
         oid: the OID of the target table, which may have partitions.

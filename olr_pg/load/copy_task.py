@@ -147,7 +147,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
     Raises:
         OlrPgError: errors of `postgres.sqlstates` that do not concern a row, and errors of reading.
-            The target then contains no row of the partition.
+            After such an error, the target contains no row of the partition.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -275,7 +275,7 @@ def _images(
     batches: Iterable[pa.RecordBatch | LargeRow],
     losses: dict[str, Counters],
 ) -> Generator[tuple[memoryview | bytes, int], None, None]:
-    """Yield the COPY data in pieces, with the number of rows that end in each."""
+    """Yield the COPY data in pieces; with each piece, yield the number of rows that end in it."""
     spool = RowSpool(columns, losses)
     first_row = 0
     for batch in batches:

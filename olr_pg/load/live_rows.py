@@ -492,8 +492,8 @@ def _as_of(
 def _ranges_as_of(
     source: OracleSource, table: Table, ranges: Sequence[RowidRange | None], scn: int
 ) -> Sequence[RowidRange]:
-    """Return ranges that contain all rows of a table as of an SCN. Since its definition was read,
-    the table may have got other segments (TRUNCATE, MOVE, a new partition).
+    """Return ranges that contain all rows of a table as of an SCN. Since the table's definition was
+    read, the table may have got other segments (TRUNCATE, MOVE, a new partition).
     """
     with closing(OracleDatabase(source)) as oracle:
         segments = oracle.read(

@@ -1,8 +1,8 @@
 """Proofs: the results of continuous verification. A proof contains the SCN as of which a table was
 last compared with the source, and the number of differences.
 
-``olr-pg verify --continuous`` writes them to a file of `context.data`; the running appliance reads
-them for its status, its page and its metrics.
+``olr-pg verify --continuous`` writes proofs to a file of `context.data`; the running appliance
+reads this file for its status, its page and its metrics.
 """
 
 from __future__ import annotations

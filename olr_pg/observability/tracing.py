@@ -1,7 +1,8 @@
 """Creates spans of the appliance's work for tracing; if nothing collects them, it creates none.
 
 All other rooms (folders of `olr_pg`) create their spans with this module. `olr_pg.monitor.exporter`
-collects them if `metrics.otlp` is configured. So only that module needs OpenTelemetry's library.
+collects the spans if `metrics.otlp` is configured. So only that module needs OpenTelemetry's
+library.
 """
 
 from __future__ import annotations

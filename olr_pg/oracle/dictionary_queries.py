@@ -557,8 +557,8 @@ class _StructureReader:
         }
 
     def _checks(self, names: dict[int, str]) -> Iterator[LeftOut]:
-        """Yield the enabled check constraints. NOT NULL is not among them, because it has its own
-        type of constraint.
+        """Yield the enabled check constraints. NOT NULL is not among the check constraints, because
+        it has its own type of constraint.
         """
         numbers = [
             row.con

@@ -7,9 +7,9 @@ After FLASHBACK PLUGGABLE DATABASE, or after a point-in-time recovery of a PDB, 
 with RESETLOGS. The CDB keeps its incarnation, and its redo continues. So the redo first contains
 the changes that the PDB has lost, then the changes that follow, and nothing that undoes the lost
 ones. Each change would be replicated, and the target would differ from the source without an error.
-Only V$PDB_INCARNATION shows this: “Oracle creates a new PDB incarnation whenever a PDB is opened
-with the RESETLOGS option” (Oracle Database Reference). How the redo shows it is not known, so an
-offline source does not notice it.
+Only V$PDB_INCARNATION shows such a RESETLOGS: “Oracle creates a new PDB incarnation whenever a PDB
+is opened with the RESETLOGS option” (Oracle Database Reference). It is not known how the redo shows
+such a RESETLOGS, so an offline source does not notice a RESETLOGS of a PDB.
 
 A PDB that is unplugged and plugged in again can get another container number. Redo is selected by
 the number, so all further changes would be missing without an error. A PDB that was dropped can
@@ -423,8 +423,8 @@ class LiveDatabase:
 
         A table that is created later, like the fallback's ledger, is followed only if the
         dictionary contains its owner. An account that was dropped and created again has a new
-        number, so both numbers are added. They stay in the stored dictionary, even after the
-        fallback has ended and the account was dropped.
+        number, so both numbers are added. These numbers stay in the stored dictionary, even after
+        the fallback has ended and the account was dropped.
 
         Args:
             earlier: the stored dictionaries that `snapshots` replace, by container. Only the

@@ -292,7 +292,8 @@ def read_in_doubt(connection: Connection) -> list[str]:
 
     When an instance ends, a transaction that is prepared for a two-phase commit remains, and can be
     committed days later (Oracle Database Administrator's Guide, “Managing Distributed
-    Transactions”). GV$TRANSACTION no longer contains it, so nobody knows where its redo begins.
+    Transactions”). GV$TRANSACTION no longer contains such a transaction, so nobody knows where its
+    redo begins.
 
     Returns:
         The LOCAL_TRAN_ID of each transaction in doubt, such as ``70.31.1376339``; empty if the

@@ -645,7 +645,8 @@ def _conditions(
 def _object_tables(connection: Connection, names: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     """Yield a warning for each object table, or table of XMLTYPE, in the schemas of these tables.
 
-    DBA_TABLES does not contain them, so a pattern of `apply.tables` does not match them.
+    DBA_TABLES does not contain object tables and tables of XMLTYPE, so a pattern of `apply.tables`
+    does not match them.
     """
     listed = set(names)
     owners = sorted({owner for owner, _ in listed})

@@ -74,8 +74,8 @@ def read_levels(connection: Connection) -> Levels:
 
 
 def may_read_levels(connection: Connection) -> bool | None:
-    """Return whether the account can read the levels of the PDB; None for a release without such
-    levels.
+    """Return whether the account can read the PDB's own levels of supplemental logging; None for a
+    release without PDBs.
     """
     if not _has_containers(connection):
         return None

@@ -165,7 +165,7 @@ class Merger:
 
         If `failure` is set after the call, no other transactions follow. If `again` is not empty,
         the thread is open again, because DDL that waited for the thread has changed the dictionary.
-        Merge the splits in `again`, then call this again.
+        If the thread is open again, merge the splits in `again`, then call `close_thread` again.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
@@ -324,7 +324,7 @@ class Merger:
 
     def expect(self, commits: tuple[ParallelCommit, ...]) -> None:
         """Record commits of parallel DML in redo that this merger does not read. Later commits wait
-        for their children.
+        for the children of these commits.
         """
         self._parallel.see(commits)
 
@@ -725,8 +725,8 @@ class Watermarks:
         self._scns.setdefault(thread, scn)
 
     def advance(self, thread: int, scn: int) -> None:
-        """Record that a thread was read up to `scn`. Do nothing if its watermark is already
-        higher.
+        """Record that a thread was read up to `scn`. Do nothing if the thread's watermark is
+        already higher.
         """
         self._scns[thread] = max(self.of(thread), scn)
 

@@ -270,7 +270,8 @@ class ReadyRun:
         return int(min(by_size, message_ends.searchsorted(limit, side="right")))
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> ReadyRun:
-        """Return a run of the wanted transactions. The data is copied if they are not consecutive.
+        """Return a run of the wanted transactions. The data is copied if these transactions are not
+        consecutive.
 
         Args:
             wanted: shape (length).
@@ -513,7 +514,8 @@ class _Next(NamedTuple):
 
 
 class Release:
-    """Transactions that the merger released in one step. The object is true while it contains some.
+    """Transactions that the merger released in one step. The object is true while it contains
+    transactions.
 
     Args:
         runs: the released runs, for each view in commit order.

@@ -41,8 +41,9 @@ _log = structlog.get_logger(__name__)
 
 
 class FaultReporter:
-    """Logs faults: the first fault of each table in full, with an incident file. Of the later
-    faults it logs only the second, fourth, eighth and so on, with the number of faults so far.
+    """Logs faults: the first fault of each table in full, with an incident file. After the first
+    fault, the reporter logs only the second, fourth, eighth fault and so on, with the number of
+    faults so far.
 
     Args:
         explain: adds an explanation to an error.

@@ -524,7 +524,7 @@ class _Run:
         return tuple(ScenarioResult.of(json.loads(path.read_text("utf-8"))) for path in paths)
 
     def finish(self, proof: Proof) -> None:
-        """Write the page and the JSON. The next run then begins with the first scenario."""
+        """Write the page and the JSON. The next run begins with the first scenario again."""
         document = json.dumps(proof.as_json(), indent=1).encode()
         replace_file(self._out / DOCUMENT, document)
         replace_file(self._out / PAGE, html_page(proof).encode())

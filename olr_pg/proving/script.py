@@ -61,8 +61,8 @@ _NOT_HERE: Final = frozenset((1031, 65040, 2065, 1012))
 
 
 class ScenarioFailedError(Exception):
-    """Raised if a statement does not behave as the scenario requires. The scenario then cannot be
-    run in this database.
+    """Raised if a statement does not behave as the scenario requires. A scenario with such a
+    statement cannot be run in this database.
     """
 
 

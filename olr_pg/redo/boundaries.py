@@ -159,8 +159,8 @@ def _marked_container(walk: Walk) -> int:
 
 @part
 def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
-    """Set the commit SCN of a child of parallel DML. Its 5.4 contains the commit SCN of its parent
-    in a field.
+    """Set the commit SCN of a child of parallel DML. The 5.4 of a child contains the commit SCN of
+    the parent in a field.
 
     If the 5.4 is the parent's, push a PARALLEL event.
 
@@ -237,8 +237,8 @@ def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
 
 @inlined
 def ddl(walk: Walk, at: int) -> int:
-    """Push the DDL event of a 24.1, whether its object is subscribed or not. The values of its
-    piece are texts.
+    """Push the DDL event of a 24.1, whether its object is subscribed or not. The values of the
+    event's piece are texts.
 
     Facts: redo-format §8.1, from published field sizes, because no real record was available.
     """

@@ -141,8 +141,8 @@ def direct_load_container(walk: Walk) -> int:
 
 @inlined
 def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    """Push an event of the current record and return its row. Its table is −1; columns that are not
-    arguments and not from the record are 0.
+    """Push an event of the current record and return its row. The table of the event is −1; columns
+    of the row that are not arguments and not from the record are 0.
     """
     at = walk.state[EVENTS]
     record = walk.current[RECORD_AT_HAND]

@@ -2,9 +2,9 @@
 before the change that it undoes; in private redo it is not.
 
 Without supplemental logging, Oracle can keep the undo of a small transaction in memory and write
-all its redo as one record, in which the row vectors come first. A row vector then refers to its
-undo record by the UBA (undo block address). Facts: redo-format §4.8, §5.1; checked on a real record
-of 11.2.
+all its redo as one record, in which the row vectors come first. In such a record, a row vector
+refers to its undo record by the UBA (undo block address). Facts: redo-format §4.8, §5.1; checked on
+a real record of 11.2.
 
 In a record, the end of a transaction can also be before its last change. Then this module moves the
 end of the transaction after this change.

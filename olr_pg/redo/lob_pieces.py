@@ -104,8 +104,8 @@ class LobOp(IntEnum):
     - LIST_AT: a part of the list of extents in a map block, from entry `head_bdba` on.
     - HEADER: the addresses of the four list blocks, from a LOB header block.
     - INDEX: a row of a LOB index; `head_bdba` is its page number.
-    - OPERATION: an 11.17. `sup_type` is its kind, `sup_flags` its operation, `slot` the column,
-      `head_bdba` the size. The piece has no bytes.
+    - OPERATION: an 11.17. `sup_type` is the kind of the 11.17, `sup_flags` its operation, `slot`
+      the column, `head_bdba` the size. The piece has no bytes.
     """
 
     PAGE = 1
@@ -212,8 +212,8 @@ def _item_lob(payload: Any, at: int, size: int) -> int:
 
 @inlined
 def kdli_lob(payload: Any, offset: Any, length: Any, fields: int, first: int) -> int:
-    """Return the position of the LOB id in a 26.x vector, −1 if it has none. Its items begin at
-    field `first`.
+    """Return the position of the LOB id in a 26.x vector, −1 if it has none. The items of the
+    vector begin at field `first`.
     """
     field = first
     while field <= fields:

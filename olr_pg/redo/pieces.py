@@ -319,8 +319,8 @@ def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field:
 def undoes(undo: int, redo: int, op: int) -> bool:
     """Return whether the KDO operations of an undo record and its row vector match the opcode.
 
-    In all real pairs they match, and no other bits are set than those that are known (redo-format
-    §5.2).
+    In all real pairs these operations match the opcode, and no other bits are set than those that
+    are known (redo-format §5.2).
     """
     if (undo | redo) & KDO_OP_UNKNOWN:
         return False

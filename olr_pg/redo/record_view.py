@@ -290,8 +290,8 @@ def _record(window: Window, row: int, vectors: VectorColumns, low: int, high: in
 
 
 def read_vector(data: bytes, start: int, end: int, header: int, *, big: bool) -> Vector:
-    """Return the vector in the bytes [start, end) of a record. Its list of fields must be valid
-    (`vectors_of`).
+    """Return the vector in the bytes [start, end) of a record. The vector's list of fields must be
+    valid (`vectors_of`).
     """
 
     def number(at: int, width: int) -> int:

@@ -113,8 +113,8 @@ def push_whole_piece(
     """Push the values of an IRP or ORP; return the next field, or −1 if the number of columns does
     not match the fields.
 
-    Column i of the piece is pushed as segment column i. The caller then adds the number of the
-    piece's first column.
+    Column i of the piece is pushed as segment column i. After this call, the caller adds the number
+    of the piece's first column.
     """
     at = offset[kdo]
     if length[kdo] < KDO_PIECE_NULLS:
@@ -303,7 +303,7 @@ def push_undo_columns(
     state: Any,
 ) -> int:
     """Push the values before the change, from an undo record (KDO is field 4). Return the field
-    after them, or −1 if they do not fit.
+    after the values, or −1 if the values do not fit.
     """
     if fields < 4 or length[4] < _KDO_LEAST:
         return -1
@@ -335,7 +335,7 @@ def push_redo_columns(
     state: Any,
 ) -> int:
     """Push the values after the change, from a row vector (KDO is field 2). Return the field after
-    them, or −1 if they do not fit.
+    the values, or −1 if the values do not fit.
     """
     state[SHIFT] = 0
     if op in (IRP, ORP):

@@ -161,7 +161,7 @@ def _may_be_loaded(walk: Walk, at: int) -> bool:
 
 @inlined
 def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Count a vector that is not interpreted. Add a note if it may be a missed change."""
+    """Count a vector that is not interpreted. Add a note if the vector may be a missed change."""
     walk.passed[walk.state[PASSED]] = op
     walk.state[PASSED] += 1
     if not _IS_HARMLESS[op] or _may_be_loaded(walk, at):

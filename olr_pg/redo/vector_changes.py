@@ -199,7 +199,7 @@ def _stray_table(walk: Walk, at: int, obj: int) -> int:
     in another container. Return −1 if there is none.
 
     Args:
-        at: position of the vector. Its container has no subscribed table with this OBJ#.
+        at: position of the vector. The vector's container has no subscribed table with this OBJ#.
         obj: OBJ# in the undo record of the vector. The undo record is in the root.
     """
     con_id = container_of(walk.payload, at, walk.header, walk.big)

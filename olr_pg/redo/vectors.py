@@ -80,8 +80,8 @@ VECTOR: Final = row_type(
 
 @inlined
 def vector_end(payload: Any, at: int, header: int, big: bool) -> int:
-    """Return the position after the last field of the vector at `at`. Its field list must be
-    complete.
+    """Return the position after the last field of the vector at `at`. The field list of the vector
+    must be complete.
     """
     listed = u16(payload, at + header, big)
     end = at + header + ((listed + 2) & ~3)

@@ -91,8 +91,8 @@ _TEXT_FORMS: Final = {
 
 
 def value_form(column: ColumnValue, database: Database) -> ValueForm:
-    """Return the form in which the kernel writes the values of a column. The kernel then writes the
-    same text as the function that `json_converter` returns.
+    """Return the form in which the kernel writes the values of a column. With this form, the kernel
+    writes the same text as the function that `json_converter` returns.
     """
     code = column.type_code
     is_lob = code in LOB_TYPES

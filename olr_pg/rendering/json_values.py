@@ -1,8 +1,8 @@
 """Writes values as JSON text, one at a time, for kernels that write whole rows.
 
-The functions here do not write values that have a rare form or invalid bytes. The caller then uses
-`olr_pg.datatypes.json_values`, which handles every form and raises the errors. Both modules write
-the same text; tests compare them.
+The functions here do not write values that have a rare form or invalid bytes. For such values, the
+caller uses `olr_pg.datatypes.json_values`, which handles every form and raises the errors. Both
+modules write the same text; tests compare them.
 
 Each `put_…` function writes to `out` from offset `at` on; `out` must have `room_of` the value. The
 function returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text.

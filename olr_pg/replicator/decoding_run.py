@@ -730,7 +730,7 @@ class DecodingRun:
         """End the run, so that a new run reads the redo before `scn`, and then the new incarnation.
 
         The run would otherwise deliver orphaned redo: it found its logs before the RESETLOGS, and
-        delivers slowly. The reader of another target has found the RESETLOGS since.
+        delivers slowly. Meanwhile, the reader of another target has found the RESETLOGS.
         """
         _log.info("reading the redo again, up to a RESETLOGS", resetlogs_scn=scn)
         for feed in self._begun_before(scn):

@@ -8,9 +8,9 @@ a split at its socket, and writes the result (`decoding.split_results`) into a f
 descriptor is passed through the socket. The first process maps the file, so it does not copy a
 result. If text lines are requested, the other processes also render the transactions that are
 complete within a split, so that the first process has little left to do. Transactions that cannot
-be rendered, for example because of an invalid date, stay packed. The first process renders them, so
-that an error is raised at its position, and that a replaced date is counted once, even if a split
-is decoded again after a DDL.
+be rendered, for example because of an invalid date, stay packed. The first process renders such
+transactions, so that an error is raised at its position, and that a replaced date is counted once,
+even if a split is decoded again after a DDL.
 """
 
 from __future__ import annotations
@@ -160,8 +160,9 @@ class _Process:
     """A process that decodes splits, one after the other.
 
     Args:
-        others: the processes that were started earlier. The new process closes its copies of their
-            sockets, so that each process ends as soon as this process ends.
+        others: the processes that were started earlier. The new process closes its copies of the
+            sockets of the earlier processes, so that each process ends as soon as this process
+            ends.
     """
 
     def __init__(self, task: _Task, others: Sequence[_Process]) -> None:

@@ -262,8 +262,8 @@ class _Converter:
         return _PARTLY_NULL.format(nullable[0]) if nullable else ""
 
     def _constraint_made(self, one: Constraint, relation: Relation, made: Statement) -> Statement:
-        """Return the statement that creates a constraint. Its check `present` recognises a key or
-        foreign key that the table already has, whatever its name.
+        """Return the statement that creates a constraint. The statement's check `present`
+        recognises a key or foreign key that the table already has, whatever its name.
         """
         table = sql.Identifier(relation.schema, relation.name)
         name = self._constraint_name(one, relation)

@@ -169,8 +169,8 @@ def _inventory(definition: Table, step: Step) -> Inventory:
 
 
 def _parent(key: Constraint, columns: Sequence[InventoryColumn]) -> InventoryTable:
-    """Return the table to which a foreign key refers. Its referenced columns have the types of the
-    key's own columns.
+    """Return the table to which a foreign key refers. The referenced columns of this table have the
+    types of the key's own columns.
     """
     by_name = {one.name: one for one in columns}
     found = [

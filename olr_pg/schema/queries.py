@@ -103,8 +103,8 @@ def _ctes(t: Translator, node: exp.Expr) -> None:
 
 
 def _search(t: Translator, held: exp.Expr, name: str) -> None:
-    """Translate the SEARCH clause, which PostgreSQL supports too. Its ordering column has another
-    type than in Oracle, but gives the same order.
+    """Translate the SEARCH clause, which PostgreSQL supports too. The ordering column of the clause
+    has another type than in Oracle, but gives the same order.
     """
     search = held.args.get("search")
     if search is None or search.args["kind"] not in ("DEPTH", "BREADTH"):
@@ -136,7 +136,8 @@ def _renamed(
 def _recursive(
     t: Translator, query: exp.Expr, name: str, names: Sequence[str], key: str
 ) -> dict[str, RelationColumn]:
-    """Translate a recursive WITH query. The first branch of its UNION determines its columns.
+    """Translate a recursive WITH query. The first branch of the query's UNION determines the
+    query's columns.
 
     Args:
         key: the column by which a SEARCH clause sorts the rows; empty if there is none.
@@ -446,7 +447,7 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
 
 
 def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> Source:
-    """Resolve the table DUAL. Remove it from FROM if it is the only source and its column is not
+    """Resolve the table DUAL. Remove DUAL from FROM if it is the only source and its column is not
     used.
     """
     dummy = RelationColumn("dummy", Fact(ValueKind.CHAR, 1, filled=True, exact=True))

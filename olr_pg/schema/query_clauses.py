@@ -162,8 +162,8 @@ class _Hierarchy:
     def _part_in_row(
         self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
     ) -> exp.Expr:
-        """Return a translated expression. Its columns are columns of the row `row`; columns after
-        PRIOR are columns of the row `prior`.
+        """Return a translated expression. The columns of the expression are columns of the row
+        `row`; columns after PRIOR are columns of the row `prior`.
         """
         t, holder = self._t, exp.Paren(this=part.copy())
         for one in _own(holder):

@@ -135,7 +135,7 @@ class RelationColumn(NamedTuple):
 
 def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name: str) -> str:
     """Return why a foreign key cannot compare two columns: PostgreSQL has no operator = for their
-    types that an index supports. The result is empty if it has one.
+    types that an index supports. The result is empty if PostgreSQL has such an operator.
 
     Args:
         parent_name: the referenced column as ``OWNER.TABLE.COLUMN``.

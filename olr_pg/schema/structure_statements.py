@@ -1,11 +1,11 @@
 """Builds the statements for keys, indexes, foreign keys and sequences. The schema conversion, the
 initial load and replicated DDL use these statements.
 
-Unique keys are ``DEFERRABLE``: PostgreSQL then checks them at the end of a statement, as Oracle
-does, because one statement can swap values between rows. A key that a foreign key references cannot
-be deferrable in PostgreSQL, so it is checked row by row (type-mapping §4.11).
-Foreign keys are created ``NOT VALID``: tables are applied in parallel, so a reference can be
-violated for a moment. The cut-over validates the foreign keys.
+Unique keys are ``DEFERRABLE``: PostgreSQL checks ``DEFERRABLE`` keys at the end of a statement, as
+Oracle does, because one statement can swap values between rows. A key that a foreign key references
+cannot be deferrable in PostgreSQL, so it is checked row by row (type-mapping §4.11). Foreign keys
+are created ``NOT VALID``: tables are applied in parallel, so a reference can be violated for a
+moment. The cut-over validates the foreign keys.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Compose
     The cache size is 1. Oracle's sessions share the cached values of a sequence, but each
     PostgreSQL session has its own. So a larger cache would cause gaps.
 
-    LAST_NUMBER of an exhausted sequence is beyond the limit of the sequence. A second statement
-    then sets the limit as the last value that was returned, so that the sequence does not return
-    the limit again.
+    LAST_NUMBER of an exhausted sequence is beyond the limit of the sequence. For such a sequence, a
+    second statement sets the limit as the last value that was returned, so that the sequence does
+    not return the limit again.
     """
     made = sql.SQL("CREATE SEQUENCE {} {}").format(name, sequence_options(one))
     if one.cycle or one.minimum <= one.next <= one.maximum:

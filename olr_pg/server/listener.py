@@ -307,8 +307,9 @@ class Listener:
                 self._forget(connection)
 
     def _look_at_silence(self) -> None:
-        """Log a warning if the replicating client sends no requests. Close its connection if it was
-        silent for `limits.silent_seconds` and another client wants to replicate.
+        """Log a warning if the replicating client sends no requests. Close the connection of the
+        replicating client if the client was silent for `limits.silent_seconds` and another client
+        wants to replicate.
 
         If no other client wants to replicate, the client can be silent for any time, because it may
         be applying transactions.

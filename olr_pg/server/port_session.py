@@ -108,8 +108,8 @@ class ReplicationSource(Protocol):
         """
 
     def reach_scn(self) -> int:
-        """Return the SCN at which the redo found so far ends; 0 if none was found. No found commit
-        is after it.
+        """Return the SCN at which the redo found so far ends; 0 if none was found. No commit in the
+        redo found so far has a higher SCN.
         """
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:

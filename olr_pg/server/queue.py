@@ -805,8 +805,8 @@ class LowestBegin:
         """Add transactions.
 
         Args:
-            roughly: whether to store only the minimum of the run. The minimum then counts until the
-                last transaction of the run is dropped.
+            roughly: whether to store only the minimum of the run. If True, the minimum counts until
+                the last transaction of the run is dropped.
         """
         lowest, stretches = run.lowest_begin_scn, self._stretches
         first, self._put = self._put, self._put + len(run)

@@ -1,8 +1,9 @@
 """Runs the process from which Spark's Python workers are forked, after a warm-up.
 
-Spark starts it as ``python -m olr_pg.spark.daemon pyspark.worker`` (``spark.python.daemon.module``)
-once per executor, and forks a worker from it for every task slot. So every worker starts with the
-modules that this process has imported and the compiled kernels that it has loaded before the fork.
+Spark starts this process as ``python -m olr_pg.spark.daemon pyspark.worker``
+(``spark.python.daemon.module``) once per executor, and forks a worker from it for every task slot.
+So every worker starts with the modules that this process has imported and the compiled kernels that
+it has loaded before the fork.
 
 The environment variable `PRELOAD_VARIABLE` lists, separated by commas, the modules to import for
 the warm-up. An entry ``module:function`` also calls that function, without arguments.

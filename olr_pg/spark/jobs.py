@@ -145,8 +145,8 @@ def run_tasks(
             data), because they pass through the driver's JVM.
         task: the function that is called in a worker process as ``task(payload)``, or
             ``task(payload, broadcast)`` if there is a broadcast. The function must be
-            importable in the worker process, or be a closure. It can run more than once for a
-            payload, so it must not have side effects.
+            importable in the worker process, or be a closure. The function can run more than once
+            for a payload, so it must not have side effects.
         broadcast: data that all tasks need. The broadcast is sent to each executor once; later
             calls with the same bytes reuse it.
         max_parallel: maximum number of tasks that run in parallel, at least 1; default: the

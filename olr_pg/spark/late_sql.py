@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class LateSqlSession(SparkSession):
     """A session that starts with only the Spark context, and starts everything else on first use.
 
-    `SparkSession` keeps its Java objects in private attributes, which its constructor sets. Here
-    that constructor is called when one of these attributes is first read.
+    `SparkSession` keeps its Java objects in private attributes, which its constructor sets. This
+    class calls the constructor of `SparkSession` when one of these attributes is first read.
     """
 
     def __init__(self, context: SparkContext) -> None:

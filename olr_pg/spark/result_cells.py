@@ -1,9 +1,9 @@
 """Converts results of tasks to cells that pass through Java, and back.
 
-If results are files (`files.result_files`), only errors are cells. Otherwise cells contain the
-compressed results. Compression reduces results to a tenth, because messages repeat names; so the
-driver's network is fast enough for the results of many executors. A large result is divided into
-several cells, because a cell is copied several times and must fit into Java's heap.
+If results are files (`files.result_files`), only errors are cells. If results are not files, cells
+contain the compressed results. Compression reduces results to a tenth, because messages repeat
+names; so the driver's network is fast enough for the results of many executors. A large result is
+divided into several cells, because a cell is copied several times and must fit into Java's heap.
 
 The error of a task is also returned as a cell, not raised in Spark. So the driver can raise the
 same `OlrPgError`, and Spark does not retry a permanent failure.

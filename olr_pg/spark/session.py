@@ -487,8 +487,8 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def _end_updates(context: SparkContext) -> threading.Thread:
-    """Start a thread that stops PySpark's server for accumulator updates, and return it. These
-    updates are not used here. Java can end while the thread runs.
+    """Start a thread that stops PySpark's server for accumulator updates, and return it. This
+    project does not use accumulator updates. Java can end while the thread runs.
 
     The server notices a shutdown within a second, or at once when Java has ended.
     """

@@ -149,8 +149,8 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """A function without arguments that a worker calls to get the task. The worker then calls
-        the task with a payload, and an object to which the task writes its result.
+        """A function without arguments that a worker calls to get the task. After getting the task,
+        the worker calls the task with a payload, and an object to which the task writes its result.
 
         If the worker has another version of olr_pg, the function raises error 6008.
         """
@@ -173,8 +173,8 @@ class SparkCall:
         """Submit a job.
 
         Args:
-            work: the function that each Spark task calls. Its argument is an iterator that yields
-                the share of that Spark task.
+            work: the function that each Spark task calls. The function's argument is an iterator
+                that yields the share of that Spark task.
             shares: the shares of tasks, one for each Spark task.
             description: the description of the job on Spark's page.
 

@@ -133,7 +133,7 @@ class Assembler:
         account: counts of the input by outcome.
         table_rows: shape (tables, 3); numbers of delivered inserts, deletes and updates.
         large: committed transactions that ended in the last `feed` but are too large for memory.
-            The caller must read them in parts, and then call `settle`.
+            The caller must read such transactions in parts, and then call `settle`.
         unseen_ends: transactions whose slot is already used by another transaction, although their
             end was not read; `tell_unseen_ends` ends them.
         unbegun_rollbacks: transactions whose ROLLBACK was read before their BEGIN: slot and XID,

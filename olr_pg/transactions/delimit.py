@@ -193,7 +193,7 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
 
 @inlined
 def _without_taken_back(live: Any, count: int) -> int:
-    """Remove the undone events from `live`; return the number of the others."""
+    """Remove the undone events from `live`; return the number of the remaining events."""
     kept = 0
     for k in range(count):
         if live[k] != _TAKEN_BACK:

@@ -79,8 +79,8 @@ def delivered_changes(
     A DDL commits open changes first, so a transaction that changes the dictionary contains no
     changes by a user. If such a transaction contains rows of a user's table, the DDL moved the rows
     to another segment (MOVE, SPLIT, MERGE), and nothing changes for clients. So the changes of
-    moved rows are not delivered. They are decoded only if they have the commit SCN of the DDL,
-    because the new segment belongs to the table from this SCN on.
+    moved rows are not delivered. Changes of moved rows are decoded only if they have the commit SCN
+    of the DDL, because the new segment belongs to the table from this SCN on.
 
     Args:
         changes: the row changes.

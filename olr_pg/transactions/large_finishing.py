@@ -136,8 +136,8 @@ class LobIndex:
     """Finds the LOB pieces of one transaction; see the module's docstring.
 
     Args:
-        is_live: returns True for each event of a batch that was not undone or left out. Its
-            arguments are the batch and the number of its first event.
+        is_live: returns True for each event of a batch that was not undone or left out. The
+            arguments of `is_live` are the batch and the number of the batch's first event.
         unowned: LOB events that name no transaction. Some of the unowned events may belong to this
             transaction.
         others: claims of other transactions to the events in `unowned`.

@@ -136,10 +136,10 @@ def _keeps_part(job: RowJob, column: int, stamp: int) -> bool:
 def settle_parts(job: RowJob, kind: int, table: int, stamp: int) -> int:
     """Forget the parts of values that an update does not change; return a `RowStatus`.
 
-    Such a column is then unknown in both images. Any other value that lacks one of its parts would
-    be delivered too short, so its change is INCOMPLETE. Supplemental values are not examined,
-    because their header has the flags of the piece, even if the value that the piece cuts is not
-    among them.
+    A column whose parts were forgotten is unknown in both images. Any other value that lacks one of
+    its parts would be delivered too short, so its change is INCOMPLETE. Supplemental values are not
+    examined, because their header has the flags of the piece, even if the value that the piece cuts
+    is not among them.
     """
     for column in range(job.plan.column_first[table + 1] - job.plan.column_first[table]):
         if kind == _UPDATE and _keeps_part(job, column, stamp):

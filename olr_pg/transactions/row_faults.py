@@ -1,8 +1,8 @@
 """Makes faults for row changes of committed transactions that cannot be assembled.
 
 If one change of a table cannot be assembled, all changes of this table are left out of the
-transaction. The other tables are not affected. From then on the target table differs from the
-source, so the fault must be reported to clients (`ordering.merger`).
+transaction. The other tables are not affected. From this transaction on, the target table differs
+from the source, so the fault must be reported to clients (`ordering.merger`).
 """
 
 from __future__ import annotations

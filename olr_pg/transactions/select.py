@@ -269,8 +269,8 @@ class Chunks:
         return sum(self._selection(batch).size(rows) for batch, rows in self._parts(numbers))
 
     def cuts(self, numbers: I64, room: npt.NDArray[np.uint8], at: int) -> Iterator[ChangeBatch]:
-        """Yield the events with these numbers, batch by batch. Their bytes are copied to `room`,
-        from `at` on.
+        """Yield the events with these numbers, batch by batch. The bytes of these events are copied
+        to `room`, from `at` on.
         """
         for batch, rows in self._parts(numbers):
             selection = self._selection(batch)

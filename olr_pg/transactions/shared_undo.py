@@ -238,8 +238,8 @@ def changed_containers(
 ) -> npt.NDArray[np.uint32]:
     """Return, for each of some complete transactions, the container that it changes.
 
-    The BEGIN event contains it, unless the undo is in the root and no change was in the same record
-    as the begin. In this exceptional case, another event shows the container.
+    The BEGIN event contains this container, unless the undo is in the root and no change was in the
+    same record as the begin. In this exceptional case, another event shows the container.
     """
     containers: npt.NDArray[np.uint32] = events.con_id[instances.begin[rows]].astype(np.uint32)
     _find_changed(events, instances.order, instances.first, rows, containers)
@@ -247,7 +247,9 @@ def changed_containers(
 
 
 def changed_container(chunks: Sequence[ChangeBatch]) -> int:
-    """Return the container that one transaction changes. `chunks` are all its events."""
+    """Return the container that one transaction changes. `chunks` are all events of the
+    transaction.
+    """
     own = int(chunks[0].events.con_id[0])
     if own != ROOT:
         return own

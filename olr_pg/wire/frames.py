@@ -70,9 +70,10 @@ def encode_frame(message: Buffer, order: ByteOrder) -> bytes:
 class FrameBuffer:
     """A buffer of received bytes that returns them as messages.
 
-    If a MessageSize is out of bounds, the next message cannot be found. Then `failure` is set, and
-    no further message is returned; the messages before it are returned. MessageSize is checked as
-    soon as it is received, so at most `limit` bytes and one read are kept in memory.
+    If a MessageSize is out of bounds, the next message cannot be found. If it cannot be found,
+    `failure` is set, and no further message is returned; the messages before it are returned.
+    MessageSize is checked as soon as it is received, so at most `limit` bytes and one read are kept
+    in memory.
 
     Args:
         order: the byte order of MessageSize.
@@ -152,7 +153,7 @@ class FrameBuffer:
 
     def take(self, count: int) -> memoryview:
         """Remove and return the next `count` bytes, which must be whole frames. The buffer never
-        overwrites them later.
+        overwrites the returned bytes later.
         """
         taken = self.view()[:count]
         self._position += count

@@ -495,7 +495,9 @@ class ClientProtocol:
         return data
 
     def room(self) -> memoryview:
-        """Return a buffer for bytes from the server. Call `filled` after writing into it."""
+        """Return a buffer for bytes from the server. After you have written into the buffer, call
+        `filled`.
+        """
         return self._frames.room(_ROOM_BYTES)
 
     def filled(self, count: int) -> None:

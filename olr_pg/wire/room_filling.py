@@ -10,8 +10,8 @@ The text of a ROWID has four parts:
     object number   relative file   block           slot
     6 digits        3 digits        6 digits        3 digits        base 64, most significant first
 
-The first three parts identify the block. If the previous ROWID is in the same block, they are
-copied from its text.
+The first three parts identify the block. If the previous ROWID is in the same block, these three
+parts are copied from the text of the previous ROWID.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def filled(
     """Write transactions into the rooms of an output, until all are written.
 
     Args:
-        fill: the kernel that fills a room, such as `encoder.fill_room`. Its arguments are `place`,
-            `first`, `messages` and the room.
+        fill: the kernel that fills a room, such as `encoder.fill_room`. The kernel's arguments are
+            `place`, `first`, `messages` and the room.
         count: the number of transactions.
 
     Raises:

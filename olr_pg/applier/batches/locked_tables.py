@@ -1,9 +1,9 @@
 """Handles tables whose changes are held because another session's lock blocked them too long.
 
 The ledger records a locked table as stopped at its position, with a row in ``olr_pg.error`` that
-names the session with the lock. Its later changes go to the hold, as for every stopped table
-(`table_applier`). So the confirmation and the checkpoint advance, the other tables continue, and
-the changes need no memory. Between batches of its other tables, the table's worker periodically
+names the session with the lock. The table's later changes go to the hold, as for every stopped
+table (`table_applier`). So the confirmation and the checkpoint advance, the other tables continue,
+and the changes need no memory. Between batches of its other tables, the table's worker periodically
 tries to replay the hold (`replay`), one target transaction at a time. When the lock is released,
 the table resumes automatically.
 

@@ -118,7 +118,7 @@ class _TableFile:
         return self._file.size
 
     def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
-        """Append messages. The caller must have reserved their space."""
+        """Append messages. The caller must have reserved the space for the messages."""
         self.runs.append(_Run(self._file.append(data), len(data), changes, cut))
 
     def read(self, number: int) -> npt.NDArray[np.uint8]:

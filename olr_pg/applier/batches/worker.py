@@ -597,7 +597,8 @@ class Worker:
         return self._ahead is not None and self._may_take()
 
     def _do(self, batch: TableBatch) -> CommitDurability:
-        """Make one attempt to apply a batch. Return whether its commit has waited for the disk.
+        """Make one attempt to apply a batch. Return whether the commit of the batch has waited for
+        the disk.
 
         Raises:
             psycopg.Error: a transient error.

@@ -117,8 +117,8 @@ def encode_rows_kernel(
 
     Args:
         is_key: for each target column, 1 if it belongs to the key.
-        whole: whether to convert whole before images. Otherwise only their key is converted, unless
-            the change modifies the key.
+        whole: whether to convert whole before images. If False, only the key of before images is
+            converted, unless the change modifies the key.
         at: the offset in `cells.out` at which to write.
         lefts: how many values are in `left` so far.
 

@@ -6,8 +6,8 @@ when they arrive.
 
 If Oracle adds a column with a default, all existing rows have this value, although the redo does
 not contain it for each row. PostgreSQL works in the same way if the column is added with a default,
-without rewriting the rows. Then the default is removed from the target's column, because the
-source's default can be an expression, and only its value is known.
+without rewriting the rows. After the column was added, the default is removed from the target's
+column, because the source's default can be an expression, and only its value is known.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ deleted as soon as the target has the change. But an existing object is dropped 
 transaction, because later rows may violate it.
 
 A row creates, renames or removes an object. The source can drop an object and create another one of
-the same name before the target's object is removed. Then both rows remain, and are made in their
-order; until the first change is made, the object of this name is the old object.
+the same name before the target's object is removed. If so, the rows of both objects remain, and are
+made in their order; until the first change is made, the object of this name is the old object.
 """
 
 from __future__ import annotations

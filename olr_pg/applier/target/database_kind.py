@@ -124,7 +124,7 @@ class _Facts(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """A limit on connections. `used` is how many of them other clients use now."""
+    """A limit on connections. `used` is how many connections other clients use now."""
 
     what: str
     size: int

@@ -3,8 +3,8 @@
 An operator can change the mode of a pooler while the appliance runs (pgbouncer's ``RELOAD``), and
 the check of a new connection (`postgres.pooler`) does not recognise every pooler. So each
 connection also sets a mark in its session, a parameter with a random value. Each target transaction
-reads it together with the ledger's row. If the mark is missing, the session's other settings are
-missing too.
+reads the mark together with the ledger's row. If the mark is missing, the session's other settings
+are missing too.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ answer after `LOOK_SECONDS`, the watch queries the state of its session over a s
 
 Sent or received bytes count as an answer, because large values can take long over a slow network.
 After the watch has closed a connection, the next new connection terminates its session in
-PostgreSQL. The ledger then shows whether the session's last commit has happened.
+PostgreSQL. After that, the ledger shows whether the session's last commit has happened.
 """
 
 from __future__ import annotations

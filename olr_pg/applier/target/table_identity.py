@@ -2,10 +2,10 @@
 ledger without the table.
 
 `pg_restore --clean --schema` and DROP TABLE with CREATE TABLE put another table in the place of a
-target table. The ledger then records changes as applied that the new table may lack. Most later
-changes would still succeed, and inserts always do. So the ledger stores the OID of each target
-table, which identifies the table as long as it exists: TRUNCATE, VACUUM FULL, CLUSTER, REINDEX and
-ALTER TABLE keep it (PostgreSQL's pages System Catalogs, pg_class, and CREATE TABLE).
+target table. After such an exchange, the ledger records changes as applied that the new table may
+lack. Most later changes would still succeed, and inserts always do. So the ledger stores the OID of
+each target table, which identifies the table as long as it exists: TRUNCATE, VACUUM FULL, CLUSTER,
+REINDEX and ALTER TABLE keep it (PostgreSQL's pages System Catalogs, pg_class, and CREATE TABLE).
 
 A restore or copy of the whole database must not look like this. So the ledger also stores in which
 database the OID is valid, and the OID of the ledger itself:
@@ -101,7 +101,8 @@ def replaced_reason(
     connection: Connection[Any], subscription: str, source: str, oid: int
 ) -> OlrPgError | None:
     """Return the error of a table whose rows and ledger do not belong together any more. Return
-    None if they belong together, if it is unknown whether they do, or if no rows were applied.
+    None if rows and ledger belong together, if it is unknown whether they do, or if no rows were
+    applied.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.

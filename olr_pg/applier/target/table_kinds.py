@@ -37,9 +37,9 @@ class Unfit(NamedTuple):
 
     Attributes:
         finding: the result that `olr-pg doctor` prints.
-        code: the code of the error with which a load or a run refuses the target. None if it does
-            not, because replication works with this property, or because PostgreSQL itself reports
-            the error.
+        code: the code of the error with which a load or a run refuses the target. None if loads and
+            runs do not refuse the target, because replication works with this property, or because
+            PostgreSQL itself reports the error.
     """
 
     finding: Finding

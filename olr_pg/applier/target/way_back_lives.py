@@ -2,11 +2,11 @@
 Oracle.
 
 The way back (`olr_pg.fallback`) writes PostgreSQL's changes to Oracle. The replication from Oracle
-then reads these changes in the redo, and must not apply them to PostgreSQL again. The applier
-recognises the transactions of the way back because they also change the way back's ledger, a table
-in Oracle. So the applier's dictionary must contain the account that owns the ledger. A run that was
-started before the account was created, or before the configuration had a section `fallback`, does
-not know the account.
+reads the changes of the way back in the redo, and must not apply them to PostgreSQL again. The
+applier recognises the transactions of the way back because they also change the way back's ledger,
+a table in Oracle. So the applier's dictionary must contain the account that owns the ledger. A run
+that was started before the account was created, or before the configuration had a section
+`fallback`, does not know the account.
 
 So the replication from Oracle and the way back both use one row in the target, in
 `olr_pg.way_back`:

@@ -194,7 +194,8 @@ def resume_command(
 ) -> None:
     """Resume stopped tables after you have corrected the cause.
 
-    A `run` in progress resumes them within seconds, otherwise the next `run`.
+    A `run` in progress resumes these tables within seconds; if none is in progress, the next `run`
+    resumes them.
     """
     _resume(config, target_name, table, skip=False)
 

@@ -42,8 +42,8 @@ def migration_display(
 ) -> Iterator[None]:
     """Show the progress of a migration while the context is active.
 
-    On a terminal the progress is a table on stderr. Otherwise it is printed to stdout as lines, or
-    as JSON objects with `as_json`.
+    On a terminal the progress is a table on stderr. If there is no terminal, the progress is
+    printed to stdout as lines, or as JSON objects with `as_json`.
 
     Args:
         seconds: interval between updates.
@@ -168,9 +168,10 @@ def migrate(
 ) -> None:
     """Migrate everything, step by step. Run the command again to continue where it stopped.
 
-    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready
-    for the cut-over, and replication continues until Ctrl-C. `migrate --cutover` completes the
-    migration. The target stores which steps are done. No other appliance may run meanwhile.
+    The steps: doctor, schema, load, indexes, replication, verify, rest. After these steps, the
+    target is ready for the cut-over, and replication continues until Ctrl-C. `migrate --cutover`
+    completes the migration. The target stores which steps are done. No other appliance may run
+    meanwhile.
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 

@@ -369,7 +369,7 @@ class _Outcome(NamedTuple):
         scn: the SCN of the last comparison.
         rows, differences, lacking, mended: see `Proof`.
         doubtful: whether Oracle and PostgreSQL may order the keys of the differing rows
-            differently. The table is then compared as a whole.
+            differently. If so, the table is compared as a whole.
         lines: the lines of the differing rows for the file of differences; empty if all were
             repaired.
     """

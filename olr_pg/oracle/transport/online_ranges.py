@@ -153,8 +153,8 @@ class OnlineRanges:
             return self._pool
 
     def _read_piece(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a piece; if an idle session turns out to be lost, use another idle session or a new
-        one.
+        """Read a piece of the log; if an idle session has lost its connection, use another idle
+        session or a new session.
 
         If no other session is idle, a second one is opened in the background. So no reader must
         wait for a login if a connection breaks. The sessions are used in turn, so that each has the

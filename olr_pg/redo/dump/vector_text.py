@@ -412,8 +412,8 @@ def _has_bit(data: bytes, first: int, number: int) -> bool:
 def _columns(
     fields: Fields, number: int, columns: Iterable[tuple[int, bool]]
 ) -> Generator[str, None, int]:
-    """Print columns, each with its number and whether it is NULL. The values of the others are the
-    fields from `number` on. Return the field after them.
+    """Print columns, each with its number and whether it is NULL. The values of the columns that
+    are not NULL are the fields from `number` on. Return the field after these values.
     """
     for column, is_null in columns:
         if is_null:

@@ -7,11 +7,11 @@ The limit is a number of bytes of redo. A run of decoding takes a new image (`ru
 end of a log, if two amounts of redo have reached the limit: the redo since the begin of the oldest
 open transaction, and the redo since the last image. The image contains the merger's open
 transactions for all targets, and the position up to which each redo thread was read. The image
-becomes durable (`image_files`) when every thread was read beyond that position. Only then is the
-dictionary known up to that position, so that nothing in the image can change any more. When
-everything that committed before the image is confirmed, the checkpoint names the image. From then
-on, everything that a client still needs is in the image, or after the image in the redo.
-MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
+becomes durable (`image_files`) when every thread was read beyond that position. Only after every
+thread was read so far is the dictionary known up to that position, so that nothing in the image can
+change any more. When everything that committed before the image is confirmed, the checkpoint names
+the image. From then on, everything that a client still needs is in the image, or after the image in
+the redo. MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
 
 If the client whose confirmations are in the checkpoint starts at exactly MinStartSCN, the run loads
 the image and continues after it. If a client starts at any other SCN, or another client starts, the

@@ -227,8 +227,9 @@ def _of_bytes(number: int) -> Translated:
 
 def _code(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """Translate the function ASCII. If the character is not ASCII, Oracle returns its bytes as a
-    number, and PostgreSQL its code point. The translation returns the bytes in UTF-8. It computes
-    them, because CONVERT_TO is not IMMUTABLE, and an index or a generated column could not use it.
+    number, and PostgreSQL its code point. The translation returns the bytes in UTF-8. The
+    translation computes these bytes, because CONVERT_TO is not IMMUTABLE, and an index or a
+    generated column could not use it.
     """
     text = t.text(arguments[0])
     code = f"CAST(ASCII({text}) AS BIGINT)"

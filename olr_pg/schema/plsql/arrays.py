@@ -76,8 +76,8 @@ class Arrays(Declarations):
         return frozenset(others | {name})
 
     def _filled(self, names: list[str]) -> list[str]:
-        """Record that a statement fills these collections. Return the statements that count their
-        elements.
+        """Record that a statement fills these collections. Return the statements that count the
+        elements of these collections.
         """
         fill = object()
         for name in names:

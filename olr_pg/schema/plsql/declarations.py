@@ -73,7 +73,9 @@ class Declarations:
         ] = {}
 
     def repeat(self, texts: Sequence[str]) -> list[str]:
-        """Translate declarations of the package. Its exceptions are the same in all routines."""
+        """Translate declarations of the package. The package's exceptions are the same in all
+        routines.
+        """
         sql, outer = self._sql, self._cursor
         self._cursor, self._seed = (
             Cursor(f"{'; '.join(texts)}; BEGIN"),

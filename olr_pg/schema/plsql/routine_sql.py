@@ -83,7 +83,8 @@ class RoutineSql:
         filled: the names of records whose fields have types from the beginning.
         open: for each declared cursor, whether it is open before the next statement in the text.
         collections: the types of the elements of collections, by the names of their variables.
-        uninitialised: the collections that are NULL at first. In Oracle, their COUNT is an error.
+        uninitialised: the collections that are NULL at first. In Oracle, the COUNT of such a
+            collection is an error.
         subscripts: for the index of each loop over a collection, the collections that have all
             elements over which the loop runs.
         conversions: for each expression and statement so far that converts a text to a number,

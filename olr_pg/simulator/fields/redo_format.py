@@ -355,8 +355,8 @@ def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
 class CommitMark:
     """The end of a transaction in 5.4; `undo` is None if no ktucf field is written.
 
-    `parent_scn` is the commit SCN of the parent, None if there is no parent. The place of its field
-    in real redo is not known.
+    `parent_scn` is the commit SCN of the parent, None if there is no parent. The place of the field
+    with `parent_scn` in real redo is not known.
     """
 
     slot: int

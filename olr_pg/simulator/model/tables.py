@@ -98,8 +98,8 @@ class SimColumn:
 
     Attributes:
         default: for a NOT NULL column that was added later, the value of rows that do not store it.
-        unused: the column was set unused. Rows may still contain its values, but SQL does not show
-            them.
+        unused: the column was set unused. Rows may still contain values of the column, but SQL does
+            not show them.
         sequence: the sequence that gives the column its default; empty for none. The name of an
             identity column's sequence begins with ``ISEQ$$_``.
     """
@@ -227,7 +227,7 @@ NOWHERE: Final = DataBlock(0, 0, 0)
 class SimIndex:
     """A B-tree index, whose redo a decoder must skip. `columns` are 0-based.
 
-    `blocks` are its leaf blocks.
+    `blocks` are the leaf blocks of the index.
     """
 
     obj: int

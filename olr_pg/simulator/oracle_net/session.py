@@ -2,7 +2,7 @@
 
 **Log-on.** The client authenticates itself by a password with a 12c verifier. Client and server
 derive a key from the password and a salt (PBKDF2). Each side sends half of a session key, encrypted
-with this key. The client then sends the password, encrypted with the session key.
+with this key. After this exchange, the client sends the password, encrypted with the session key.
 
 **Calls.** The session answers statements and their fetches, and opens and reads files of directory
 objects (BFILE). A test can make any call fail, hang or lose its connection.

@@ -251,8 +251,8 @@ class OracleState:
         }
 
     def mount(self) -> None:
-        """Become a mounted physical standby, to which ordinary users cannot log in. Its views show
-        the threads of the primary as closed.
+        """Become a mounted physical standby, to which ordinary users cannot log in. The views of
+        this standby show the threads of the primary as closed.
         """
         self._set_role("PHYSICAL STANDBY", "MOUNTED")
         self.catalogue.update("""UPDATE SYS."V$THREAD" SET "STATUS" = 'CLOSED'""")

@@ -127,8 +127,8 @@ class DdlStatements:
     table.
 
     Args:
-        dictionary: the SYS tables; None if their changes are not modelled. Then no statement is
-            carried out.
+        dictionary: the SYS tables; None if their changes are not modelled. Without SYS tables, no
+            statement is carried out.
     """
 
     def __init__(

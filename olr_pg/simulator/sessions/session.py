@@ -258,8 +258,8 @@ class SimSession:
     Args:
         instance, container, thread: the instance to which it is connected.
         attributes: the attributes of the session in 5.19 and 5.20.
-        dictionary: the SYS tables; None if their changes are not modelled. Then no DDL is carried
-            out.
+        dictionary: the SYS tables; None if their changes are not modelled. Without SYS tables, no
+            DDL is carried out.
         writer: writes its transactions; by default a `PrivateWriter`.
 
     Attributes:

@@ -710,8 +710,8 @@ class RandomWorkload:
         known[known.index(table)] = new
 
     def _rename_table(self, session: SimSession, table: SimTable) -> None:
-        """Rename a table. Then do nothing more, or exchange the names of the table and another one,
-        or create a table with the former name.
+        """Rename a table. After the rename, do nothing more, or exchange the names of the table and
+        another one, or create a table with the former name.
         """
         rng, known, ddl = self._rng, session.container.tables, session.ddl
         number, self._made = TABLES_MAX + self._made, self._made + 1

@@ -88,8 +88,8 @@ class ChangeRecord:
     """One step of a row change, which is written as one record.
 
     Attributes:
-        fields: returns the fields of undo and redo from the KDO on, without supplemental data. Its
-            arguments are the KDO base and the lock byte of the undo.
+        fields: returns the fields of undo and redo from the KDO on, without supplemental data. The
+            arguments of `fields` are the KDO base and the lock byte of the undo.
         apply, revert: make the change in the model, and undo it.
         before, after: SEGCOL# of the first column in the undo and in the redo, 0 for none.
         logged: (SEGCOL#, value) of supplemental columns.

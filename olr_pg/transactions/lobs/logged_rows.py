@@ -1,5 +1,5 @@
-"""The LOB pieces that transactions logged, as a table. Kernels search the table after it was
-sorted.
+"""The LOB pieces that transactions logged, as a table. After the table was sorted, kernels search
+it.
 
 Facts: values-and-lobs §18–§21.
 """

@@ -250,7 +250,7 @@ class UnownedPages:
 
     def take_from(self, batch: ChangeBatch) -> ChangeBatch:
         """Move LOB events whose redo names no transaction from the batch to the waiting events.
-        Return the batch without them.
+        Return the batch without these events.
         """
         unowned = is_unowned(batch)
         if not unowned.any():
@@ -259,8 +259,8 @@ class UnownedPages:
         return select_events(batch, np.flatnonzero(~unowned))
 
     def claimed(self, claims: Claims, allocate: Allocate) -> ClaimedPages:
-        """Return the waiting events that belong to transactions of `claims`, in redo order. Their
-        bytes are in a buffer from `allocate`.
+        """Return the waiting events that belong to transactions of `claims`, in redo order. The
+        bytes of these events are in a buffer from `allocate`.
         """
         claims = claims.in_order()
         pages, owner = list[ChangeBatch](), [np.zeros(0, np.int64)]
@@ -273,7 +273,7 @@ class UnownedPages:
         return ClaimedPages(concatenate(pages, allocate), np.concatenate(owner))
 
     def drop_before(self, scn: int) -> None:
-        """Drop events before `scn`. No transaction that could own them is open."""
+        """Drop events before `scn`. No transaction that could own these events is open."""
         self.waiting.keep_since(scn)
 
     def drop_claimed(self, claims: Claims, *, by_strangers: bool = False) -> None:

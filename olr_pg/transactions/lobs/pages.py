@@ -90,8 +90,8 @@ def _push_part(room: ValueRoom, offset: int, length: int) -> bool:
 
 @inlined
 def _pieced_page(rows: LobRows, base: int, end: int, values: Values, room: ValueRoom) -> int:
-    """Join the pieces of a page, rows [base, end), in `room.page`. Return its size, or NOT_THERE if
-    a byte is unknown.
+    """Join the pieces of a page, rows [base, end), in `room.page`. Return the size of the page, or
+    NOT_THERE if a byte is unknown.
     """
     size = 0
     if rows.op[base] == _PAGE:
