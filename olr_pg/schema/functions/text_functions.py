@@ -700,9 +700,7 @@ def _with_group(name: str, pattern: exp.Expr, sql: str) -> str:
     """Return SQL for a pattern that has a group. PostgreSQL takes a pattern without groups for its
     first group; Oracle finds nothing.
     """
-    is_written = isinstance(pattern, (exp.Literal, exp.DPipe))
-    texts = [one.this for one in pattern.find_all(exp.Literal) if one.is_string and is_written]
-    if any("(" in _TOKEN.findall(text) for text in texts):
+    if isinstance(pattern, exp.Literal) and "(" in _TOKEN.findall(pattern.this):
         return sql
     if isinstance(pattern, exp.Literal) or name != "REGEXP_SUBSTR":
         reason = f"{name} with a group number, of a pattern that may have no group"
