@@ -325,8 +325,8 @@ class _Opened(NamedTuple):
 class LogPlaces:
     """The places of logs, for repeated scans.
 
-    A complete log is opened once. While its file keeps its inode, size and modification time, later
-    scans do not open it again. So a scan of thousands of logs takes milliseconds.
+    A complete log is opened once. While the file of a log keeps its inode, size and modification
+    time, later scans do not open it again. So a scan of thousands of logs takes milliseconds.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs

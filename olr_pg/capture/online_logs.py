@@ -92,7 +92,7 @@ class _Group:
 
     @property
     def is_current(self) -> bool:
-        """Whether Oracle was writing its log when its header was last read."""
+        """Whether Oracle was writing the log of this group when the header was last read."""
         return self.header is not None and self.header.nab is None
 
     def read_header(self) -> bool:

@@ -225,8 +225,8 @@ class OfflineDatabase:
         return found
 
     def _use_online(self, online: OnlineLogs, *, is_first: bool) -> list[OlrPgError]:
-        """Set the files of the online logs. If their places cannot be listed, return the error, and
-        keep the files.
+        """Set the files of the online logs. If the places of the online logs cannot be listed,
+        return the error, and keep the files.
 
         Raises:
             OlrPgError: 2002, a place does not exist at the first scan.

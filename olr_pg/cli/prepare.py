@@ -40,8 +40,8 @@ def prepare(
 
     The command takes one or two minutes, and about 130 MB in the user's cache directory. If
     everything is up to date, the command takes seconds. Run the command again after an upgrade of
-    the package, Java or Spark. Without it, the first start compiles the kernels, and every Spark
-    session starts a few seconds later.
+    the package, Java or Spark. Without this command, the first start compiles the kernels, and
+    every Spark session starts a few seconds later.
     """
     if export_to is not None and import_from is not None:
         raise typer.BadParameter("--export and --import cannot be used together")

@@ -10,7 +10,7 @@ encryption and compression.
   not in the redo. Other compressed rows are logged with their values only if ALL columns are logged
   supplementally.
 
-For index-organised tables, it finds the index that contains the rows, and decides whether
+For index-organised tables, this module finds the index that contains the rows, and decides whether
 the rows can be decoded.
 
 The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4). The redo contains OBJ#

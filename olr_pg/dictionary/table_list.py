@@ -195,8 +195,8 @@ def would_name(query: str, owner: str, name: str) -> bool | None:
 class _Watch:
     """Stops a query at its limits, and if the client disconnects.
 
-    SQLite calls `progress` between the instructions of a running query. While it compiles a query,
-    it calls only `authorize`, for each SELECT, column and function.
+    SQLite calls `progress` between the instructions of a running query. While SQLite compiles a
+    query, it calls only `authorize`, for each SELECT, column and function.
 
     Attributes:
         reason: why the query was stopped or refused; None if it was not.

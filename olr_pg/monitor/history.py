@@ -106,7 +106,7 @@ class Reading(NamedTuple):
         redo_bytes, rows, changes: decoded bytes of redo, decoded row changes, and applied changes,
             each per second. The first two are known only for all tables together.
         reading, decoding, queue, apply: the lag in seconds by stage (see `lag.Lag`). For all tables
-            together, it is the lag of the table with the largest lag.
+            together, these values are the lag of the table with the largest lag.
         waiting: number of changes that the applier has received but not applied.
         queued_bytes: bytes in the ready queue.
     """

@@ -225,7 +225,7 @@ class TableStatus:
 
     Attributes:
         applied_scn: commit SCN of the last transaction that was applied to the table, in this run
-            or an earlier one. For a stopped table it is just below `held_scn`.
+            or an earlier one. For a stopped table, this SCN is just below `held_scn`.
         waiting: number of changes that were received but not applied.
         inserted, updated, deleted, conflicts, transactions: counts of this run.
         stopped: the error that stopped the table; None if it is not stopped.

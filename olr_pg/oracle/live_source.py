@@ -564,9 +564,10 @@ class LiveDatabase:
     def _with_opened_threads(self, found: LogScan, scn: int) -> LogScan:
         """Return the scan with the threads that were opened since the archived logs were listed.
 
-        An instance that has just started writes online redo. If olr_pg treated its thread as
-        closed, it could deliver later transactions of other threads before those of this thread. So
-        if an online log of such a thread is found, Oracle is queried again, once for each log.
+        An instance that has just started writes online redo. If olr_pg treated the thread of such
+        an instance as closed, it could deliver later transactions of other threads before those of
+        this thread. So if an online log of such a thread is found, Oracle is queried again, once
+        for each log.
         """
         opened = found.open_threads
         if opened is None:

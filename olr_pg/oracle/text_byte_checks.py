@@ -169,8 +169,8 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _ends(value: bytes) -> Iterator[bytes]:
-    """Yield the value. If it may be the first piece of a longer value, also yield it without its
-    last 1, 2 and 3 bytes, which may be an incomplete character.
+    """Yield the value. If the value may be the first piece of a longer value, also yield it without
+    its last 1, 2 and 3 bytes, which may be an incomplete character.
     """
     yield value
     if len(value) >= RAW_MAX:

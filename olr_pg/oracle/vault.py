@@ -165,8 +165,9 @@ class LogVault:
     def _check_mount(self) -> None:
         """Check that the vault's file system is still mounted.
 
-        Without its file system, the directory would be an empty one of the file system below.
-        Copies that are written there would be hidden later, but count as safe copies until then.
+        Without the vault's file system, the vault's directory would be an empty directory of the
+        file system below. Copies that are written there would be hidden later, but count as safe
+        copies until then.
 
         Raises:
             OlrPgError: 7030, the directory is empty, and is on another file system than at an
@@ -187,7 +188,7 @@ class LogVault:
         self._device = device
 
     def _opened(self, path: Path, listed: ListedLog | None = None) -> ArchivedLog | None:
-        """Open a copy. If it is damaged, or not the listed log, log a warning once and return
+        """Open a copy. If the copy is damaged, or not the listed log, log a warning once and return
         None.
         """
         try:
@@ -373,8 +374,8 @@ def fetch_copy(
     """Fetch a log from the first listed copy that can be read and is undamaged.
 
     Args:
-        file: the file to write; see `LogTransport.fetch`. If `check` rejects it, it is deleted,
-            because a retry would continue it.
+        file: the file to write; see `LogTransport.fetch`. If `check` rejects the fetched file, the
+            file is deleted, because a retry would continue it.
 
     Raises:
         OlrPgError: the error of the first copy: 7031 or 7033 the fetch failed, or an error of

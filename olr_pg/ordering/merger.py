@@ -461,7 +461,7 @@ class Merger:
 
     def _is_stale(self) -> bool:
         """Return whether merged splits must be decoded again because the dictionary has changed. If
-        so, undo them and put them in `again`.
+        so, undo these splits and put them in `again`.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.

@@ -621,7 +621,8 @@ def _pass_alone(walk: Walk) -> None:
     """Process the pending vector, if there is one: it is a row vector without undo, or an undo
     record without a row vector.
 
-    If its table is subscribed, push it as a change whose transaction is unknown.
+    If the table of the vector is subscribed, push the vector as a change whose transaction is
+    unknown.
     """
     pending = walk.current[PENDING]
     if pending < 0:

@@ -117,8 +117,8 @@ class Admission:
     def missing_beginnings(
         self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
     ) -> list[OlrPgError]:
-        """Call `check_beginnings`. If it fails and the run waits for missing redo, return the error
-        instead of raising it.
+        """Call `check_beginnings`. If `check_beginnings` fails and the run waits for missing redo,
+        return the error instead of raising it.
 
         Raises:
             OlrPgError: 2010, as for `check_beginnings`, if the run does not wait.

@@ -14,9 +14,9 @@ only while the targets are at different positions:
 - If no recovery image (`recovery`) can be used for all targets, the targets begin in several runs,
   and these runs are not joined.
 
-Alternatively, the common run could wait for a target whose queue is full. But then one broken
-client would stop replication for all targets. Separate runs avoid this, although the same redo is
-decoded more than once for some time.
+Alternatively, the common run could wait for a target whose queue is full. But if the run waited,
+one broken client would stop replication for all targets. Separate runs avoid this, although the
+same redo is decoded more than once for some time.
 """
 
 from __future__ import annotations

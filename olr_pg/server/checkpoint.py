@@ -17,14 +17,14 @@ When it changes (`port_session.PortSession` decides; this module makes it durabl
   them again. If nothing was saved before, the first confirmation writes the first value;
   transactions that began before the client's StartSCN are ignored.
 - A client that started after the saved SCN has skipped transactions that no client has confirmed.
-  So its confirmations never change the saved SCN; the warning 4050 reports this. The saved SCN
-  changes only after a client has started at or before it.
+  So the confirmations of such a client never change the saved SCN; the warning 4050 reports this.
+  The saved SCN changes only after a client has started at or before it.
 - If everything is confirmed and no transaction is waiting, the decoder's progress raises the saved
   SCN (it never lowers it). The decoder's progress counts for three kinds of clients: a client that
   has confirmed something since its start, a client with the same TableList query as the client
-  whose confirmations are saved, and the bundled applier. For other clients it does not count: a
-  client whose table never changes has nothing to confirm, and must not skip the transactions that
-  another client still needs.
+  whose confirmations are saved, and the bundled applier. For other clients, the decoder's progress
+  does not count: a client whose table never changes has nothing to confirm, and must not skip the
+  transactions that another client still needs.
 
 `confirmed_by` identifies the client whose confirmations are saved: the bundled applier by the name
 of its subscription, another client by the digest of its TableList query. If another client has

@@ -181,7 +181,7 @@ class Listener:
 
     def connect(self) -> InsideLink:
         """Return a link for a client in this process. The port's limits and allow-list do not apply
-        to it.
+        to this client.
         """
         session = PortSession(self._source, self._checkpoint, self._claim, BUNDLED, self._applier)
         session.piece_bytes = PIECE_BYTES

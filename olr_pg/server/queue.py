@@ -922,9 +922,9 @@ class HeldBack:
 class ConfirmedMessages:
     """Releases the memory of confirmed messages. Runs are added in the order of confirmation.
 
-    A batch is kept until its last transaction is confirmed. If its messages are in a mapped file,
-    the memory pages of confirmed messages are released earlier. Otherwise, many times the size of a
-    log could be in memory.
+    A batch is kept until its last transaction is confirmed. If the messages of a batch are in a
+    mapped file, the memory pages of confirmed messages are released earlier. Otherwise, many times
+    the size of a log could be in memory.
     """
 
     def __init__(self) -> None:

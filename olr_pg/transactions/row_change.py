@@ -456,7 +456,8 @@ def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
 
     The image itself is not decoded; its values must be in the supplemental data. For an INSERT or
     DELETE, the supplemental data must contain at least as many columns as the row stores. For an
-    UPDATE, it contains the old values, so if the new row is compressed, the new values are unknown.
+    UPDATE, the supplemental data contain the old values, so if the new row is compressed, the new
+    values are unknown.
     """
     pieces = job.batch.pieces
     packed = 0

@@ -23,8 +23,8 @@ class RowFault(NamedTuple):
         table: index of the table in the row plan.
         error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, with the position
             of the first change that cannot be assembled.
-        lobs: if not empty, only these LOB values are left out and the changes are delivered. The
-            error is the error of the first value.
+        lobs: if not empty, only these LOB values are left out and the changes are delivered.
+            `error` is the error of the first of these values.
         view: the only view from which the changes are left out; None if they are left out of all
             views.
     """

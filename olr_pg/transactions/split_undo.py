@@ -213,8 +213,8 @@ def join_split_undo(
 ) -> tuple[ChangeBatch, Instances]:
     """Join the divided changes of the transactions `closed`; return the new batch and its sections.
 
-    The joined changes are appended to the batch. In `Instances.order`, each replaces its
-    SPLIT_CHANGE event. Changes that cannot be joined become UNDECODED.
+    The joined changes are appended to the batch. In `Instances.order`, each joined change replaces
+    its SPLIT_CHANGE event. Changes that cannot be joined become UNDECODED.
 
     Args:
         batch, instances: the batch and its sections, from `delimit`.

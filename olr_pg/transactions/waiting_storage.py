@@ -1,5 +1,5 @@
-"""The interface of the storage for open transactions. Open transactions are kept in memory. If they
-need too much memory, the storage can keep them elsewhere.
+"""The interface of the storage for open transactions. Open transactions are kept in memory. If open
+transactions need too much memory, the storage can keep them elsewhere.
 
 This package does no I/O, so its caller passes in a storage. The storage keeps the tables of events,
 pieces and entries, and the bytes of values. If rows are small, the tables are larger than the

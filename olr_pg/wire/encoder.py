@@ -176,8 +176,9 @@ def fill_room(
         row change:   head | names of the table | ROWID | before image | after image
         image:        number of values 2 | header of a column | value | header | value | ...
 
-    Names and headers are copied from the element plan. If a message and its Chunks do not fit
-    together, they are written into the next room, so `out` always ends after a complete message.
+    Names and headers are copied from the element plan. If a message and its Chunks do not both fit
+    into the rest of a room, both are written into the next room, so `out` always ends after a
+    complete message.
 
     Args:
         place: the position, an array of numbers that is updated. By index: `NUMBER`, the

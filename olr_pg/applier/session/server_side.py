@@ -53,7 +53,7 @@ class ServerSide(NamedTuple):
     Attributes:
         connect: connects to the server. A server in this process also sends events of tables.
         is_saved_here: returns whether the server's saved position was confirmed by this applier. If
-            it returns False, another client may have confirmed the position.
+            the function returns False, another client may have confirmed the position.
         logs: answers questions about the redo of the source.
     """
 

@@ -442,8 +442,8 @@ def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColum
 def new_table(
     settings: ApplierSettings, received: ReceivedTable | Table, source: Table | None
 ) -> tuple[list[NewColumn], list[str]]:
-    """Return the columns and the key of a table to create. If its columns are unknown, return no
-    columns.
+    """Return the columns and the key of a table to create. If the columns of the source's table are
+    unknown, return no columns.
     """
     if source is not None:
         return _columns_of(settings, source)

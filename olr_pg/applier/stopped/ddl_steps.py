@@ -403,8 +403,8 @@ class StepWriter:
             self._notes.leave_out(step, reason)
 
     def _refusal(self, statements: Iterable[str]) -> str:
-        """Execute statements. If PostgreSQL refuses one, undo them and return the reason, else
-        return an empty text.
+        """Execute statements. If PostgreSQL refuses a statement, undo all statements and return the
+        reason, else return an empty text.
         """
         try:
             with self._connection.transaction():

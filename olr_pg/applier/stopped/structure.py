@@ -1,12 +1,12 @@
 """Records in the target which indexes, keys and check constraints the source's DDL creates or
 drops.
 
-A row of `olr_pg.structure` is a pending change of the target. If its state is `reported`, a person
-must make the change; if it is `due`, `applier.structure_maker` makes it. The change is not made in
-the event's transaction, because it takes time, and because ``CREATE INDEX CONCURRENTLY`` cannot be
-part of a transaction. The row is written in the event's transaction, so exactly once, and is
-deleted as soon as the target has the change. But an existing object is dropped in the event's
-transaction, because later rows may violate it.
+A row of `olr_pg.structure` is a pending change of the target. If the state of the row is
+`reported`, a person must make the change; if it is `due`, `applier.structure_maker` makes it. The
+change is not made in the event's transaction, because it takes time, and because ``CREATE INDEX
+CONCURRENTLY`` cannot be part of a transaction. The row is written in the event's transaction, so
+exactly once, and is deleted as soon as the target has the change. But an existing object is dropped
+in the event's transaction, because later rows may violate it.
 
 A row creates, renames or removes an object. The source can drop an object and create another one of
 the same name before the target's object is removed. If so, the rows of both objects remain, and are
@@ -317,8 +317,8 @@ class StructureNotes:
 
     def _rename(self, step: Step, kind: str) -> None:
         """Rename an index or a constraint, or record that a person must. Do nothing if the target
-        lacks it, or has another name for it. If it is not created yet, create it under the new
-        name.
+        lacks it, or has another name for it. If the index or constraint is not created yet, create
+        it under the new name.
         """
         structure = step.structure
         assert structure is not None

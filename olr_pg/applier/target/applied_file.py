@@ -9,8 +9,9 @@ in memory and in a file beside the server's checkpoint. Several transactions of 
 at the same SCN and be applied in different batches. So the record also contains how many of them
 were on disk, because a standby may have received only some. The applier writes the file before each
 confirmation.
-On each new connection, it compares this record with the ledger. Transactions that were not on disk
-yet are not recorded. So a killed applier or a crash of PostgreSQL does not look like a restore.
+On each new connection, the applier compares this record with the ledger. Transactions that were not
+on disk yet are not recorded. So a killed applier or a crash of PostgreSQL does not look like a
+restore.
 """
 
 from __future__ import annotations

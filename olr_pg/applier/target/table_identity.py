@@ -113,8 +113,8 @@ def replaced_reason(
 
 
 def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
-    """Check that a target table and the ledger belong together. If it is unknown whether they do,
-    record the OID of the table, if the table has a row in the ledger.
+    """Check that a target table and the ledger belong together. If it is unknown whether table and
+    ledger belong together, record the OID of the table, if the table has a row in the ledger.
 
     Args:
         source, oid: as for `replaced_reason`.

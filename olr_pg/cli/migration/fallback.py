@@ -67,8 +67,8 @@ def report(
 ) -> None:
     """Report which values Oracle cannot store, before the cut-over.
 
-    For each column it shows what does not fit, which policy applies, and how many rows are affected
-    today. It changes nothing. Exit code 1 if a value would be refused.
+    For each column, the report shows what does not fit, which policy applies, and how many rows are
+    affected today. It changes nothing. Exit code 1 if a value would be refused.
     """
     from olr_pg.fallback.value_report import report_json, report_lines
 

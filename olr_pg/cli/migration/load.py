@@ -86,10 +86,10 @@ def initial_load(
     """Load whole tables as of an SCN. Then `olr-pg run` continues from there.
 
     The rows come from the live database, or from the Parquet files in `source.tables`. With
-    `apply.create-tables` it creates missing tables, with the keys, indexes and sequences of the
-    dictionary. Use --resume to continue an interrupted load; nothing is loaded twice. If a table
-    fails, the others are still loaded. The command then ends with the table's error, and --resume
-    loads the rest.
+    `apply.create-tables`, the command creates missing tables, with the keys, indexes and sequences
+    of the dictionary. Use --resume to continue an interrupted load; nothing is loaded twice. If a
+    table fails, the others are still loaded. The command then ends with the table's error, and
+    --resume loads the rest.
 
     Another tool can copy the rows instead, between a command with --begin-copy and a command with
     --end-copy.

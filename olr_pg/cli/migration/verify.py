@@ -133,11 +133,12 @@ def verify(
     difference and is counted separately. If a table cannot be compared, the others still are; then
     the command fails with its error.
 
-    With --continuous it compares the tables repeatedly, the one with the oldest comparison first,
-    until Ctrl-C or SIGTERM. The command compares tables with a key range by range. Rows that differ
-    are compared once more as of a later SCN. The metrics and the status page of `run` show when
-    each table was last found equal. `verify.continuous` of the configuration makes `run` do the
-    same. The section `verify` also contains the values of options that are not given here.
+    With --continuous, the command compares the tables repeatedly, the one with the oldest
+    comparison first, until Ctrl-C or SIGTERM. The command compares tables with a key range by
+    range. Rows that differ are compared once more as of a later SCN. The metrics and the status
+    page of `run` show when each table was last found equal. `verify.continuous` of the
+    configuration makes `run` do the same. The section `verify` also contains the values of options
+    that are not given here.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample must be greater than 0 and at most 100 percent")

@@ -38,8 +38,8 @@ can be used for all their targets. A transaction that is open for days prevents 
 some targets: those that began after that transaction, and have tables that the other targets lack.
 
 A run that begins without an image decodes the tables of all connected targets; a run that begins
-with an image decodes the tables of the image. So its images can also be used for targets of other
-runs.
+with an image decodes the tables of the image. So the images of a run can also be used for targets
+of other runs.
 
 Order of writes: first the data become durable, then the manifest, then the checkpoint that names
 it. After this, the files are deleted that no target's checkpoint names and that no running session

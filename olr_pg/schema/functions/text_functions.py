@@ -141,8 +141,8 @@ def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _case(name: str) -> CallRule:
-    """Return the rule for a function such as UPPER. If its argument is a CHAR, its result is a CHAR
-    of the same length.
+    """Return the rule for a function such as UPPER. If the function's argument is a CHAR, its
+    result is a CHAR of the same length.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:

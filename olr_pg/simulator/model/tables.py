@@ -313,7 +313,7 @@ class SimTable:
         row_scn: bytes of the SCN in each row (ROWDEPENDENCIES), 0 for none.
         partition_column: the 0-based column that decides a row's partition.
         segments: those of the partitions, or the single segment of the table. For an
-            index-organised table, they belong to its index.
+            index-organised table, the segments belong to its index.
         routes: the segment of each range of values of the partition column.
         index_organised: the rows are in the primary key's index; its columns are the first ones.
         lobs: the LOB columns, by 0-based number.

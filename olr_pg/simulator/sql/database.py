@@ -2,7 +2,7 @@
 
 One lock guards everything: no other session uses the database until a statement ends or waits for
 the transaction of another session. While a statement waits, it releases the lock. After the wait,
-it starts again, as Oracle restarts a statement whose row has changed meanwhile.
+the statement starts again, as Oracle restarts a statement whose row has changed meanwhile.
 
 `dictionary_view` returns the views of the data dictionary that SQL can query. The fallback needs
 them.
