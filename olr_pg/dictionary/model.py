@@ -203,8 +203,16 @@ class Column:
         )
 
 
+class _Computed:
+    """What a table computes once. It is no field, so it is neither compared nor pickled."""
+
+    __slots__ = ("_delivered",)
+
+    _delivered: tuple[Column, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(_Computed):
     """A table with all properties that are needed to decode its redo.
 
     Attributes:
@@ -270,9 +278,14 @@ class Table:
     @property
     def delivered(self) -> tuple[Column, ...]:
         """The columns that clients receive, in SEGCOL# order: stored, not hidden, supported."""
-        return tuple(
-            c for c in self.columns if c.segcol > 0 and not c.hidden and c.unsupported is None
-        )
+        try:
+            return self._delivered
+        except AttributeError:
+            found = tuple(
+                c for c in self.columns if c.segcol > 0 and not c.hidden and c.unsupported is None
+            )
+            object.__setattr__(self, "_delivered", found)
+            return found
 
     @property
     def obstacle(self) -> str | None:

@@ -68,8 +68,9 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
     """
     little = [_table_bytes(table, ByteOrder.LITTLE) for table in tables]
     big = [_table_bytes(table, ByteOrder.BIG) for table in tables]
-    columns = [_column_bytes(table, ByteOrder.LITTLE) for table in tables]
-    columns_big = [_column_bytes(table, ByteOrder.BIG) for table in tables]
+    described = [_described(table) for table in tables]
+    columns = [_column_bytes(*one, ByteOrder.LITTLE) for one in described]
+    columns_big = [_column_bytes(*one, ByteOrder.BIG) for one in described]
     flat = [header for headers in columns for header in headers]
     return ElementPlan(
         _running(len(data) for data in little),
@@ -94,7 +95,7 @@ def check_tables(tables: Iterable[Table]) -> None:
     """
     for table in tables:
         _table_bytes(table, ByteOrder.LITTLE)
-        _column_bytes(table, ByteOrder.LITTLE)
+        _column_bytes(*_described(table), ByteOrder.LITTLE)
 
 
 def _table_bytes(table: Table, order: ByteOrder) -> bytes:
@@ -107,12 +108,16 @@ def _table_bytes(table: Table, order: ByteOrder) -> bytes:
     return struct.pack(order.prefix + "IBBB", table.obj, *sizes) + schema + name
 
 
-def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
+def _described(table: Table) -> tuple[Table, list[ColumnValue]]:
     if len(table.delivered) > COLUMN_COUNT_MAX:
         raise OlrPgError(
             Code.FIELD_OVERFLOW, f"{len(table.delivered)} columns", table=table.full_name
         )
-    return [_column_header(table, column, order) for column in table.delivered]
+    return table, [described_column(column) for column in table.delivered]
+
+
+def _column_bytes(table: Table, columns: Sequence[ColumnValue], order: ByteOrder) -> list[bytes]:
+    return [_column_header(table, column, order) for column in columns]
 
 
 _NUMERIC: Final = frozenset({OracleType.NUMBER, OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE})
@@ -135,9 +140,9 @@ def described_column(column: Column) -> ColumnValue:
     )
 
 
-def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
+def _column_header(table: Table, column: ColumnValue, order: ByteOrder) -> bytes:
     try:
-        return encode_column_header(described_column(column), 0, order)
+        return encode_column_header(column, 0, order)
     except OlrPgError as error:
         raise OlrPgError(
             Code.FIELD_OVERFLOW, error.detail, table=table.full_name, column=column.name
