@@ -877,9 +877,9 @@ class Code(IntEnum):
     DDL_READ_LATE = _Entry(
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
-        "start the appliance again: it has recorded the DDL, and after the start it follows all"
-        " DDL in commit order. The cause: an earlier run has read one redo thread while the logs"
-        " of another thread were missing",
+        "start the appliance again: the appliance has recorded the DDL, and after the start it"
+        " follows all DDL in commit order. The cause: an earlier run has read one redo thread"
+        " while the logs of another thread were missing",
     )
     TABLE_NOT_REPLICABLE_NOW = _Entry(
         3077,

@@ -360,8 +360,8 @@ class Apply(Section):
         default="olr_pg",
         min_length=1,
         description="the name of this stream in the target's ledger; each stream into the same"
-        " database needs its own name. Do not change it later: a new name begins a new stream,"
-        " which applies all available changes again",
+        " database needs its own name. Do not change this name later: a new name begins a new"
+        " stream, which applies all available changes again",
     )
     start_scn: int = Field(
         default=0,

@@ -114,8 +114,9 @@ class SftpTransport(Section):
         default=4,
         ge=1,
         le=16,
-        description="maximum number of connections that copy archived logs at the same time. As"
-        " many additional connections read the online logs. Lower it if the server allows fewer",
+        description="maximum number of connections that copy archived logs at the same time. The"
+        " same number of additional connections reads the online logs. If the server allows"
+        " fewer connections, lower this number",
     )
     timeout_seconds: float = Field(
         default=60.0,
@@ -141,7 +142,7 @@ class BfileTransport(Section):
         ge=1,
         le=16,
         description="number of connections that read one archived log; olr_pg fetches up to four"
-        " logs at a time. As many additional connections read the online logs",
+        " logs at a time. The same number of additional connections reads the online logs",
     )
 
 

@@ -91,7 +91,7 @@ class _Swap(NamedTuple):
 
     Attributes:
         root: the number of its new name.
-        is_first: whether its event comes before the event of the other table.
+        is_first: whether the event of this table comes before the event of the other table.
         has_known_rows: whether the table's rows are replicated under its former name.
     """
 

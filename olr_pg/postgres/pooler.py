@@ -5,9 +5,10 @@ gives a client another session for each transaction (pgbouncer's pool_mode ``tra
 ``statement``) would silently break this in both directions: the applier would write in sessions
 where triggers fire, and other applications would get sessions where they do not
 (``session_replication_role``). A pooler that gives each client its own session, but passes it on
-without a reset (pgbouncer with an empty ``server_reset_query``), also has the second effect: other
-applications get sessions with changed settings. olr_pg refuses both kinds of poolers before it sets
-a parameter. A pooler that gives each client its own session and resets it afterwards is accepted.
+without a reset (pgbouncer with an empty ``server_reset_query``), also has the second of these
+effects: other applications get sessions with changed settings. olr_pg refuses both kinds of poolers
+before it sets a parameter. A pooler that gives each client its own session and resets it afterwards
+is accepted.
 
 A pooler is detected by process ids: the pooler invents the process id that a client receives when
 it connects, but ``pg_backend_pid()`` returns the real one.

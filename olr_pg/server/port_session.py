@@ -212,7 +212,8 @@ class PortSession:
         checkpoint: makes confirmations durable.
         claim: the claim to replicate, which all sessions of the server share.
         peer: the client's address, for messages.
-        applier: identifies the bundled applier in the checkpoint; None if this is not its session.
+        applier: identifies the bundled applier in the checkpoint; None if this is a session of
+            another client.
 
     Attributes:
         is_abandoned: returns whether the client has disconnected; then its work is cancelled. The

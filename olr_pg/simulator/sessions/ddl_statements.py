@@ -291,8 +291,8 @@ class DdlStatements:
     ) -> bool:
         """ALTER TABLE … MODIFY to a type that accepts every existing value unchanged.
 
-        If `stops`, the target cannot follow the statement: the new type may then be any type, but
-        the column must contain only NULLs.
+        If `stops`, the target cannot follow the statement: in this case, the new type may be any
+        type, but the column must contain only NULLs.
         """
         old = table.columns[place]
         told = told_type(kind)
