@@ -6,6 +6,10 @@ set -eu
 prepared=/opt/olr-pg/cache
 if [ ! -w "$prepared/numba" ]; then
     own=${OLR_PG_CACHE:-/var/lib/olr-pg/cache}
+    if ! mkdir -p "$own" 2>/dev/null || [ ! -w "$own" ]; then
+        echo "the user ID $(id -u) cannot write to $own: give it write access to the volume" >&2
+        exit 1
+    fi
     if ! cmp -s "$prepared/build" "$own/build"; then
         rm -rf "$own"
         mkdir -p "$own"

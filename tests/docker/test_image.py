@@ -170,6 +170,13 @@ def test_a_read_only_image_is_copied_once(image: Path) -> None:
     assert not (own / "of_this_processor.nbc").exists()
 
 
+def test_a_volume_that_cannot_be_written_is_named(image: Path) -> None:
+    (image / "image/cache/numba").chmod(0o555)
+    (image / "volume").mkdir(0o555)
+    with pytest.raises(AssertionError, match=r"cannot write to .*/volume/cache: give it"):
+        start(image)
+
+
 SIZE_MAX = 900_000_000
 RIGHTS = ("--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp")
 REPLICATION = """

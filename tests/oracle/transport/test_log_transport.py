@@ -6,17 +6,25 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import oracledb
 import pytest
 
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
-from olr_pg.config.source_section import BfileTransport, CommandTransport, SftpTransport
+from olr_pg.config.source_section import (
+    BfileTransport,
+    CommandTransport,
+    OracleSource,
+    SftpTransport,
+)
 from olr_pg.errors import Code
+from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from tests.oracle.test_live_run import differences, failure_of, run_once
 from tests.oracle.transport.conftest import SshHost, breaking
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from olr_pg.capture.archived_log import ArchivedLog
@@ -103,6 +111,30 @@ def test_what_is_here_is_not_held_up_by_what_comes(live: LiveSource, tmp_path: P
         scan = database.scan(0, 0)
         assert [log.path for log in scan.logs] == [log.path for log in logs]
         assert Path(logs[0].path).read_bytes() == (live.mount / first.name).read_bytes()
+
+
+def test_a_log_comes_with_fewer_sessions_than_are_configured(
+    live: LiveSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The profile of the account may allow fewer (SESSIONS_PER_USER)."""
+    monkeypatch.setattr("olr_pg.oracle.transport.bfile_transport._PIECE", 4_096)
+    live.state.offer_directory("ARCHIVELOG_DIR", ARCHIVE, live.mount)
+    transport = BfileTransport.model_validate({"kind": "bfile", "sessions": 4})
+    asked = list[OracleSource]()
+
+    def connect(source: OracleSource) -> oracledb.Connection:
+        asked.append(source)
+        if len(asked) > 1:
+            raise oracledb.DatabaseError("ORA-02391: exceeded simultaneous SESSIONS_PER_USER limit")
+        return open_connection(source)
+
+    monkeypatch.setattr("olr_pg.oracle.transport.bfile_transport.open_connection", connect)
+    with live.database(vault=tmp_path / "vault", transport=transport) as database:
+        path = live.archive()
+        wait_until(lambda: database.scan(0, 0).logs != (), 60)
+        (log,) = database.scan(0, 0).logs
+    assert len(asked) == 2
+    assert Path(log.path).read_bytes() == (live.mount / path.name).read_bytes()
 
 
 def test_sftp_brings_the_logs(
