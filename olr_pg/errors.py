@@ -1762,8 +1762,9 @@ class Code(IntEnum):
     TARGET_KEY_UNINDEXED = _Entry(
         5161,
         "a target table has no index for the key by which the applier finds its rows",
-        "create the index that the message names. Until then each update and delete reads the"
-        " whole table, and the other tables of its worker wait",
+        "create the index that the message names. Without this"
+        " index, each update and delete reads the whole table, and the other tables of the same"
+        " worker of the applier wait",
     )
     TARGET_TRIGGER_FIRES = _Entry(
         5162,

@@ -96,7 +96,7 @@ class Prepared(NamedTuple):
 
 def begun_record(begun: Sequence[Prepared]) -> dict[str, Any]:
     """Return as a JSON object the slot, publication and LSN at which a fallback begins. If there
-    are several PDBs, the object contains them for each PDB.
+    are several PDBs, the object contains slot, publication and LSN for each PDB.
     """
     records = {
         one.container: {"slot": one.slot, "publication": one.publication, "lsn": lsn_text(one.lsn)}
