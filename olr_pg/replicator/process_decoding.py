@@ -187,7 +187,7 @@ class _Process:
         self._subscription = subscription
         try:
             with self._room() as room:
-                self._socket.send((changed, split))
+                _send(self._socket, (changed, split))
                 send_handle(self._socket, room, self._process.pid)
                 answer: _Answer = self._socket.recv()
                 mapped = mmap.mmap(room, answer.size, prot=mmap.PROT_READ) if answer.size else None
@@ -262,9 +262,16 @@ def _serve(socket: Connection, task: _Task, unused: Sequence[Connection]) -> Non
                     _decode(result, subscription, split, lines, with_names=task.with_names)
                 except Exception as error:  # noqa: BLE001 - raised in the other process
                     error.add_note(traceback.format_exc())
-                    socket.send(_Answer(error))
+                    _send(socket, _Answer(error))
                     continue
-                socket.send(_Answer(None, result.size))
+                _send(socket, _Answer(None, result.size))
+
+
+def _send(socket: Connection, value: object) -> None:
+    """Send a value, as `Connection.send` does. That method pickles into a BytesIO, and Python 3.13
+    prints an error when it discards the BytesIO of a call that has failed.
+    """
+    socket.send_bytes(pickle.dumps(value))
 
 
 class _Result(WrittenMessages):
