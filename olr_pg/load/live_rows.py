@@ -21,6 +21,7 @@ from sqlalchemy import Connection, func, select
 
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.load.table_data import (
     RANGE_BYTES,
@@ -49,12 +50,13 @@ from olr_pg.oracle.rowids import (
     read_segments,
     segments_of,
 )
-from olr_pg.oracle.source_containers import ContainerDatabases
+from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
 from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -280,6 +282,24 @@ class LiveTables:
 
     def _database_of(self, table: Table) -> OracleDatabase:
         return self._containers.databases[self._containers.container_of(table, self.snapshot)]
+
+    def store_dictionary(self, path: Path, scn: int) -> None:
+        """See `TableSource.store_dictionary`."""
+        files = [begun_file(file, scn) for file in self._containers.files(path)]
+        try:
+            read = self._containers.read_dictionaries(self._names, scn, structure=False)
+        except OlrPgError as error:
+            if error.code != SNAPSHOT_AGE:
+                raise
+            if not all(file.exists() for file in files):
+                _log.warning(
+                    "the dictionary cannot be stored: execute no DDL until `run` has started",
+                    scn=scn,
+                    reason=error.detail,
+                )
+            return
+        for snapshot, file in zip(read, files, strict=True):
+            write_snapshot(snapshot, str(file), 0o600)
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""

@@ -134,6 +134,10 @@ class FilteredTables:
         """See `TableSource.choose`."""
         return self._inner.choose(names)
 
+    def store_dictionary(self, path: Path, scn: int) -> None:
+        """See `TableSource.store_dictionary`."""
+        self._inner.store_dictionary(path, scn)
+
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
         """See `TableSource.sources`."""
         return tuple(map(self._filtered, self._inner.sources(tables)))
@@ -292,6 +296,9 @@ class _OfflineTables:
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
         return choose_tables(self._config, self.snapshot, names)
+
+    def store_dictionary(self, path: Path, scn: int) -> None:
+        """See `TableSource.store_dictionary`."""
 
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
         """See `TableSource.sources`."""

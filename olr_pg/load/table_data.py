@@ -11,6 +11,7 @@ from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -118,6 +119,14 @@ class TableSource(Protocol):
     @property
     def moment(self) -> LoadMoment | None:
         """The present SCN at which the source was opened; None if the source does not show it."""
+
+    def store_dictionary(self, path: Path, scn: int) -> None:
+        """Store the dictionary as of an SCN, for a `run` that begins at this SCN when Oracle no
+        longer has the undo. An offline source stores nothing.
+
+        Args:
+            path: the file of the dictionary of a run. The stored file has the SCN in its name.
+        """
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """Return the tables of `apply.tables`; if `names` is not empty, only the tables that it

@@ -56,7 +56,7 @@ from olr_pg.oracle.facts import (
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups
-from olr_pg.oracle.source_containers import ContainerDatabases
+from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
 from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
 
 if TYPE_CHECKING:
@@ -347,11 +347,7 @@ class LiveDatabase:
         """Return the dictionary file of each container; empty if the dictionaries need not be
         stored.
         """
-        if self._dictionary is None:
-            return []
-        if not self._containers.names:
-            return [self._dictionary]
-        return [self._dictionary.with_suffix(f".{one}.json") for one in self._containers.names]
+        return [] if self._dictionary is None else self._containers.files(self._dictionary)
 
     def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
         """Return this run's dictionary, or the stored one of an earlier run if it contains all
@@ -371,7 +367,7 @@ class LiveDatabase:
                 return None
             # It can be too new: a table is added whose load, or copy by another tool, began before
             # the first run. The DDL between that begin and the dictionary would be lost.
-            if behind < min(start, snapshot.scn) and self._is_known_at(behind):
+            if behind < min(start, snapshot.scn) and self._dictionaries_at(behind, self._names):
                 return None
             if snapshot.database.dbid == self.database.dbid:
                 self._check_charsets(stored)
@@ -467,7 +463,7 @@ class LiveDatabase:
             write_snapshot(snapshot, str(file), 0o600)
         return found
 
-    def _dictionaries_at_start(self) -> list[Snapshot]:
+    def _dictionaries_at_start(self) -> Sequence[Snapshot]:
         """Read the dictionaries of all containers as of the SCN from which redo is needed. If one
         cannot be read as of that SCN, read all of them as of the SCN at which the run would start
         without loads, or as of the current SCN.
@@ -479,29 +475,36 @@ class LiveDatabase:
         start = self._start_scn()
         behind = self._behind_loads() or self._oldest_scn()
         for wanted in dict.fromkeys((behind, start or behind)):
-            if not wanted:
-                continue
-            try:
-                return self._containers.read_dictionaries(names, wanted, structure=False)
-            except OlrPgError as error:
-                if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
-                    raise
-                _log.warning(
-                    "using a later dictionary: changes before a table's last DDL cannot be decoded",
-                    start_scn=wanted,
-                    reason=error.detail,
-                )
+            found = self._dictionaries_at(wanted, names) if wanted else None
+            if found is not None:
+                return found
         return self._containers.read_dictionaries(names, structure=False)
 
-    def _is_known_at(self, scn: int) -> bool:
-        """Return whether Oracle can still read the dictionary of each container as of an SCN."""
+    def _dictionaries_at(
+        self, scn: int, names: Sequence[tuple[str, str]]
+    ) -> Sequence[Snapshot] | None:
+        """Return the dictionaries of all containers as of an SCN: from Oracle, or, if it no longer
+        has the undo, as the load or the begin of a copy has stored them. None, with a warning, if
+        neither has them.
+        """
         try:
-            self._containers.read_dictionaries(self._names, scn, structure=False)
+            return self._containers.read_dictionaries(names, scn, structure=False)
         except OlrPgError as error:
             if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise
-            return False
-        return True
+            reason = error.detail
+        files = [begun_file(file, scn) for file in self._files()]
+        if files and all(file.exists() for file in files):
+            stored = [load_snapshot(str(file)) for file in files]
+            joined = self._join(stored)
+            if joined.database.dbid == self.database.dbid and has_tables(joined, self._names):
+                return stored
+        _log.warning(
+            "using a later dictionary: changes before a table's last DDL cannot be decoded",
+            start_scn=scn,
+            reason=reason,
+        )
+        return None
 
     def _behind_loads(self) -> int:
         """Return the SCN from which on redo is needed, also for loaded tables that replication has

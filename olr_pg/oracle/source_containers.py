@@ -18,6 +18,7 @@ from olr_pg.oracle.table_list_query import run_table_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
@@ -34,6 +35,16 @@ def sources_of(source: OracleSource) -> dict[str, OracleSource]:
         return {"": source}
     names = [one.upper() for one in source.containers]
     return {name: source.model_copy(update={"containers": (name,)}) for name in names}
+
+
+def begun_file(path: Path, scn: int) -> Path:
+    """Return the file with the dictionary as of the SCN from which a load, or a copy by another
+    tool, needs redo.
+
+    Args:
+        path: the file of the dictionary of a run.
+    """
+    return path.with_name(path.name.replace(".", f"-{scn}.", 1))
 
 
 class ContainerDatabases:
@@ -88,6 +99,14 @@ class ContainerDatabases:
             for name, one in self.databases.items()
         }
         return names_in_containers(known, query, is_abandoned)
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the file of each container's dictionary.
+
+        Args:
+            path: the file of the dictionary of a source without several containers.
+        """
+        return [path.with_suffix(f".{one}.json") for one in self.names] or [path]
 
     def own(self, names: Sequence[tuple[str, str]], container: str) -> list[tuple[str, str]]:
         """Return the entries of `names` that belong to a container, with the container's name

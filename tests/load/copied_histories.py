@@ -246,6 +246,12 @@ class Bank:
         for one in statements:
             self.execute(0, one)
 
+    def forget(self) -> None:
+        """Oracle has no undo of the dictionary up to now any more."""
+        state = self.served.server.server.state
+        state.catalogue.undo_scn = state.scn
+        self.say(f"no undo before {state.scn}")
+
     def switch(self) -> None:
         self.served.server.database.switch_logs()
 
@@ -477,12 +483,17 @@ class Bank:
             self.say(str(error))
 
     def insist(self, act: Callable[[], None]) -> None:
-        """Do as errors advise: add a column that the target lacks."""
+        """Do as errors advise: add a column that the target lacks, or load a table anew."""
         for _ in range(9):
             try:
                 with redirect_stdout(StringIO()):
                     act()
             except OlrPgError as error:
+                if error.code == 5105:  # `run` was started before any load
+                    table = str(error.where["table"])
+                    with redirect_stdout(StringIO()):
+                        initial_load(self.config, table=[table], anew=True)
+                    continue
                 if error.code != 5006:
                     raise
                 self.say(str(error))
@@ -541,7 +552,7 @@ def history(
             bank.write: 12, bank.end: 8, bank.load: 1, bank.run: 4, bank.add_begin: 4,
             bank.add_end: 5, bank.remove_added: 1, bank.pause: 2, bank.resume: 2,
             partial(bank.begin, restart=True): 1, partial(bank.load, restart=True): 1,
-            bank.ddl: 4 * with_ddl,
+            bank.ddl: 4 * with_ddl, bank.forget: 3,
         }  # fmt: skip
         for _ in range(steps):
             (act,) = rng.choices(list(acts), list(acts.values()))

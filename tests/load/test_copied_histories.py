@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from random import Random
 from typing import TYPE_CHECKING
 
 import oracledb
@@ -19,7 +20,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.load import copy_task
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from tests.load.copied_histories import history
+from tests.load.copied_histories import LISTED, Bank, history
 from tests.proving.served import document_of, served_source
 
 if TYPE_CHECKING:
@@ -44,6 +45,38 @@ def test_at_last_the_target_has_the_rows_of_the_source(
 ) -> None:
     wrong, said = history(seed, tmp_path / "source", postgres_database)
     assert wrong == [], "\n".join(said)
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_ddl_is_replicated_also_when_its_undo_is_gone_before_the_run(
+    tmp_path: Path, postgres_database: str, capsys: pytest.CaptureFixture[str], is_copied: bool
+) -> None:
+    """With a later dictionary, changes of former segments would be lost without an error."""
+    with served_source(tmp_path / "source", 3) as served:
+        bank = Bank(served, postgres_database, Random(1), lambda _: None)
+        initial_load(bank.config, begin_copy=is_copied, as_json=True)
+        if is_copied:
+            bank.told(capsys.readouterr().out)
+            for name in LISTED:
+                bank.read_table(name)
+                bank.write_table(name)
+        for name in LISTED:
+            bank.execute(0, f"UPDATE {name} SET v = 'before' WHERE owner = 0")
+        bank.commit_all()
+        for statement in (
+            "ALTER TABLE k MOVE", "TRUNCATE TABLE u", "ALTER TABLE p ADD (z NUMBER(9))",
+            "ALTER TABLE l RENAME COLUMN n TO nn",
+        ):  # fmt: skip
+            bank.execute(0, statement)
+        for name in LISTED:
+            bank.execute(1, f"UPDATE {name} SET v = 'after' WHERE owner = 1")
+        bank.commit_all()
+        bank.switch()
+        bank.forget()
+        if is_copied:
+            initial_load(bank.config, end_copy=True)
+        assert run_appliance(load_config(bank.config), once=True, apply=True) == 0
+        assert bank.differences() == []
 
 
 def test_a_transaction_that_is_open_in_another_container_is_not_lost(

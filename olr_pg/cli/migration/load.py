@@ -162,6 +162,7 @@ def load_tables(
         OlrPgError: the error of the first table that was not loaded.
     """
     from olr_pg.appliance.data_lock import hold_data_lock
+    from olr_pg.appliance.open_source import DICTIONARY
     from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
@@ -206,6 +207,13 @@ def load_tables(
                 later=source.later if later_scn else None,
             ),
         )
+        if source.moment is not None:
+            # `run` can start, or a copy can end, after Oracle has lost the undo of the dictionary.
+            begins = options.copy is not None and options.copy.step is CopyStep.BEGIN
+            now = source.moment.start_scn
+            scns = {one.start_scn for one in done.tables if begins or one.start_scn == now}
+            for scn in sorted(scns):
+                source.store_dictionary(data_directory(loaded) / DICTIONARY, scn)
     parts = builder.parts if builder is not None else []
     if as_json:
         structure = [one._asdict() for one in parts]
