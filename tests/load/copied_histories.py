@@ -127,6 +127,7 @@ class Bank:
         self.columns = 0
         self.dropped: set[str] = set()
         self.kills = True
+        self.forgotten = False
         for statement in CREATED.values():
             served.execute(statement)
         for name in CREATED:
@@ -248,6 +249,9 @@ class Bank:
 
     def forget(self) -> None:
         """Oracle has no undo of the dictionary up to now any more."""
+        if ADDED in self.listed:
+            return  # the stored dictionaries lack a table that was added later
+        self.forgotten = True
         state = self.served.server.server.state
         state.catalogue.undo_scn = state.scn
         self.say(f"no undo before {state.scn}")
@@ -343,7 +347,8 @@ class Bank:
 
     def add_end(self) -> None:
         if (
-            ADDED not in self.listed
+            not self.forgotten
+            and ADDED not in self.listed
             and self.copies[ADDED].is_written
             and self.command("add-end", lambda: add(self.config, [f"APP.{ADDED}"], end_copy=True))
             is not None
