@@ -225,8 +225,8 @@ class ApplierSettings:
         create_tables: whether to create missing target schemas and tables.
         schema_names: the PostgreSQL schema of each Oracle owner, if it differs from the default.
         table_names: ``schema.name`` of the target table by ``OWNER.NAME``. Letter case matters.
-        containers: the names of the source's containers, if there are several. If there are
-            several, owners can begin with the name of a container.
+        containers: the names of the source's containers, if there are several; owners can
+            then begin with the name of a container.
         conflict: see `ConflictPolicy`.
         ddl: the `DdlPolicy` by kind of DDL. For a kind that is missing here, it is FOLLOW, but
             REPORT for indexes and constraints.

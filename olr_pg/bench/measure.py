@@ -240,12 +240,12 @@ turn with an anchor: another program, or a limit of the machine (memory copy, ch
 sockets). Compare the ratios, because the figures themselves become lower if other programs use the
 machine. A ratio above 1 means that `olr_pg` is faster than the anchor; if the anchor is a limit,
 the ratio cannot be above 1. Rates per second of a processor (MB/CPU s) hardly depend on other
-programs. CPU seconds include all processes that took part, also those of PostgreSQL.
+programs. CPU seconds include all processes that took part, PostgreSQL's among them.
 
 The last column is the highest resident memory of the benchmark's Python process in all its runs,
 including pages of mapped files. If Spark's workers or `olr-pg run` take part, it is the memory of
-the largest process. For scan and decode, 72 MiB of it are needed to measure the limits. Each
-benchmark runs in its own process; another process compiles the kernels first.
+the largest process. For scan and decode, 72 MiB of this memory are needed to measure the
+limits. Each benchmark runs in its own process; another process compiles the kernels first.
 
 The simulator generates the inputs change by change (`olr-pg simulate` with `--no-copies`). The
 inputs of `spark`, `growth` and `small-logs` are copies of 4 MB, because these benchmarks measure
@@ -255,8 +255,9 @@ measure how the cost depends on the content of the redo.
 Spark's workers write the decoded messages to files, and the driver passes them on. The messages
 have several bytes for each byte of redo. The decoding on one core is measured in two ways: it
 builds the messages and discards them, or it also writes them to a file. The decoding in two
-processes without Spark is measured in the same two ways; it shows what the machine can do. To see
-the cost of Spark itself, compare one core with Spark's workers that discard the messages.
+processes without Spark is measured in the same two ways, and shows the limit of the machine for two
+processes. To see the cost of Spark itself, compare one core with Spark's workers that discard the
+messages.
 """
 
 

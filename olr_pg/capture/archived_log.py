@@ -74,8 +74,8 @@ class ArchivedLog:
     Attributes:
         size: size of the file in bytes; at least `used_bytes`.
         header: the validated log header; its `next_scn` and `nab` are never None. If the log grows,
-            `next_scn` and `nab` describe its complete LWN groups: `nab` is the block after these
-                groups, and later redo has the SCN `next_scn` or a higher one.
+            both describe its complete LWN groups: `nab` is the block after these groups, and later
+            redo has the SCN `next_scn` or a higher one.
         end_scn: the SCN from which on a RESETLOGS has orphaned the redo; None if there was no such
             RESETLOGS.
         grows: whether Oracle is still writing the log.

@@ -215,8 +215,8 @@ class Context(Section):
     encryption_key_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="a list: a command and its arguments; the command prints the key. Use"
-        " this key instead of encryption-key",
+        description="a list: a command and its arguments; the command prints the key."
+        " Set only one of encryption-key and encryption-key-command",
     )
 
     @model_validator(mode="after")

@@ -13,9 +13,9 @@ DDL                                partitions whose rows have another name now
 =================================  ================================================================
 ADD PARTITION                      none: the new partition's rows were in no partition
 a new interval above all others    none
-a new interval between others the new partition and the next higher one share the rows of the next
-higher one. If the order is unknown: unknown DROP PARTITION                     unknown for later
-rows of its range: the copy still has the
+a new interval between others      the new partition and the next higher one share the rows that
+                                   the latter had. If the order is unknown: unknown
+DROP PARTITION                     unknown for later rows of its range: the copy still has the
                                    empty partition, but the source has none of this name
 MERGE                              the result has the rows of the merged ones
 SPLIT                              the results share the rows of the split one

@@ -226,8 +226,7 @@ class _Converter:
             late = " NOT VALID" if one.kind == "check" else ""
             yield made._replace(sql=made.sql + late).refused(
                 "the constraint is NOVALIDATE in the source, so existing rows may violate it:"
-                " correct"
-                " the rows, then create the constraint after the load"
+                " correct the rows, then create the constraint after the load"
             )
             return
         yield made._replace(remark=self._constraint_remark(one, relation))
@@ -583,7 +582,7 @@ def _quoted(relation: Relation) -> str:
 def _columns(relation: Relation, names: tuple[str, ...]) -> list[str]:
     missing = [name for name in names if name not in relation.columns]
     if missing:
-        raise UntranslatableError(f"the constraint uses the hidden column {missing[0]}")
+        raise UntranslatableError(f"the target does not have the hidden column {missing[0]}")
     return [relation.columns[name].name for name in names]
 
 

@@ -454,7 +454,7 @@ _RAISE: Final = ErrorLevel.RAISE
 
 
 def is_numeral(text: str) -> bool:
-    """Return whether Oracle accepts a text as a number with any settings of the session."""
+    """Return whether Oracle accepts a text as a number, whatever the session's settings are."""
     return bool(_NUMERAL.fullmatch(text))
 
 

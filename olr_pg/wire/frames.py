@@ -70,7 +70,7 @@ def encode_frame(message: Buffer, order: ByteOrder) -> bytes:
 class FrameBuffer:
     """A buffer of received bytes that returns them as messages.
 
-    If a MessageSize is out of bounds, the next message cannot be found. If it cannot be found,
+    If a MessageSize is out of bounds, the next message cannot be found. In this case,
     `failure` is set, and no further message is returned; the messages before it are returned.
     MessageSize is checked as soon as it is received, so at most `limit` bytes and one read are kept
     in memory.
