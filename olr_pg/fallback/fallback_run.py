@@ -126,8 +126,8 @@ class Status(NamedTuple):
 
 
 def prepare(way: WayBack) -> Prepared:
-    """Create the objects that the fallback needs in PostgreSQL and Oracle. Objects that already
-    exist are not changed.
+    """Create the missing objects that the fallback needs in PostgreSQL and Oracle, and set the list
+    of published tables. A fallback that has begun keeps its position.
 
     Raises:
         OlrPgError: see `preparation.begin`; 7351, Oracle changes the bytes of text with a

@@ -161,8 +161,8 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
 def begin(
     way: WayBack, connection: Connection[Any], ledger: OracleLedger, system: System
 ) -> Prepared:
-    """Create the missing objects in PostgreSQL and Oracle. Objects that already exist are not
-    changed.
+    """Create the missing objects in PostgreSQL and Oracle, and set the list of published tables. A
+    fallback that has begun keeps its position.
 
     Raises:
         OlrPgError: 5031 the target has no ledger, errors of `prepare_target`, 7301 the slot is

@@ -88,8 +88,8 @@ def begin_command(
 ) -> None:
     """Begin the fallback: create publication and slot in PostgreSQL, the ledger in Oracle.
 
-    Transactions that commit after this are replicated to Oracle. If you run the command again, it
-    changes nothing.
+    Transactions that commit after this are replicated to Oracle. If the way back has already begun,
+    it keeps its position, and the command publishes its tables again.
     """
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.fallback.fallback_run import prepare
