@@ -211,7 +211,7 @@ def _plan(
     plan = plan_table(connection, present, source.table, described, begins=begins)
     if not is_filled and options.copy is None:
         bind_columns(plan, source.table, source.data.schema, settings)
-    if options.resume and state is not None:
+    if options.resume and state is not None and not begins:
         source = _as_begun(source, state)
     return source, LoadTable(source.table, *target, progress), plan
 

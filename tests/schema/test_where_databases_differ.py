@@ -126,6 +126,9 @@ SAME: list[tuple[str, Any]] = [
       ]
       for pattern in (f"'{written}'", f"SUBSTR('x{written}', 2)")),
     ("REGEXP_COUNT('a,b c.', SUBSTR('x[^,]+.', 2))", 2),
+    ("REGEXP_COUNT(a, '^' || '[^@]+.')", 1),
+    ("REGEXP_COUNT(SUBSTR(a, 30), SUBSTR('x[^,]+.', 2))", None),
+    ("REGEXP_SUBSTR(SUBSTR(a, 30), '^' || '[^@]+.')", None),
     ("REGEXP_COUNT('a,b' || CHR(10) || 'c.', '[^,]+.')", 2),
     ("REGEXP_REPLACE('a,b' || CHR(10) || 'c', SUBSTR('x[^,]+', 2), '-')", "-,-"),
     ("REGEXP_INSTR('a,b' || CHR(10) || 'c', SUBSTR('xb[^x]c', 2))", 3),
@@ -196,6 +199,7 @@ EARLY = [
     "TO_DATE('01/01/0001', 'DD/MM/YYYY')",
     "TO_DATE('01-JAN-0001', 'DD-MON-YYYY')",
     "TO_DATE('01-JAN-0001', 'DD-MON-YY')",
+    "TO_DATE('1,066-10-14', 'Y,YYY-MM-DD')",
     "TO_DATE('2000-01-01 BC', 'YYYY-MM-DD BC')",
     "NVL(d, DATE '0001-01-01')",
     "COALESCE(d, DATE '0001-01-01')",

@@ -323,7 +323,10 @@ def is_early(text: str, form: str) -> bool:
     if day := _part(text, read, _DIGITS["J"]):
         return int(day) < _GREGORIAN_DAY
     year = (
-        _part(text, read, _YEAR) or _part(text, read, _SHORT_OR_LONG) or str(FIRST_GREGORIAN_YEAR)
+        _part(text, read, _YEAR)
+        or _part(text, read, _SHORT_OR_LONG)
+        or _part(text, read, _DIGITS["Y,YYY"]).replace(",", "")
+        or str(FIRST_GREGORIAN_YEAR)
     )
     # RRRR, RR and YY complete a year of two digits to one of this century or the last.
     is_complete = not read.century or len(year) > len("26")

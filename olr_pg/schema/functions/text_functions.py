@@ -653,6 +653,9 @@ def _pattern(t: Translator, arguments: Sequence[exp.Expr], flags: str) -> str:
     """Return SQL for the pattern of a call. In Oracle, a period does not match the end of a line,
     but [^…] does; in PostgreSQL, one option decides on both. A literal gets a class for its
     periods. The SQL of another pattern fails if it has both, and the text has several lines.
+
+    The failing part of the SQL contains the text: PostgreSQL computes constant parts of a query in
+    advance, also those that the CASE does not use, and a NULL text must give NULL.
     """
     pattern = t.literal(arguments[1])
     if pattern is not None:
@@ -662,7 +665,8 @@ def _pattern(t: Translator, arguments: Sequence[exp.Expr], flags: str) -> str:
         return pattern
     bare = f"REGEXP_REPLACE({pattern}, '{_NO_PERIODS}', '', 'g')"
     one_kind = f"POSITION('[^' IN {pattern}) = 0 OR POSITION(CHR(10) IN {text}) = 0"
-    fails = f"CAST(CAST('. and [^] in a regular expression: ' || {pattern} AS NUMERIC) AS TEXT)"
+    said = f"'. and [^] in a regular expression: ' || {pattern} || LEFT({text}, 0)"
+    fails = f"CAST(CAST({said} AS NUMERIC) AS TEXT)"
     option = "(?n)" if "m" in flags else "(?p)"
     return (
         f"(CASE WHEN POSITION('.' IN {bare}) = 0 THEN '' WHEN {one_kind} THEN '{option}'"
