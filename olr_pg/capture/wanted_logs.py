@@ -278,14 +278,18 @@ def _is_passed(
 ) -> bool:
     """Return whether a gap lies before the position at which the run began to read, or before the
     position that it has reached. Such a gap does not matter. (It can be found because older logs
-    may still exist.)
+    may still exist.) If the source says where the last missing log ends (`previous_end`), no
+    missing log is needed.
     """
+    end = gap.resetlogs_id, gap.thread, gap.last_sequence
+    behind = (log for log in logs if log.position[:2] == end[:2] and log.position[:3] > end)
+    following = next(behind)
+    if following.previous_end is not None:
+        return True
     last = read.get(gap.thread)
     if last is not None:
         return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)
-    end = gap.resetlogs_id, gap.thread, gap.last_sequence
-    behind = (log for log in logs if log.position[:2] == end[:2] and log.position[:3] > end)
-    return next(behind).header.first_scn <= scn
+    return following.header.first_scn <= scn
 
 
 def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -> list[Gap]:

@@ -546,20 +546,27 @@ class LiveDatabase:
         """
         self._lineage.delivered(delivered_scn)
         if self._online is None:
-            return self._with_ends(self._scan_archived(scn))
+            return self._with_ends(self._scan_archived(scn), scn)
         # A reader that began later may need older logs than the last scan listed.
         is_older = scn < self._scanned_scn
         if self._scanned is None or is_older or time.monotonic() >= self._list_again:
             self._scanned, self._scanned_scn = self._scan_archived(scn), scn
             self._list_again = time.monotonic() + self._source.poll_ms / 1000
         found = self._online.add_to(self._scanned, scn)
-        return self._with_ends(self._without_orphans(self._with_opened_threads(found, scn)))
+        found = self._with_opened_threads(found, scn)
+        return self._with_ends(self._without_orphans(found), scn)
 
-    def _with_ends(self, found: LogScan) -> LogScan:
-        """Return the scan with the known ends of the logs before its logs."""
+    def _with_ends(self, found: LogScan, scn: int) -> LogScan:
+        """Return the scan with the known ends of the logs before its logs.
+
+        While the source does not answer, the listing is older than the scan, and can be from a scan
+        with a higher SCN. So an end after `scn` is left out: the logs before it are needed.
+        """
         ends = {} if self._listing is None else self._listing.ends
         logs = (
-            log if (end := ends.get(log.position[:3])) is None else replace(log, previous_end=end)
+            replace(log, previous_end=end)
+            if (end := ends.get(log.position[:3])) is not None and end <= scn
+            else log
             for log in found.logs
         )
         return replace(found, logs=tuple(logs))

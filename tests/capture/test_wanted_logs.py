@@ -141,10 +141,11 @@ def test_logs_that_end_before_the_run_begins_are_not_missing(
     known = replace(following, previous_end=last.next_scn)
     decoded = DecodedLogs()
     decoded.add(last.position)
-    for log, gaps in ((known, 0), (following, 1)):
-        scan = LogScan((log, *threads[1][5:]), (), ())
-        stream = wanted_stream(scan, DATABASE, last.next_scn, {}, decoded)
-        assert len(sequences(stream)) == gaps
+    for before in ((), (threads[1][2],)):
+        for log, gaps in ((known, 0), (following, 1)):
+            scan = LogScan((*before, log, *threads[1][5:]), (), ())
+            stream = wanted_stream(scan, DATABASE, last.next_scn, {}, decoded)
+            assert len(sequences(stream)) == gaps
 
 
 def sequences(stream: LogStream) -> list[tuple[int, int, int]]:

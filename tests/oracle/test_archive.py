@@ -285,6 +285,24 @@ def test_orphans_are_not_absent(live: LiveSource) -> None:
     assert {one.position for one in absent} == expected
 
 
+def test_an_end_of_a_log_that_is_still_needed_skips_nothing(live: LiveSource) -> None:
+    """A target that begins at a lower SCN while the source does not answer gets the list of the
+    scan before. The logs that were not needed then are needed now.
+    """
+    live.archive_all()
+    first = open_log(str(live.summary.logs[0]))
+    with live.database() as database:
+        begin = database.scan(first.next_scn, 0).logs[0]
+        assert begin.position == first.position._replace(sequence=first.header.sequence + 1)
+        assert begin.previous_end == first.next_scn
+        live.server.refusing = True
+        live.server.cut()
+        scan = database.scan(first.next_scn - 1, 0)
+        assert not scan.source_answers
+        assert scan.logs[0].position == begin.position
+        assert {one.previous_end for one in scan.logs} == {None}
+
+
 @pytest.mark.timeout(900)  # it may compile the kernels
 def test_what_is_delivered_is_kept_before_it_leaves(live: LiveSource, tmp_path: Path) -> None:
     """The process ends while it catches up; meanwhile the source goes back behind that."""

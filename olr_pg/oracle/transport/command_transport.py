@@ -194,7 +194,8 @@ def _read_output(
         outputs.register(process.stdout, selectors.EVENT_READ)
         outputs.register(process.stderr, selectors.EVENT_READ)
         while outputs.get_map():
-            ready = outputs.select(max(0.0, end - time.monotonic()))
+            left = end - time.monotonic()
+            ready = outputs.select(left) if left > 0 else []
             if not ready:
                 raise subprocess.TimeoutExpired(process.args, seconds)
             for key, _ in ready:

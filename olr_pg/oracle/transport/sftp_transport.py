@@ -481,7 +481,7 @@ def read_key(path: Path, password: str | None) -> tuple[paramiko.PKey, bool]:
         The key, and whether it has a password.
 
     Raises:
-        paramiko.SSHException: the file cannot be read, or is no such key.
+        paramiko.SSHException: a file cannot be read, or is no such key or certificate.
     """
     try:
         data = path.read_bytes()
@@ -507,7 +507,12 @@ def read_key(path: Path, password: str | None) -> tuple[paramiko.PKey, bool]:
             key = kind.from_private_key(StringIO(plain.decode()))
             certificate = path.with_name(f"{path.name}-cert.pub")
             if certificate.is_file():
-                key.load_certificate(str(certificate))
+                try:
+                    key.load_certificate(str(certificate))
+                except (OSError, ValueError) as error:
+                    raise paramiko.SSHException(
+                        f"certificate {certificate}: {system_reason(error)}"
+                    ) from error
             return key, is_locked
     raise paramiko.SSHException(f"key-file {path}: neither RSA, ECDSA nor Ed25519")
 

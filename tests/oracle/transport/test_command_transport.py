@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 
 import json5
@@ -14,6 +15,7 @@ from olr_pg.config.source_section import CommandTransport
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.transport.command_transport import LogCommand, RangeCommand
+from olr_pg.oracle.transport.local_copy import LocalCopy
 
 LISTED = ListedLog(1, 2, 3, 4, 5, 1, "/arch/1_3.arc", "/arch/1_3.arc")
 
@@ -62,6 +64,15 @@ def test_what_it_prints_is_stored_nowhere_as_a_whole(tmp_path: Path) -> None:
     ranges = RangeCommand(CommandTransport.model_validate(section))
     with pytest.raises(OlrPgError, match="more than 512 bytes from offset 1024"):
         ranges.read("log", 1, 1024, 512)
+
+
+def test_one_that_prints_without_an_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its output is always there before it can be written."""
+    monkeypatch.setattr(LocalCopy, "write", lambda *_: time.sleep(0.01))
+    told = failure(["sh", "-c", "yes | head -c 30000000"], tmp_path / "log", seconds=0.5)
+    assert "0.5 s passed, and the command had not ended" in told
 
 
 def test_the_commands_of_the_page_read_a_log_of_any_name(tmp_path: Path) -> None:

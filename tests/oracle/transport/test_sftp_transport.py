@@ -225,6 +225,12 @@ def test_what_is_wrong_with_a_file_names_it(host: SshHost, tmp_path: Path) -> No
     assert f"key-file {none}: No such file" in failure(logs(host, **{"key-file": str(none)}), into)
     told = failure(logs(host, **{"key-file": str(other)}), into)
     assert f"key-file {other}: it is not a private key" in told
+    key = ed25519.Ed25519PrivateKey.generate()
+    other.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    certificate = tmp_path / "other-cert.pub"
+    certificate.write_text("no certificate")
+    told = failure(logs(host, **{"key-file": str(other)}), into)
+    assert f"certificate {certificate}: " in told
     told = failure(logs(host, **{"known-hosts": str(none)}), into)
     assert f"known-hosts {none}: No such file" in told
     section = SftpTransport.model_validate(host.section(host="a..b"))
