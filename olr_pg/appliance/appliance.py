@@ -19,7 +19,7 @@ from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.main_loop import Reloader, Serving, Watchdog, hangups
 from olr_pg.appliance.mapping_checks import report_idle_mappings
-from olr_pg.appliance.open_source import LoadedStart, identity_of, open_source
+from olr_pg.appliance.open_source import LoadedStart, await_oracle, identity_of, open_source
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.status_observer import Parts, make_control, monitored
 from olr_pg.appliance.target import (
@@ -159,6 +159,10 @@ def run_appliance(
         _close_files(config, data)
         stack.enter_context(encrypted_files(config, data))
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
+        has_run = any((target_directory(part) / FILE_NAME).exists() for part in parts)
+        if isinstance(config.source, OracleSource) and has_run and not (once or until):
+            # At the first start, an unreachable source is more probably a wrong configuration.
+            await_oracle(config.source, service_manager.starting)
         checkpoints: list[Checkpoint] = []
         loaded = LoadedStart()
         source = stack.enter_context(

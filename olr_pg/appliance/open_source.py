@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -116,6 +117,47 @@ class LoadedStart:
 
 DICTIONARY: Final = "dictionary.json"
 """File in `context.data` with the dictionary that a run of a live source began with."""
+
+
+_EXTENSION_SECONDS: Final = 600.0
+"""More than an attempt to reach Oracle takes, also if no host answers."""
+
+_PAUSE_SECONDS: Final = 5.0
+"""The pause between two attempts to reach Oracle at the start."""
+
+
+def await_oracle(source: OracleSource, starting: Callable[[float], None]) -> None:
+    """Wait until Oracle can be reached: after an outage of all machines, Oracle can be ready later
+    than this one. Without this, a service manager would give up after some starts.
+
+    Args:
+        starting: is called before each pause, with the seconds until the next call.
+
+    Raises:
+        OlrPgError: 7xxx, an error of Oracle that does not pass by waiting, for example a rejected
+            password.
+    """
+    from olr_pg.oracle.driver.driver_failures import PASSING
+    from olr_pg.oracle.redo_source import read_once
+
+    waits = False
+    while True:
+        try:
+            read_once(source, "connecting to Oracle", lambda _primary, _redo: None)
+        except OlrPgError as error:
+            if error.code not in PASSING:
+                raise
+            if not waits:
+                waits = True
+                _log.warning(
+                    "waiting for Oracle", code=error.label, reason=error.detail, action=error.action
+                )
+            starting(_EXTENSION_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            break
+    if waits:
+        _log.info("Oracle can be reached again")
 
 
 @contextmanager

@@ -74,6 +74,10 @@ class ServiceManager:
             self._send("WATCHDOG=1")
         self._next_beat = now + self._pause
 
+    def starting(self, seconds: float) -> None:
+        """Report that the start goes on, so that it may take `seconds` from now on."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1e6)}")
+
     def stopping(self) -> None:
         """Report that the appliance is stopping."""
         self._send("STOPPING=1")

@@ -61,6 +61,14 @@ def test_it_is_ready_once_and_then_alive(systemd: tuple[str, socket.socket]) -> 
     assert waiting(receiver) == ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "STOPPING=1"]
 
 
+def test_a_start_that_waits_asks_for_more_time(systemd: tuple[str, socket.socket]) -> None:
+    address, receiver = systemd
+    manager = ServiceManager(address, watchdog_seconds=1e-9)
+    manager.starting(600.0)
+    manager.alive()
+    assert waiting(receiver) == ["EXTEND_TIMEOUT_USEC=600000000", "READY=1"]
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e6])
 def test_it_beats_no_more_often_than_it_must(
     systemd: tuple[str, socket.socket], seconds: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -110,3 +111,42 @@ def test_while_the_next_log_is_waited_for(
     with running(config) as run:
         wait_until(lambda: applied_scn(postgres_database) > 0 or run.process.poll() is not None)
         check(run, signal.SIGTERM)
+
+
+@pytest.mark.timeout(600)
+def test_a_start_waits_for_oracle_unless_it_is_the_first(
+    live: LiveSource, config: Path, postgres_database: str
+) -> None:
+    live.archive()
+    down = Fault("connect", drop=True, times=0)
+    live.server.faults.add(down)
+    with running(config) as run:
+        assert run.process.wait(120) == 8  # as for any wrong configuration
+    live.server.faults.clear()
+    with running(config) as run:
+        wait_until(lambda: applied_scn(postgres_database) > 0 or run.process.poll() is not None)
+        check(run, signal.SIGTERM)
+    before = applied_scn(postgres_database)
+    live.archive_all()
+    live.server.faults.add(down)
+    with running(config) as run:
+        wait_until(lambda: waits(run) or run.process.poll() is not None)
+        check(run, signal.SIGTERM)
+    with running(config) as run:
+        wait_until(lambda: waits(run) or run.process.poll() is not None)
+        assert run.process.poll() is None
+        live.server.faults.clear()
+        wait_until(
+            lambda: applied_scn(postgres_database) > before or run.process.poll() is not None
+        )
+        assert run.process.poll() is None
+        check(run, signal.SIGTERM)
+    document = json.loads(config.read_text("utf-8"))
+    document["source"]["password"] = "another"
+    config.write_text(json.dumps(document), "utf-8")
+    with running(config) as run:
+        assert run.process.wait(120) == 8  # each attempt would count against the account
+
+
+def waits(run: Run) -> bool:
+    return any('"waiting for Oracle"' in line for line in list(run.lines))
