@@ -319,4 +319,4 @@ def test_help_is_wrapped_where_the_terminal_ends(cli: Cli) -> None:
     lines = [
         line.strip() for line in cli("initial-load", "--help", COLUMNS="80").stdout.splitlines()
     ]
-    assert "`source.tables`. With `apply.create-tables` it creates missing tables, with" in lines
+    assert "`source.tables`. With `apply.create-tables`, the command creates missing" in lines

@@ -66,11 +66,7 @@ ASKED_FOR: Final = {
 }
 """By a command that prints or writes rows or reports for whom asks for them; no `context.data`."""
 
-PLAIN_UNTIL_WHOLE: Final = {
-    "oracle/transport/bfile_transport.py",
-    "oracle/transport/command_transport.py",
-    "oracle/transport/sftp_transport.py",
-}
+PLAIN_UNTIL_WHOLE: Final = {"oracle/transport/local_copy.py"}
 """A log on its way into the vault, which encrypts it when it has come: docs/security.md says so."""
 
 WRITERS: Final = {

@@ -118,6 +118,7 @@ class Source:
         document = json.loads((self.folder / "source" / "olr-pg.json").read_text())
         document["apply"] |= {"connect-string": self.target, **self.apply}
         document["context"]["data"] = str(self.folder / "data")
+        document["target"] = {"address": "127.0.0.1:0"}
         document["source"]["character-sets"] = self.sets
         document["filter"] = self.filter
         path = self.folder / "olr-pg.json"

@@ -107,7 +107,9 @@ def test_the_oldest_log_of_each_thread_must_begin_early_enough() -> None:
         SimpleNamespace(thread=t, first_scn=scn, sequence=9, resetlogs_scn=1)
         for t, scn in ((1, 40), (2, 60))
     ]
-    found: Any = tuple(SimpleNamespace(header=head, next_scn=99) for head in heads)
+    found: Any = tuple(
+        SimpleNamespace(header=head, next_scn=99, previous_end=None) for head in heads
+    )
     scan = LogScan(found, (), (), None)
     source.scan = lambda scn, delivered_scn: scan  # type: ignore[method-assign]
     logs.check_from(60)
