@@ -81,9 +81,8 @@ class LogScan:
         unusable: the errors of redo logs that cannot be used now, and of places that cannot be
             listed now; a file that is still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
-        source_answers: False if the source database could not be queried. If it could not be
-            queried, `unusable` has the reason, and `logs` contains the logs that earlier scans
-            found.
+        source_answers: False if the source database could not be queried. In this case, `unusable`
+            has the reason, and `logs` contains the logs that earlier scans found.
         absent: logs that are known to exist, but of which no copy was found.
     """
 
@@ -641,8 +640,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_file(place: os.DirEntry[str] | Path) -> bool:
-    """Return whether a place is a regular file, or may be one because it cannot be examined.
-    If a place cannot be examined, opening it shows the error.
+    """Return whether a place is a regular file, or may be one because it cannot be examined:
+    opening it shows the error.
     """
     try:
         return place.is_file()

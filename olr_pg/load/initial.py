@@ -1,9 +1,9 @@
 """The initial load: Spark copies every table in partitions, as of an SCN. After the load,
-replication continues from that SCN. A table is loaded when all its partitions are loaded. When all
-partitions are loaded, the table is analysed, and its row in the ledger records that the table
-contains all changes up to the SCN. `olr-pg run` skips changes that were committed up to that SCN.
-The run starts at the begin SCN of the oldest transaction that was open at that SCN
-(`applier.session.handover`). Until a table is loaded, `run` refuses to replicate it.
+replication continues from that SCN. When all partitions of a table are loaded, the table is
+analysed, and its row in the ledger records that the table contains all changes up to the SCN.
+`olr-pg run` skips changes that were committed up to that SCN. The run starts at the begin SCN of
+the oldest transaction that was open at that SCN (`applier.session.handover`). Until a table is
+loaded, `run` refuses to replicate it.
 """
 
 from __future__ import annotations

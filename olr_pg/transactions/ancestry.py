@@ -30,8 +30,7 @@ class Ancestry(NamedTuple):
         line: the incarnations, the current one first.
         is_whole: True if `line` is the source's own list, which contains every ancestor. False if
             `line` comes from log headers: these do not name parents, and the logs of an ancestor
-            may be deleted. If `line` comes from log headers, each incarnation is assumed to descend
-            from all earlier ones.
+            may be deleted. So each incarnation is assumed to descend from all earlier ones.
     """
 
     line: tuple[Incarnation, ...]

@@ -425,8 +425,8 @@ class LargeTransaction:
     def parts(self) -> Iterator[DmlColumns]:
         """Yield the row changes of the transaction in order.
 
-        If `is_whole` is False afterwards, a table must be left out. If a table must be left out,
-        discard the row changes and call this function again.
+        If `is_whole` is False afterwards, a table must be left out: discard the row changes and
+        call this function again.
         """
         self._forget()
         lobs = self._lob_index() if self._plan.lob_tables.size else None

@@ -175,8 +175,7 @@ class Unconfirmed:
         self._open = 0
 
     def is_too_much(self, pending_scn: int | None) -> bool:
-        """Return whether the limit is exceeded. If the limit is exceeded, the applier should
-        request nothing more.
+        """Return whether the limit is exceeded. If so, the applier should request nothing more.
 
         Args:
             pending_scn: the lowest commit SCN that is not durable yet; None if all changes are

@@ -81,7 +81,7 @@ class UnloggedRange:
         """The SCN at which replication of the table must stop; None if no rows were lost.
 
         If the record does not name the transaction, a decoder cannot know whether the transaction
-        committed. If the decoder cannot know this, replication must stop at the SCN of the record.
+        committed, so replication must stop at the SCN of the record.
         """
         if not self.is_named:
             return self.scn
