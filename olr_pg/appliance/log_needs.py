@@ -121,7 +121,7 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
         raise target_error(error) from error
     known = [(saved, "the position of its checkpoint")]
     if needed.loads is not None:
-        why = "the position of a load that replication has not reached yet"
+        why = f"replication has not reached the load of {needed.table} yet"
         known.append((needed.loads, why))
     if needed.recorded is not None:
         known.append((needed.recorded, "the position recorded in the target"))

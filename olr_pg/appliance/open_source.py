@@ -81,7 +81,8 @@ class LoadedStart:
                     "the vault removes no logs until this target can be queried", reason=str(error)
                 )
                 return None
-            scn = min([scn, *(one for one in needed if one is not None)])
+            positions = scn, needed.loads, needed.recorded
+            scn = min(one for one in positions if one is not None)
         return scn
 
     def scn(self, tables: Collection[str], saved: int = 0) -> int:

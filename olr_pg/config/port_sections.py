@@ -208,8 +208,9 @@ class Metrics(Section):
     tables: Literal["all", "changed"] = Field(
         default="all",
         description='the tables that have metrics of their own. "all": all tables; "changed":'
-        " tables with changes since the start, and tables with a problem. Each table has up to 20"
-        ' values, so set "changed" if you replicate thousands of tables',
+        " tables with changes since the start, tables with a problem, and the table with the"
+        ' largest lag. Each table has up to 20 values, so set "changed" if you replicate thousands'
+        " of tables",
     )
     postgres: PostgresMetrics | None = Field(
         default=None, description="an object: the metrics table"

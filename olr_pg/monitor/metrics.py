@@ -258,7 +258,9 @@ class _StatusCollector(Collector):
     """Makes all metrics from one status of each target.
 
     Args:
-        only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`.
+        only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`, except
+            the table with the largest lag. Otherwise an alert would not notice the lag of a run in
+            which no table has changed yet.
     """
 
     def __init__(self, targets: Mapping[str, Callable[[], Status]], *, only_changed: bool) -> None:
@@ -288,7 +290,9 @@ class _StatusCollector(Collector):
     def _shown(self, status: Status) -> Status:
         if not self._only_changed:
             return status
-        return replace(status, tables=tuple(one for one in status.tables if not one.is_unchanged))
+        last = max(status.tables, key=lambda one: one.lag_seconds, default=None)
+        shown = (one for one in status.tables if one is last or not one.is_unchanged)
+        return replace(status, tables=tuple(shown))
 
 
 def _family(
@@ -383,7 +387,7 @@ def make_registry(
 
     Args:
         targets: the status of each target by name, if there are several.
-        only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`.
+        only_changed: leave out the metrics of most tables that are `TableStatus.is_unchanged`.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StatusCollector(targets or {"": status}, only_changed=only_changed))

@@ -329,6 +329,7 @@ class DecodingRun:
         self._more_is_coming = False
         self._held_up: OlrPgError | None = None
         self._skipped: set[str] = set()
+        self._ends: dict[int, ArchivedLog] = {}
         self._starts = {feed: feed.open_scn for feed in feeds}
         self._incarnations = Incarnations(self.merger, self._starts.values())
         self._admission = Admission(
@@ -579,9 +580,32 @@ class DecodingRun:
         """
         return self._take(move_on(self.merger, step, self._parts.decode), {})
 
+    def _report_restarts(self, logs: Sequence[ArchivedLog]) -> None:
+        """Log where a redo thread continues at a higher SCN than the one at which its previous log
+        ends. This is usual after a restart of the instance (redo-format §1.5), but if a log were
+        truncated, only this line would show it.
+        """
+        for log in logs:
+            header, before = log.header, self._ends.get(log.header.thread)
+            if (
+                before is not None
+                and before.header.resetlogs_id == header.resetlogs_id
+                and before.header.sequence + 1 == header.sequence
+                and before.next_scn < header.first_scn
+            ):
+                _log.info(
+                    "a redo thread continues at a higher SCN: its instance was restarted",
+                    thread=header.thread,
+                    sequence=header.sequence,
+                    previous_end=before.next_scn,
+                    first_scn=header.first_scn,
+                )
+            self._ends[header.thread] = log
+
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode logs of one incarnation; return False if the run must end."""
         self._logs += map(LogFile.of, logs)
+        self._report_restarts(logs)
         if self._until is not None:
             for log in logs:
                 self._until.see_log(log)

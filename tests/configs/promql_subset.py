@@ -1,9 +1,9 @@
 """The part of PromQL that the alert rules use, evaluated on recorded metrics.
 
 Selectors with matchers of equality and of regular expressions, comparisons with a number, `and`,
-`unless`, `or`, brackets, `max without` a label, and `increase` and `resets` over a range. Whatever
-else a rule says is an error here. `test_alert_rules` lets promtool judge the
-same rules on the same metrics where it is at hand.
+`unless`, `or`, brackets, `max without` a label, `increase` and `resets` over a range, and the
+`offset` of a selector. Whatever else a rule says is an error here. `test_alert_rules` lets promtool
+judge the same rules on the same metrics where it is at hand.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Vector = dict[Labels, float]
 Matchers = tuple[tuple[str, re.Pattern[str]], ...]
 
 _TOKEN: Final = re.compile(
-    r"\s*(?P<token>(?:and|unless|or|without|max|increase|resets)\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
-    r"|\d+(?:\.\d+)?|[()])"
+    r"\s*(?P<token>(?:and|unless|or|without|max|increase|resets)\b|offset \d+[smh]"
+    r"|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]=|\d+(?:\.\d+)?|[()])"
 )
 _MATCHER: Final = re.compile(r'\s*(\w+)\s*(=~?)\s*"([^"]*)"\s*,?')
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -102,6 +102,10 @@ def _fit(labels: Labels, wanted: Matchers) -> bool:
     return all(pattern.fullmatch(found.get(name, "")) for name, pattern in wanted)
 
 
+def _seconds(span: str) -> float:
+    return float(span[:-1]) * _UNITS[span[-1]]
+
+
 class _Parser:
     def __init__(self, text: str, recording: Recording, at: float) -> None:
         self._recording, self._at = recording, at
@@ -156,14 +160,16 @@ class _Parser:
         if token in ("increase", "resets"):
             assert self._tokens.pop(0) == "("
             name, wanted = self._tokens.pop(0), self._labels()
-            span = self._tokens.pop(0).strip("[]")
+            seconds = _seconds(self._tokens.pop(0).strip("[]"))
             assert self._tokens.pop(0) == ")"
-            seconds = float(span[:-1]) * _UNITS[span[-1]]
             function = getattr(self._recording, token)
             found = function(name, wanted, seconds, self._at)
             assert isinstance(found, dict)
             return found
-        return self._recording.instant(token, self._labels(), self._at)
+        wanted, at = self._labels(), self._at
+        if self._next().startswith("offset "):
+            at -= _seconds(self._tokens.pop(0).removeprefix("offset "))
+        return self._recording.instant(token, wanted, at)
 
     def _highest(self) -> Vector:
         assert self._tokens[:2] == ["without", "("]

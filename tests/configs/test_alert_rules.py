@@ -76,7 +76,11 @@ def alerts() -> list[Alert]:
 
 
 def record(
-    course: Callable[[Status, float], Status | None], seconds: float, step: int = STEP
+    course: Callable[[Status, float], Status | None],
+    seconds: float,
+    step: int = STEP,
+    *,
+    only_changed: bool = False,
 ) -> Recording:
     """Scrape the appliance each `step` seconds."""
     recording = Recording()
@@ -86,7 +90,8 @@ def record(
         recording.add("up", target, at, float(status is not None))
         if status is None:
             continue
-        for family in make_registry(lambda status=status: status).collect():  # type: ignore[misc]
+        registry = make_registry(lambda status=status: status, only_changed=only_changed)  # type: ignore[misc]
+        for family in registry.collect():
             for sample in family.samples:
                 recording.add(sample.name, {**sample.labels, **target}, at, float(sample.value))
     return recording
@@ -132,6 +137,12 @@ def conflicts(quiet: Status, at: float) -> Status | None:
     return replace(quiet, tables=(replace(first, conflicts=int(at - BEGIN) // 60), *others))
 
 
+def conflict(quiet: Status, _: float) -> Status | None:
+    """The only one of the run."""
+    *others, last = quiet.tables
+    return replace(quiet, tables=(*others, replace(last, conflicts=1)))
+
+
 def refused(quiet: Status, at: float) -> Status | None:
     return replace(quiet, port=replace(quiet.port, refused={"OLR-04031": int(at - BEGIN)}))
 
@@ -163,6 +174,7 @@ EVENTS: Final[dict[str, tuple[Any, str]]] = {
     "decoding has ended": (state("STOPPED"), "OlrPgFailed"),
     "the appliance is down": (lambda _quiet, _at: None, "OlrPgDown"),
     "rows are overwritten": (conflicts, "OlrPgConflicts"),
+    "a row is overwritten": (conflict, "OlrPgConflicts"),
     "a key has no index": (ailing("OLR-05161"), "OlrPgTargetSlow"),
     "nobody vacuums": (ailing("OLR-05163"), "OlrPgTargetSlow"),
     "dead rows pile up": (ailing("OLR-05164"), "OlrPgTargetSlow"),
@@ -198,11 +210,13 @@ def idle(quiet: Status, at: float) -> Status | None:
     return replace(quiet, archive_seconds=at, tables=quiet.tables)
 
 
+@pytest.mark.parametrize("only_changed", [False, True])
 @pytest.mark.parametrize("event", EVENTS)
-def test_what_happens_fires_its_alert_and_no_other(event: str) -> None:
+def test_what_happens_fires_its_alert_and_no_other(event: str, *, only_changed: bool) -> None:
     course, alert = EVENTS[event]
     times = range(0, 40 * 60 + 1, STEP)
-    found = firing(alerts(), record(during(course), times[-1]), times)
+    recording = record(during(course), times[-1], only_changed=only_changed)
+    found = firing(alerts(), recording, times)
     assert {tuple(fired) for fired in found.values()} == {(), (alert,)}
     first = min(at for at, fired in found.items() if fired)
     assert first <= BEGIN + 5 * 60 + STEP
@@ -257,13 +271,15 @@ def test_a_pause_fires_an_alert_only_if_it_is_forgotten(*, is_whole: bool) -> No
     assert found[times[-1]] == ["OlrPgPaused"]
 
 
-def test_many_tables_that_are_behind_are_one_alert() -> None:
+@pytest.mark.parametrize("only_changed", [False, True])
+def test_many_tables_that_are_behind_are_one_alert(*, only_changed: bool) -> None:
     def slow(quiet: Status, at: float) -> Status | None:
         tables = tuple(TableStatus(f"SHOP.T{n}", lag_seconds=1000.0 + n) for n in range(20))
         return replace(quiet, tables=tables)
 
     times = range(0, HOUR, LONG_STEP)
-    found = firing(alerts(), record(slow, HOUR, LONG_STEP), times)
+    recording = record(slow, HOUR, LONG_STEP, only_changed=only_changed)
+    found = firing(alerts(), recording, times)
     assert found[times[-1]] == ["OlrPgBehind"]
 
 

@@ -283,31 +283,34 @@ class Bank:
     def _named(self, names: Sequence[str]) -> list[str] | None:
         return [f"APP.{one}" for one in names] or None
 
-    def begin(self, *, restart: bool = False) -> None:
-        names = self.some()
+    def begin(self, *, restart: bool = False, anew: bool = False) -> None:
+        names = self.some() or (list(LISTED) if anew else [])
         printed = self.command(
-            f"begin {names} restart={restart}",
+            f"begin {names} restart={restart} anew={anew}",
             lambda: initial_load(
                 self.config,
                 table=self._named(names),
                 begin_copy=True,
                 as_json=True,
                 restart=restart,
+                anew=anew,
             ),
         )
-        self.told(printed)
-        if restart and printed is None:
+        self.told(printed, are_emptied=restart or anew)
+        if anew:
+            self.done.difference_update(names)
+        if (restart or anew) and printed is None:
             for name in names or LISTED:  # it may have emptied them
                 self.copies[name].is_written = False
                 self.copies[name].scn = 0
 
-    def told(self, printed: str | None) -> None:
+    def told(self, printed: str | None, *, are_emptied: bool = False) -> None:
         if printed is None:
             return
         for one in json.loads(printed.splitlines()[-1])["tables"]:
             copy = self.copies[one["table"].removeprefix("APP.")]
             self.say(f"    {one['table']} as of {one['scn']} from {one['start_scn']}")
-            if copy.scn != one["scn"]:
+            if copy.scn != one["scn"] or are_emptied:
                 copy.is_written = False
             copy.scn = one["scn"]
 
@@ -557,6 +560,7 @@ def history(
             bank.write: 12, bank.end: 8, bank.load: 1, bank.run: 4, bank.add_begin: 4,
             bank.add_end: 5, bank.remove_added: 1, bank.pause: 2, bank.resume: 2,
             partial(bank.begin, restart=True): 1, partial(bank.load, restart=True): 1,
+            partial(bank.begin, anew=True): 1,
             bank.ddl: 4 * with_ddl, bank.forget: 3,
         }  # fmt: skip
         for _ in range(steps):

@@ -115,8 +115,18 @@ def test_only_tables_with_a_change_or_a_problem_may_have_metrics(
     status: Status, field: str
 ) -> None:
     value = {**SHOWN, **NOT_SHOWN}[field]
-    shown = replace(status, tables=(replace(TableStatus("S.T"), **{field: value}),))
+    table = replace(TableStatus("S.T"), **{field: value})
+    shown = replace(status, tables=(TableStatus("S.LAST", lag_seconds=2.0), table))
     for only_changed in (False, True):
         registry = make_registry(lambda: shown, only_changed=only_changed)
         has_own = b'table="S.T"' in generate_latest(registry)
         assert has_own == (field in SHOWN or not only_changed)
+
+
+def test_the_table_with_the_largest_lag_always_has_metrics(status: Status) -> None:
+    """Else an alert would not notice the lag of a run in which no table has changed yet."""
+    tables = tuple(TableStatus(f"S.T{n}", lag_seconds=float(n % 3)) for n in range(9))
+    shown = replace(status, tables=tables)
+    text = generate_latest(make_registry(lambda: shown, only_changed=True)).decode()
+    assert 'olr_pg_table_lag_seconds{table="S.T2"} 2.0' in text
+    assert text.count("olr_pg_table_lag_seconds{") == 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
@@ -214,6 +215,26 @@ def test_a_switchover_is_followed(
     run_once(config)
     assert differences(postgres_database, summary) == []
     run_once(config)
+
+
+def test_a_log_that_begins_later_than_the_last_one_ends_is_told(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    """So it is after a restart of the instance, or if a log lacks its end."""
+    first, second, *others = live.waiting
+    header = open_log(str(second)).header
+    moved = switched_over(
+        second, tmp_path, activation=99, first_scn=header.first_scn + 1, sequence=header.sequence
+    )
+    live.waiting = [first, moved, *others]
+    live.archive_all()
+    with capture_logs() as lines:
+        run_once(live.write_config(tmp_path, postgres_database))
+    assert differences(postgres_database, summary) == []
+    told = [one for one in lines if "its instance was restarted" in one["event"]]
+    assert [(one["sequence"], one["previous_end"], one["first_scn"]) for one in told] == [
+        (header.sequence, header.first_scn, header.first_scn + 1)
+    ]
 
 
 def test_redo_that_a_resetlogs_has_orphaned_is_not_applied(

@@ -35,7 +35,8 @@ SELECT EXISTS (SELECT FROM olr_pg.subscription WHERE subscription = %s AND compl
 """
 
 _LOWEST_START: Final = """
-SELECT min(start_scn) FROM olr_pg.load WHERE subscription = %s AND NOT handed_over
+SELECT start_scn, source_table FROM olr_pg.load WHERE subscription = %s AND NOT handed_over
+ORDER BY 1, 2 LIMIT 1
 """
 
 _CREATED: Final = """
@@ -70,6 +71,9 @@ WHERE l.left_scn IS NOT NULL AND NOT l.stopped AND l.commit_scn < excluded.commi
 
 COPIED: Final = "copied by another tool"
 """The identity of the data of a load whose rows another tool copies (`load.copied_rows`)."""
+
+RENAMED: Final = "renamed"
+"""The identity of the data of the old name of a renamed table (`stopped.renaming`)."""
 
 
 class Created(NamedTuple):
@@ -131,20 +135,22 @@ class NeededRedo(NamedTuple):
     Attributes:
         loads: the lowest start SCN of the loads that replication has not reached yet, including
             loads and copies that are not complete; None without such a load.
+        table: ``OWNER.NAME`` of the table with this load; empty without such a load.
         recorded: the SCN of the last checkpoint that the target has a record of; None without a
             record. It is lower than that of the server's checkpoint if the target was restored
             from a backup.
     """
 
     loads: int | None
+    table: str
     recorded: int | None
 
 
 def read_needed(connection: Connection[Any], subscription: str) -> NeededRedo:
     """Return what the target knows about the redo that replication will need."""
-    row = connection.execute(_LOWEST_START, (subscription,)).fetchone()
-    assert row is not None  # an aggregate has a row
-    return NeededRedo(row[0], noted_start(connection, subscription))
+    load = connection.execute(_LOWEST_START, (subscription,)).fetchone()
+    loads, table = (None, "") if load is None else load
+    return NeededRedo(loads, table, noted_start(connection, subscription))
 
 
 def read_handover(
@@ -154,7 +160,8 @@ def read_handover(
 
     Args:
         tables: the names of all tables of the subscription (``OWNER.NAME``); empty if unknown. The
-            load of another table is not handed over, because its changes are not requested.
+            load of another table is not handed over, because its changes are not requested. An
+            exception is the old name of a renamed table: no table will have it again.
 
     Raises:
         OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
@@ -170,7 +177,9 @@ def read_handover(
                 table=name,
             )
     pending = [
-        load for load in loads if load[3] and not load[4] and (not tables or load[0] in tables)
+        load
+        for load in loads
+        if load[3] and not load[4] and (not tables or load[0] in tables or load[5] == RENAMED)
     ]
     if not pending:
         return Handover()

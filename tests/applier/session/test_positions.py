@@ -127,3 +127,18 @@ def test_a_load_that_was_completed_meanwhile_is_not_handed_over(target: KeptConn
     assert target.use(lambda c: c.execute(query).fetchall()) == [("S.T",)]
     later = target.use(lambda c: read_handover(c, "s", {"S.T", "S.ADDED"}))
     assert (later.scn, later.start_scn, later.tables) == (20, 15, frozenset({"S.ADDED"}))
+
+
+def test_the_load_of_a_renamed_table_is_handed_over(target: KeptConnection) -> None:
+    """Else the redo from the load on would be kept for ever: no table has the old name again."""
+    for table, source in (("S.OLD", "renamed"), ("S.OTHER", "")):
+        target.use(
+            lambda c: c.execute(
+                "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn,"
+                " source, parts, finished_at) VALUES ('s', %s, 's.t', 20, 15, %s, 0, now())",
+                (table, source),  # noqa: B023
+            )
+        )
+    found = target.use(lambda c: read_handover(c, "s", {"S.NEW"}))
+    assert (found.scn, found.start_scn, found.tables) == (20, 15, frozenset({"S.OLD"}))
+    assert not found.covers_all
