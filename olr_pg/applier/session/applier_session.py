@@ -493,6 +493,13 @@ class Applier:
         found = read_handover(connection, subscription, self._shared.tables)
         if found.scn:
             _log.info("continuing from the initial load", scn=found.scn, start_scn=found.start_scn)
+        if found.unlisted:
+            _log.warning(
+                "redo is kept for loaded tables that are not replicated",
+                tables=", ".join(sorted(found.unlisted)),
+                action="to replicate a table, add it to `apply.tables`; else run `olr-pg tables"
+                " remove OWNER.NAME`, so that the redo since its load can be deleted",
+            )
         return found
 
     def _begin_created(self, connection: Connection[Any]) -> None:

@@ -106,12 +106,15 @@ class Handover(NamedTuple):
         covers_all: whether these are loads of every table of the subscription, so that no table
             needs redo before `start_scn`.
         tables: the loaded tables.
+        unlisted: tables with a complete load that the subscription does not contain, so that the
+            load is not handed over. The redo from the load on is kept for them.
     """
 
     scn: int = 0
     start_scn: int = 0
     covers_all: bool = False
     tables: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
 
     def start(self, saved_scn: int | None, configured_scn: int) -> int:
         """Return the SCN at which replication must start.
@@ -176,18 +179,17 @@ def read_handover(
                 f"the load of the table as of SCN {scn} is not complete",
                 table=name,
             )
-    pending = [
-        load
-        for load in loads
-        if load[3] and not load[4] and (not tables or load[0] in tables or load[5] == RENAMED)
-    ]
+    complete = [load for load in loads if load[3] and not load[4]]
+    pending = [load for load in complete if not tables or load[0] in tables or load[5] == RENAMED]
+    unlisted = frozenset(name for name, *_ in complete) - {name for name, *_ in pending}
     if not pending:
-        return Handover()
+        return Handover(unlisted=unlisted)
     return Handover(
         max(scn for _, scn, *_ in pending),
         min(start for _, _, start, *_ in pending),
         bool(tables) and set(tables) <= {row[0] for row in pending},
         frozenset(name for name, *_ in pending),
+        unlisted,
     )
 
 

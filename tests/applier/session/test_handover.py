@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from olr_pg.applier.session.handover import Handover
+from olr_pg.applier.session.handover import Handover, read_handover
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import OlrPgError
 
@@ -39,6 +39,19 @@ def test_where_it_starts() -> None:
     assert [one.start(None, 30) for one in (nothing, some, every)] == [30, 25, 25]
     assert [one.start(28, 7) for one in (nothing, some, every)] == [28, 25, 25]
     assert [one.start(20, 7) for one in (nothing, some, every)] == [20, 20, 20]
+
+
+def test_a_loaded_table_that_is_not_in_the_list_is_named(replication: Replication) -> None:
+    loaded(replication, scn=30, start_scn=25)
+    listed = {"S.T"}, {"S.T", "S.U"}, {"S.U"}
+    with psycopg.connect(replication.target) as connection:
+        found = [read_handover(connection, "olr_pg", tables) for tables in listed]
+    own = frozenset({"S.T"})
+    assert found == [
+        Handover(30, 25, covers_all=True, tables=own),
+        Handover(30, 25, tables=own),
+        Handover(unlisted=own),
+    ]
 
 
 def test_what_was_loaded_is_skipped_and_the_rest_applied(
