@@ -156,7 +156,7 @@ def _live_logs(source: OracleSource) -> list[KnownLog]:
         connection: Connection, redo: Connection
     ) -> dict[tuple[int, int, int], list[ListedLog]]:
         resetlogs = [one.resetlogs_id for one in read_incarnations(connection)]
-        return list_logs(redo, source, resetlogs, 0)
+        return list_logs(redo, source, resetlogs, 0).copies
 
     listed = read_once(source, "listing the archived logs", read)
     return [

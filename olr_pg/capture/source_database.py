@@ -118,8 +118,15 @@ class SourceDatabase(Protocol):
     def is_online(self) -> bool:
         """Whether logs are read while Oracle writes them; if so, `has_news` must be called."""
 
+    @property
+    def is_copying(self) -> bool:
+        """Whether archived logs are being copied from Oracle's host; if so, `has_news` must be
+        called.
+        """
+
     def has_news(self) -> bool:
-        """Return whether an online log has grown since the last `scan`.
+        """Return whether an online log has grown, or a copy of an archived log has arrived, since
+        the last `scan`.
 
         Raises:
             OlrPgError: the redo that was read cannot be stored.
@@ -297,6 +304,11 @@ class OfflineDatabase:
     def is_online(self) -> bool:
         """See `SourceDatabase.is_online`."""
         return self._online is not None
+
+    @property
+    def is_copying(self) -> bool:
+        """See `SourceDatabase.is_copying`; always False, because other programs copy the logs."""
+        return False
 
     def has_news(self) -> bool:
         """See `SourceDatabase.has_news`.

@@ -490,6 +490,11 @@ class FilteredDatabase:
         """See `SourceDatabase.is_online`."""
         return self._source.is_online
 
+    @property
+    def is_copying(self) -> bool:
+        """See `SourceDatabase.is_copying`."""
+        return self._source.is_copying
+
     def has_news(self) -> bool:
         """See `SourceDatabase.has_news`."""
         return self._source.has_news()

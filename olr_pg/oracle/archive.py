@@ -45,54 +45,61 @@ class ListedLog(NamedTuple):
         return self.resetlogs_id, self.thread, self.sequence
 
 
+class ListedLogs(NamedTuple):
+    """Oracle's list of archived logs, by (incarnation, thread, sequence).
+
+    Attributes:
+        extents: first and next SCN of every log, including logs whose copies are on other hosts or
+            deleted.
+        copies: the copies of each log that can be read.
+    """
+
+    extents: dict[tuple[int, int, int], tuple[int, int]]
+    copies: dict[tuple[int, int, int], list[ListedLog]]
+
+
 def list_logs(
     connection: Connection, source: OracleSource, incarnations: Sequence[int], scn: int
-) -> dict[tuple[int, int, int], list[ListedLog]]:
-    """List the logs that contain redo from `scn` on, with all copies of each log, by position.
+) -> ListedLogs:
+    """List the logs that contain redo from `scn` on.
+
+    The logs and their copies are read by one query, because it reads all records of the control
+    file each time.
 
     Args:
         incarnations: resetlogs ids of the incarnations to list; logs of other incarnations are
             orphans.
     """
     columns = ARCHIVED_LOG.c
-    query = select(
-        columns["RESETLOGS_ID"],
-        columns["THREAD#"],
-        columns["SEQUENCE#"],
-        columns["FIRST_CHANGE#"],
-        columns["NEXT_CHANGE#"],
-        columns["DEST_ID"],
-        columns["NAME"],
-    ).where(
-        columns["NEXT_CHANGE#"] > bound(scn),
-        columns["RESETLOGS_ID"].in_(among(incarnations)),
-        columns["ARCHIVED"] == bound("YES"),
-        columns["DELETED"] == bound("NO"),
-        columns["STATUS"] == bound("A"),
-        columns["STANDBY_DEST"] == bound("NO"),
-        columns["NAME"].is_not(None),
+    names = (
+        *("RESETLOGS_ID", "THREAD#", "SEQUENCE#", "FIRST_CHANGE#", "NEXT_CHANGE#"),
+        *("DEST_ID", "NAME", "DELETED", "STATUS"),
     )
-    if source.archive_destination is not None:
-        query = query.where(columns["DEST_ID"] == bound(source.archive_destination))
-    query = query.order_by(
-        columns["RESETLOGS_ID"], columns["THREAD#"], columns["SEQUENCE#"], columns["DEST_ID"]
-    )
-    found: dict[tuple[int, int, int], list[ListedLog]] = defaultdict(list)
-    for row in connection.execute(query):
-        resetlogs, thread, sequence, first_scn, next_scn, destination, name = row
-        log = ListedLog(
-            resetlogs,
-            thread,
-            sequence,
-            first_scn,
-            next_scn,
-            # A log that RMAN has restored or catalogued can have no destination.
-            destination or 0,
-            name,
-            map_path(name, source.path_mapping),
+    query = (
+        select(*(columns[name] for name in names))
+        .where(
+            columns["NEXT_CHANGE#"] > bound(scn),
+            columns["RESETLOGS_ID"].in_(among(incarnations)),
+            columns["ARCHIVED"] == bound("YES"),
+            columns["STANDBY_DEST"] == bound("NO"),
         )
-        found[log.stream_position].append(log)
-    return found
+        .order_by(*(columns[name] for name in (*names[:3], "DEST_ID")))
+    )
+    extents: dict[tuple[int, int, int], tuple[int, int]] = {}
+    copies: dict[tuple[int, int, int], list[ListedLog]] = defaultdict(list)
+    for row in connection.execute(query):
+        resetlogs, thread, sequence, first_scn, next_scn, destination, name, deleted, status = row
+        position = resetlogs, thread, sequence
+        extents[position] = first_scn, next_scn
+        if name is None or (deleted, status) != ("NO", "A"):
+            continue
+        if source.archive_destination not in (None, destination):
+            continue
+        path = map_path(name, source.path_mapping)
+        # A log that RMAN has restored or catalogued can have no destination.
+        copy = ListedLog(*position, first_scn, next_scn, destination or 0, name, path)
+        copies[position].append(copy)
+    return ListedLogs(extents, dict(copies))
 
 
 def list_positions(

@@ -38,7 +38,6 @@ from olr_pg.oracle.archive import (
     ListedLog,
     list_ends,
     list_logs,
-    list_positions,
     open_listed,
     open_threads,
 )
@@ -195,7 +194,8 @@ class _Listing(NamedTuple):
         opened: redo threads that will produce more logs.
         archived: first and next SCN of every archived log, including logs whose copies are deleted.
         copies: the copies that can be read.
-        ends: the ends of the last logs that are not needed any more (`archive.list_ends`).
+        ends: the ends of the last logs that are not needed any more, by the position of the
+            following log (`archive.list_ends`).
     """
 
     opened: frozenset[int]
@@ -522,7 +522,7 @@ class LiveDatabase:
         """
         listed = self._redo.read(
             "listing the archived logs",
-            lambda _, redo: list_logs(redo, self._source, self.database.resetlogs, 0),
+            lambda _, redo: list_logs(redo, self._source, self.database.resetlogs, 0).copies,
         )
         oldest: dict[int, ListedLog] = {}
         for (_, thread, _), copies in sorted(listed.items()):
@@ -727,12 +727,20 @@ class LiveDatabase:
         """See `SourceDatabase.is_online`."""
         return self._online is not None
 
+    @property
+    def is_copying(self) -> bool:
+        """See `SourceDatabase.is_copying`."""
+        return self._vault is not None and self._vault.is_copying
+
     def has_news(self) -> bool:
         """See `SourceDatabase.has_news`.
 
         Raises:
             OlrPgError: 1092, the redo that was read cannot be stored.
         """
+        if self._vault is not None and self._vault.take_arrival():
+            self._list_again = 0.0
+            return True
         return self._online is not None and self._online.poll()
 
     def _list(self, connection: Connection, redo: Connection, scn: int) -> _Listing:
@@ -749,10 +757,8 @@ class LiveDatabase:
 
     def _list_once(self, connection: Connection, redo: Connection, scn: int) -> _Listing:
         # The order of the queries matters. The threads are read first, so that the list contains
-        # all logs of a thread that is closed by then. The copies are read after the logs, so that a
-        # log that was archived between the two queries has its copies. The threads are read again
-        # at the end, because a thread that was opened meanwhile may have commits below the end of
-        # the list.
+        # all logs of a thread that is closed by then. The threads are read again at the end,
+        # because a thread that was opened meanwhile may have commits below the end of the list.
         opened = open_threads(connection, scn)
         incarnations = read_incarnations(connection)
         if incarnations != self._facts.incarnations:
@@ -762,13 +768,35 @@ class LiveDatabase:
         if self._online is not None:
             self._online.use(online_groups(redo, self._source))
         resetlogs = self._facts.database.resetlogs
-        archived = list_positions(redo, resetlogs, scn)
-        copies = list_logs(redo, self._source, resetlogs, scn)
-        ends = list_ends(redo, resetlogs, scn)
+        archived, copies = list_logs(redo, self._source, resetlogs, scn)
+        ends = self._known_ends(archived, scn)
+        if ends is None:
+            ends = list_ends(redo, resetlogs, scn)
         opened |= open_threads(connection, scn)
         if redo is not connection:
             archived |= expected_logs(connection, resetlogs, scn, opened)
         return _Listing(opened, archived, copies, ends)
+
+    def _known_ends(
+        self, archived: Mapping[tuple[int, int, int], tuple[int, int]], scn: int
+    ) -> dict[tuple[int, int, int], int] | None:
+        """Return the ends of the last logs that are not needed any more, as the last listing shows
+        them; None if it does not show the end before the first log of each thread.
+
+        Args:
+            archived: the logs that are needed.
+        """
+        if self._listing is None:
+            return None
+        ends = self._listing.ends | {
+            (resetlogs, thread, sequence + 1): end
+            for (resetlogs, thread, sequence), (_, end) in self._listing.archived.items()
+        }
+        last = {one[:2]: one for one in sorted(ends) if ends[one] <= scn}
+        firsts = {one[:2]: one for one in sorted(archived, reverse=True)}
+        if not set(firsts.values()) <= set(last.values()):
+            return None
+        return {one: ends[one] for one in last.values()}
 
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.

@@ -511,7 +511,7 @@ def _logs(
         listed, oldest_open = redo.read(
             "listing the archived logs",
             lambda connection, shown: (
-                list_logs(shown, source, facts.database.resetlogs, 0),
+                list_logs(shown, source, facts.database.resetlogs, 0).copies,
                 _oldest_open(connection),
             ),
         )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -101,6 +102,15 @@ class LogVault:
         """Cancel the fetches in progress."""
         if self._fetching is not None:
             self._fetching.close()
+
+    @property
+    def is_copying(self) -> bool:
+        """Whether logs are being fetched from Oracle's host."""
+        return self._fetching is not None and self._fetching.is_fetching_any
+
+    def take_arrival(self) -> bool:
+        """See `LogFetching.take_arrival`."""
+        return self._fetching is not None and self._fetching.take_arrival()
 
     def logs(self) -> tuple[list[ArchivedLog], bool]:
         """Return (copies, whether the list contains all copies). Damaged copies are left out, with
@@ -455,6 +465,7 @@ class LogFetching:
         self._check = check
         self._failed: dict[tuple[int, int, int], OlrPgError] = {}
         self._fetches: dict[tuple[int, int, int], _Fetch] = {}
+        self._arrived = threading.Event()
         self._pool = ThreadPoolExecutor(FETCHES, thread_name_prefix="log fetch")
 
     def fetch(self, copies: Sequence[ListedLog], file: Path) -> None:
@@ -476,7 +487,7 @@ class LogFetching:
                 raise on_its_way(
                     listed, "the copy has not started yet, because other logs are copied first"
                 )
-            done = self._pool.submit(fetch_copy, self._transport, copies, file, self._check)
+            done = self._pool.submit(self._bring, copies, file)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
             # During a retry, report the last error.
@@ -490,6 +501,24 @@ class LogFetching:
             self._failed[listed.stream_position] = error
             raise
         self._failed.pop(listed.stream_position, None)
+
+    def _bring(self, copies: Sequence[ListedLog], file: Path) -> None:
+        fetch_copy(self._transport, copies, file, self._check)
+        self._arrived.set()
+
+    def take_arrival(self) -> bool:
+        """Return whether a fetch has succeeded since the last call. A failed fetch does not count,
+        so that it is not retried without a pause.
+        """
+        if not self._arrived.is_set():
+            return False
+        self._arrived.clear()
+        return True
+
+    @property
+    def is_fetching_any(self) -> bool:
+        """Whether logs are being fetched, or were fetched and not yet returned."""
+        return bool(self._fetches)
 
     def is_fetching(self, listed: ListedLog) -> bool:
         """Return whether a log is being fetched, or was fetched and not yet returned."""

@@ -134,26 +134,25 @@ class SharedLogs:
             self.remove_reader(reader)
 
     def has_news(self) -> bool:
-        """Return whether an online log has grown (`SourceDatabase.has_news`)."""
+        """Return whether there are new logs (`SourceDatabase.has_news`)."""
         with self._lock:
             begin = steady_time()
             news = self.source.has_news()
-            if not news:
+            # Without online logs, nothing was read from the source.
+            if self.source.is_online and not news:
                 self._looked_at = begin
             return news
 
     def await_redo(self, seconds: float, ending: threading.Event) -> None:
-        """Wait until the next scan is due, an online log has grown, or `ending` is set."""
-        if not self.source.is_online:
-            ending.wait(seconds)
-            return
+        """Wait until the next scan is due, there are new logs, or `ending` is set."""
         begin = time.monotonic()
         while (rest := begin + seconds - time.monotonic()) > 0:
             idle = time.monotonic() - self._news_at
             pause = _QUIET_SECONDS if idle > _QUIET_AFTER else _BUSY_SECONDS
-            if ending.wait(min(rest, pause)):
+            polls = self.source.is_online or self.source.is_copying
+            if ending.wait(min(rest, pause) if polls else rest):
                 return
-            if self.has_news():
+            if polls and self.has_news():
                 self._news_at = time.monotonic()
                 return
 

@@ -56,6 +56,7 @@ class Source:
     """A database, and what is followed of its dictionary."""
 
     is_online = True
+    is_copying = False
 
     def __init__(self) -> None:
         self.snapshot = Snapshot(5, Database("DB"), (OLD,))

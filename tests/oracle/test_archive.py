@@ -303,6 +303,38 @@ def test_an_end_of_a_log_that_is_still_needed_skips_nothing(live: LiveSource) ->
         assert {one.previous_end for one in scan.logs} == {None}
 
 
+def test_one_query_reads_the_archived_logs_once_the_first_log_is_behind(live: LiveSource) -> None:
+    """Each query of V$ARCHIVED_LOG reads all records of the control file."""
+    live.archive_all()
+    logs = [open_log(str(path)) for path in live.summary.logs]
+    ends = {(log.header.thread, log.header.sequence): log.next_scn for log in logs}
+    threads = {thread for thread, _ in ends}
+    last = min(max(ends[one] for one in ends if one[0] == thread) for thread in threads)
+
+    def check_beginnings(database: LiveDatabase, scn: int) -> bool:
+        """Whether the log before the first one of each thread is behind `scn`."""
+        begun = dict[int, int | None]()
+        for log in database.scan(scn, 0).logs:
+            place = log.header.thread, log.header.sequence
+            if place[0] not in begun and log.next_scn > scn:
+                begun[place[0]] = log.previous_end
+                assert log.previous_end == ends.get((place[0], place[1] - 1))
+        return None not in begun.values()
+
+    asked = []
+    with live.database() as database:
+        for scn in sorted(end for end in ends.values() if end < last):
+            live.server.heard.clear()
+            is_behind = check_beginnings(database, scn)
+            count = sum('FROM "V$ARCHIVED_LOG"' in sql for sql, _ in live.server.heard)
+            asked.append((is_behind, count))
+        # A reader that begins later needs older logs.
+        check_beginnings(database, min(ends.values()))
+    expected = [1 if at and is_behind else 2 for at, (is_behind, _) in enumerate(asked)]
+    assert [count for _, count in asked] == expected
+    assert expected.count(1) > 1
+
+
 @pytest.mark.timeout(900)  # it may compile the kernels
 def test_what_is_delivered_is_kept_before_it_leaves(live: LiveSource, tmp_path: Path) -> None:
     """The process ends while it catches up; meanwhile the source goes back behind that."""

@@ -277,11 +277,14 @@ def test_no_thread_takes_all_places_and_a_failure_is_told_while_it_is_tried_agai
     assert set(again) == {Code.LOG_ON_ITS_WAY, Code.LOG_NOT_BROUGHT} or set(again) == {
         Code.LOG_NOT_BROUGHT
     }
+    assert not fetching.take_arrival()  # only failures: the next look is no sooner
     transport.fails = False
     transport.let.set()
     while code_of(fetching, wanted[0], tmp_path) is not None:
         threading.Event().wait(0.001)
     assert (tmp_path / "1_5").read_text() == "1_5"
+    assert fetching.take_arrival()
+    assert not fetching.take_arrival()
     fetching.close()
 
 

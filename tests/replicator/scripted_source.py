@@ -108,6 +108,7 @@ class ScriptedSource:
         return self.ends.get(resetlogs_id)
 
     is_online = False
+    is_copying = False
 
     def has_news(self) -> bool:
         return False

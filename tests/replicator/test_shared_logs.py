@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,9 @@ from olr_pg.replicator.shared_logs import SharedLogs
 
 class Source:
     """Notes what it is asked for; its logs end at `ends`."""
+
+    is_online = True
+    is_copying = False
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
@@ -98,6 +102,20 @@ def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> N
     found = steady_time()
     logs.scan("one", 1, 1)
     assert end <= logs.unseen_since <= found
+
+
+def test_an_awaited_copy_ends_the_wait_and_says_nothing_of_the_source() -> None:
+    source = Source()
+    source.is_online, source.is_copying = False, True
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    logs.scan("one", 1, 1)
+    scanned = steady_time()
+    assert not logs.has_news()
+    source.news = True
+    logs.await_redo(3_600.0, threading.Event())
+    logs.scan("one", 1, 1)
+    assert logs.unseen_since is not None
+    assert logs.unseen_since <= scanned
 
 
 def test_the_oldest_log_of_each_thread_must_begin_early_enough() -> None:

@@ -50,6 +50,9 @@ def test_a_command_brings_the_logs(
     fetch = f'cat "{live.mount}/$(basename "$1")"'
     command = ["sh", "-c", fetch, "fetch", "{name}"]
     config = transported(live, tmp_path, postgres_database, kind="command", command=command)
+    # A copy that has arrived ends the wait for the next look.
+    config.write_text(config.read_text().replace('"poll-ms": 20', '"poll-ms": 3600000'))
+    assert "3600000" in config.read_text()
     checks = {finding.check for finding in diagnose(load_config(config))}
     assert "oracle.logs" not in checks
     run_once(config)
