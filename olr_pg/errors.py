@@ -155,7 +155,7 @@ class Code(IntEnum):
     NO_CONFIG_FILE = _Entry(
         1120,
         "no configuration file is named, and none is in the usual place",
-        "name the file with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start in a"
+        "name the file with --config FILE, with --file FILE or in OLR_PG_CONFIG. Or start in a"
         " directory that contains olr-pg.json or configs/Replicator.json",
     )
     CONFIG_OF_NEWER_VERSION = _Entry(
@@ -186,8 +186,9 @@ class Code(IntEnum):
     ROW_CONDITION_COLUMN_UNKNOWN = _Entry(
         1132,
         "a condition of `filter.rows` names a column that the table does not deliver",
-        "correct the column's name (as in the dictionary; in double quotes if it is not upper"
-        " case), use a narrower pattern of tables, or remove the column from `filter.columns`",
+        "correct the column's name: write it as in the dictionary, and in double quotes if it is"
+        " not upper case. Or use a narrower pattern of tables, or remove the column from"
+        " `filter.columns`",
     )
     ROW_CONDITION_COLUMN_INCOMPARABLE = _Entry(
         1133,
@@ -245,9 +246,9 @@ class Code(IntEnum):
     ENCRYPTION_KEY_UNUSABLE = _Entry(
         1190,
         "the encryption key cannot be used",
-        "set `context.encryption-key` to the base64 of 32 random bytes (`openssl rand -base64 32`"
-        " prints such a text), or correct the command of `context.encryption-key-command`, which"
-        " must print such a text",
+        "set `context.encryption-key` to the base64 of 32 random bytes (`openssl rand -base64"
+        " 32` prints such a text). If you use `context.encryption-key-command`, correct the"
+        " command: it must print such a text",
     )
     ENCRYPTION_KEY_WRONG = _Entry(
         1191,
@@ -276,8 +277,8 @@ class Code(IntEnum):
     FILE_KEPT = _Entry(
         1211,
         "an existing Parquet file was kept, because its replacement would lack changes",
-        "to replace the file, decode again, and also name the logs that are older than the first"
-        " log; or use another directory",
+        "to replace the file, decode again and also name the logs that are older than the first"
+        " log. Or use another directory",
     )
     KERNEL_PACK_DAMAGED = _Entry(
         1220,
@@ -288,8 +289,8 @@ class Code(IntEnum):
     KERNEL_PACK_UNFIT = _Entry(
         1221,
         "a pack of compiled kernels was made for another kind of machine or another version",
-        "run `olr-pg prepare --export FILE` on a machine with the same processor and the same"
-        " versions of olr_pg, Python and Numba, or `olr-pg prepare` here to compile the kernels",
+        "run `olr-pg prepare` here to compile the kernels. Or run `olr-pg prepare --export FILE`"
+        " on a machine with the same processor and the same versions of olr_pg, Python and Numba",
     )
     KERNELS_NOT_WRITABLE = _Entry(
         1222,
@@ -368,11 +369,11 @@ class Code(IntEnum):
     DDL_NOT_FOLLOWED = _Entry(
         2013,
         "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
-        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, the table's"
-        " changes after the DDL are not delivered: stop the appliance and load the table again"
-        " with `olr-pg initial-load --anew --table OWNER.NAME`. If another client receives the"
-        " changes, make the same change in its copy of the table, and start olr_pg again: all"
-        " changes before the DDL have been delivered",
+        "take a dictionary snapshot of an SCN after the DDL. With the bundled applier, the"
+        " table's changes after the DDL are not delivered: stop the appliance and load the table"
+        " again with `olr-pg initial-load --anew --table OWNER.NAME`. If another client receives"
+        " the changes, make the same change in its copy of the table, and start olr_pg again."
+        " All changes before the DDL have been delivered",
     )
     REDO_TOO_LATE = _Entry(
         2014,
@@ -396,9 +397,9 @@ class Code(IntEnum):
     TABLESPACE_ENCRYPTED = _Entry(
         2017,
         "a change of a table in an encrypted tablespace cannot be decoded",
-        "olr_pg cannot read redo of encrypted tablespaces. Either move the table, its partitions,"
-        " indexes and LOBs into an unencrypted tablespace, and load the table again as"
-        " docs/stopped-tables.md says; or do not replicate the table",
+        "olr_pg cannot read redo of encrypted tablespaces. Either move the table, its"
+        " partitions, indexes and LOBs into an unencrypted tablespace, and load the table again"
+        " as docs/stopped-tables.md says. Or do not replicate the table",
     )
     UNDO_ENCRYPTED = _Entry(
         2018,
@@ -423,8 +424,8 @@ class Code(IntEnum):
     LOG_REPLACED = _Entry(
         2022,
         "the file of a log was replaced by another log before the log was decoded",
-        "put the original log back at this path, and make sure that nothing reuses the name of a"
-        " log before `olr-pg logs --purgeable` lists it. Then start olr_pg again",
+        "put the original log back at this path. Make sure that nothing reuses the name of a log"
+        " before `olr-pg logs --purgeable` lists this log. Then start olr_pg again",
     )
     LOG_COMPRESSED = _Entry(
         2023,
@@ -477,9 +478,9 @@ class Code(IntEnum):
     VALUE_WOULD_LOSE = _Entry(
         2057,
         "a value would lose information in the type of its target",
-        "give the PostgreSQL column a type that keeps the information (`apply.columns` chooses the"
-        " type in new tables), or allow the loss in `apply.policies`. If the schema of a Spark"
-        " query names the type, use string",
+        "give the PostgreSQL column a type that keeps the information, or allow the loss in"
+        " `apply.policies`. For new tables, `apply.columns` chooses the type. If the schema of a"
+        " Spark query names the type, use string",
     )
     VALUE_NOT_EXPRESSIBLE_IN_ORACLE = _Entry(
         2058,
@@ -649,7 +650,7 @@ class Code(IntEnum):
     INVALID_DATES_REPLACED = _Entry(
         2145,
         "invalid dates were replaced by NULL",
-        "to find the rows, use the default `error`: it ends the command or query at the first"
+        "to find the rows, use the default `error`. Then the command or query ends at the first"
         " invalid date, and the error names the row",
     )
     VECTOR_WITHOUT_OBJECT = _Entry(
@@ -683,9 +684,9 @@ class Code(IntEnum):
     STORAGE_DENIED = _Entry(
         2211,
         "the object storage denies access",
-        "give this process and every Spark executor credentials with the right to list and read"
-        " the logs: the environment variables or files of the storage's vendor, or the machine's"
-        " role",
+        "give this process and every Spark executor credentials that allow to list and read the"
+        " logs. Credentials are the environment variables or files of the storage's vendor, or"
+        " the machine's role",
     )
     BUCKET_MISSING = _Entry(
         2212,
@@ -753,8 +754,8 @@ class Code(IntEnum):
     TABLE_QUERY_INVALID = _Entry(
         3010,
         "the table query is not valid",
-        "correct the query: one SELECT of owner and table name from DBA_TABLES (ALL_TABLES"
-        " contains only tables that the account can read)",
+        "correct the query: it must be one SELECT of owner and table name from DBA_TABLES."
+        " ALL_TABLES contains only tables that the account can read",
     )
     TABLE_QUERY_NOT_TWO_COLUMNS = _Entry(
         3011,
@@ -765,10 +766,10 @@ class Code(IntEnum):
         3012,
         "a table is not in the dictionary",
         "check the spelling: a name without quotes means upper case, a name in quotes is used as"
-        " it is. Check that `apply.tables` contains the table, and that the snapshot contains its"
-        " schema and was taken after the table was created. With a live source, `olr-pg run` reads"
-        " the dictionary as of the SCN at which it starts: if the table was created later, run"
-        " `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
+        " it is. Check that `apply.tables` contains the table, and that the snapshot contains"
+        " its schema and was taken after the table was created. With a live source, `olr-pg run`"
+        " reads the dictionary as of the SCN at which it starts. If the table was created later,"
+        " run `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -872,12 +873,13 @@ class Code(IntEnum):
         "the recorded changes of the dictionary cannot be used",
         "if the file cannot be read, correct its permissions. If the file belongs to another"
         " source, give each source its own `context.data`. If the file is damaged, restore it"
-        " from a backup; or remove it, and start with a dictionary snapshot as of the start SCN",
+        " from a backup. Or remove the file, and start with a dictionary snapshot as of the"
+        " start SCN",
     )
     DDL_READ_LATE = _Entry(
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
-        "start the appliance again: the appliance has recorded the DDL, and after the start it"
+        "start the appliance again. The appliance has recorded the DDL, and from the start on it"
         " follows all DDL in commit order. The cause: an earlier run has read one redo thread"
         " while the logs of another thread were missing",
     )
@@ -955,9 +957,9 @@ class Code(IntEnum):
     PLACE_TAKEN = _Entry(
         4008,
         "another client replicates from this port",
-        "stop the other client, or wait until its connection ends: only one client replicates at a"
-        " time. If the configuration has an `apply` section, the port is reserved for the bundled"
-        " applier: give other clients a target of their own, or run with --no-apply",
+        "stop the other client, or wait until its connection ends: only one client replicates at"
+        " a time. If the configuration has an `apply` section, the port is reserved for the"
+        " bundled applier. Give other clients a target of their own, or run with --no-apply",
     )
     ADDRESS_IN_USE = _Entry(
         4009,
@@ -1015,8 +1017,8 @@ class Code(IntEnum):
     TLS_FILES_UNUSABLE = _Entry(
         4030,
         "the certificate or key of a port cannot be used",
-        "check the files of `tls`: they must be PEM and readable by this user, the key must belong"
-        " to the certificate, and an encrypted key needs `key-password`",
+        "check the files of `tls`. They must be PEM files that this user can read. The key must"
+        " belong to the certificate, and an encrypted key needs `key-password`",
     )
     ADDRESS_NOT_ALLOWED = _Entry(
         4031,
@@ -1032,8 +1034,8 @@ class Code(IntEnum):
     CLIENT_TOO_SLOW = _Entry(
         4033,
         "the client took too long",
-        "change the client so that it sends each request in one piece, reads its answers, and"
-        " subscribes soon after it has connected. `target.limits` has the limits",
+        "change the client. It must send each request in one piece, read the answers, and"
+        " subscribe soon after it has connected. `target.limits` has the limits",
     )
     TLS_NOT_AGREED = _Entry(
         4034,
@@ -1107,7 +1109,8 @@ class Code(IntEnum):
         4051,
         "a client confirmed an SCN that was never sent",
         "the confirmation was ignored. LastCommitedSCN must be the commit SCN of the last"
-        " transaction that the client received completely and has stored, or 0 for none",
+        " transaction that the client received completely and has stored. If there is none, use"
+        " 0",
     )
     START_BEYOND_REDO = _Entry(
         4052,
@@ -1118,17 +1121,18 @@ class Code(IntEnum):
     CLIENT_SILENT_ENDED = _Entry(
         4053,
         "another client took the place of the replicating client, which was silent for too long",
-        "nothing is lost: the new client receives the transactions that the silent client has not"
-        " confirmed. If the silent client needs more time to apply, raise"
-        " `target.limits.silent-seconds`, or change this client so that it repeats its last"
+        "nothing is lost: the new client receives the transactions that the silent client has"
+        " not confirmed. If the silent client needs more time to apply, raise"
+        " `target.limits.silent-seconds`. Or change this client so that it repeats its last"
         " request",
     )
     CLIENT_SILENT = _Entry(
         4054,
         "the replicating client requests nothing",
-        "check whether the client hangs: until it continues or its connection ends, no other"
-        " client can replicate, and the saved SCN does not move. If this client sends nothing for"
-        " `target.limits.silent-seconds`, another client that wants to replicate takes its place",
+        "check whether the client hangs. Until the client continues or its connection ends, no"
+        " other client can replicate, and the saved SCN does not move. If this client sends"
+        " nothing for `target.limits.silent-seconds`, another client that wants to replicate"
+        " takes its place",
     )
     FILES_NOT_PRIVATE = _Entry(
         4060,
@@ -1159,8 +1163,8 @@ class Code(IntEnum):
         5004,
         "the PostgreSQL role lacks a privilege",
         "as a superuser, run sql/postgres/ledger.sql, then sql/postgres/role.sql, which contains"
-        " the minimal grants. Only the owner of a table has some of the rights; for these, run the"
-        " grant that the file contains as a comment",
+        " the minimal grants. Some of the rights belong only to the owner of a table. For these"
+        " rights, run the grant that the file contains as a comment",
     )
     TARGET_TABLE_MISSING = _Entry(
         5005,
@@ -1191,9 +1195,9 @@ class Code(IntEnum):
         "`olr-pg errors show` names the row: compare it with the source. Correct the row in the"
         " target, then run `olr-pg errors retry`; or set `apply.on-conflict` to skip or"
         " overwrite. If the change lacks its key, add supplemental logging of the key in the"
-        " source (`olr-pg doctor` has the statement), run `olr-pg errors skip`, and correct the"
-        " skipped rows with `olr-pg verify --differences FILE` and `olr-pg repair --differences"
-        " FILE --yes`, or load the table again",
+        " source (`olr-pg doctor` prints the statement), and run `olr-pg errors skip`. Then"
+        " correct the skipped rows with `olr-pg verify --differences FILE` and `olr-pg repair"
+        " --differences FILE --yes`, or load the table again",
     )
     TABLES_STOPPED = _Entry(
         5010,
@@ -1226,7 +1230,7 @@ class Code(IntEnum):
         5015,
         "the applier's ledger cannot be used",
         "correct the problem that PostgreSQL's reason names. If tables or privileges are"
-        " missing, run sql/postgres/ledger.sql as the owner of the schema olr_pg, or grant the"
+        " missing, run sql/postgres/ledger.sql as the owner of the schema olr_pg. Or grant the"
         " role the right to create this schema",
     )
     TARGET_NAME_CLASH = _Entry(
@@ -1244,12 +1248,12 @@ class Code(IntEnum):
     LOB_TOO_LARGE = _Entry(
         5018,
         "a LOB value is too large for PostgreSQL",
-        "PostgreSQL stores less than 1 GiB in a text or bytea value. olr_pg applies less than 1 GiB"
-        " of LOB values in one change of a row, counted in Oracle's form (2 bytes per character of"
-        " most CLOBs). If replication stopped the table, run `olr-pg errors skip`: the table"
-        " continues without this change, and later changes of a row that is missing for this reason"
-        " are conflicts. If a load failed, or to prevent more such changes, exclude the column"
-        " with `filter.columns`, or do not replicate the table",
+        "PostgreSQL stores less than 1 GiB in a text or bytea value. olr_pg applies less than 1"
+        " GiB of LOB values in one change of a row, counted in Oracle's form (2 bytes per"
+        " character of most CLOBs). If replication stopped the table, run `olr-pg errors skip`:"
+        " the table continues without this change. If a row is missing because of this, its"
+        " later changes are conflicts. If a load failed, or if you want to prevent more such"
+        " changes, exclude the column with `filter.columns`, or do not replicate the table",
     )
     SPOOL_LIMIT = _Entry(
         5020,
@@ -1281,16 +1285,16 @@ class Code(IntEnum):
         " or the target is another database",
         "olr_pg applies no changes to a target in this state. If this is the wrong server, for"
         " example an old primary, correct `apply.connect-string` and start the appliance again."
-        ' Otherwise first read docs/operations.md, "The target was restored to an earlier state".'
-        " Then stop the appliance, delete `checkpoint.json` in the directory of the file named"
-        " above, set `apply.start-scn` to the SCN named above, and start the appliance again. Or"
-        " load the tables again",
+        ' Otherwise first read docs/operations.md, "The target was restored to an earlier'
+        ' state". Then stop the appliance, and delete `checkpoint.json` in the directory of the'
+        " file named above. Set `apply.start-scn` to the SCN named above, and start the"
+        " appliance again. Or load the tables again",
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
         "the ledger records this source table for another target table",
         "if you have changed `apply.schema-mapping`, `apply.table-mapping` or `apply.names`,"
-        " undo the change, or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA,"
+        " undo the change. Or rename the table in PostgreSQL, too (ALTER TABLE … SET SCHEMA,"
         " RENAME TO). If several sources, or several targets of the configuration, use the same"
         " target database, give each its own `apply.subscription`. If two sources or targets"
         " share a subscription, each assumes that the other's changes are its own and already"
@@ -1329,7 +1333,7 @@ class Code(IntEnum):
         5030,
         "the appliance ran without this table, so changes of the table may be missing",
         "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        " OWNER.NAME`. Or continue without the missing changes: run `olr-pg errors skip`, then"
+        " OWNER.NAME`. Or continue without the missing changes: run `olr-pg errors skip`. Then"
         " find the rows that differ with `olr-pg verify --differences FILE`, and correct them"
         " with `olr-pg repair --differences FILE --yes`. If another appliance replicates other"
         " tables under the same `apply.subscription`, give each appliance its own subscription",
@@ -1409,7 +1413,7 @@ class Code(IntEnum):
         5091,
         "the name of a PDB differs from the one that the target's tables were created with",
         "rename the PDB back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME). Or use the new name:"
-        " under `containers` in the file named above, remove the line with the old name, and"
+        " in the file named above, remove the line with the old name under `containers`. Then"
         " load the PDB's tables with `olr-pg initial-load`",
     )
     TARGET_READ_ONLY = _Entry(
@@ -1438,18 +1442,18 @@ class Code(IntEnum):
     TARGET_LIMIT = _Entry(
         5095,
         "a limit of PostgreSQL is too low for a statement",
-        "raise the limit that PostgreSQL's reason names (such as temp_file_limit,"
-        " max_locks_per_transaction, max_stack_depth, or memory) for the role, the database or the"
-        " server. Then start the same command again, and resume a stopped table with `olr-pg"
+        "raise the limit that PostgreSQL's reason names, for the role, the database or the"
+        " server. Examples are temp_file_limit, max_locks_per_transaction, max_stack_depth and"
+        " memory. Then start the same command again, and resume a stopped table with `olr-pg"
         " errors retry`",
     )
     STATEMENT_REFUSED = _Entry(
         5096,
         "PostgreSQL refuses a statement",
-        "correct the problem that PostgreSQL's reason names (such as a missing object,"
-        " an object of another kind, a trigger or event trigger that raises an error, a"
-        " constraint). Then start the same command again, and resume a stopped table"
-        " with `olr-pg errors retry`",
+        "correct the problem that PostgreSQL's reason names. Examples are a missing object, an"
+        " object of another kind, a trigger or event trigger that raises an error, and a"
+        " constraint. Then start the same command again, and resume a stopped table with `olr-pg"
+        " errors retry`",
     )
     TARGET_FAULT = _Entry(
         5097,
@@ -1471,7 +1475,8 @@ class Code(IntEnum):
         "a blocked table keeps all tables from receiving changes",
         "wait: after 30 seconds the changes of the blocked table are held in the target, and the"
         " other tables continue. If the table stays blocked for longer, end the session or the"
-        " prepared transaction that OLR-05098 names, or pause the table with `olr-pg tables pause`",
+        " prepared transaction that OLR-05098 names. Or pause the table with `olr-pg tables"
+        " pause`",
     )
     TABLE_DATA_TYPE_UNFIT = _Entry(
         5101,
@@ -1566,9 +1571,9 @@ class Code(IntEnum):
         5117,
         "more rows differ than `verify --continuous` is allowed to correct in an hour, so it"
         " corrects no more rows",
-        "find out who or what changes the target's rows (`olr-pg verify --table NAME --differences"
-        " FILE` lists the rows), and stop these changes. Then start the verification or `olr-pg"
-        " run` again. `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
+        "find out who or what changes the target's rows, and stop these changes. `olr-pg verify"
+        " --table NAME --differences FILE` lists the rows. Then start the verification or"
+        " `olr-pg run` again. `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
     DEFINITION_CHANGED = _Entry(
         5118,
@@ -1597,8 +1602,8 @@ class Code(IntEnum):
     LAST_REDO_NOT_ARCHIVED = _Entry(
         5122,
         "the last redo is not archived",
-        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source (in a CDB: in CDB$ROOT), copy the log"
-        " to where `source` reads, then start `olr-pg cutover` again",
+        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source (in a CDB: in CDB$ROOT). Copy the"
+        " log to a place that `source` names, and start `olr-pg cutover` again",
     )
     SOURCE_CHANGED_AFTER_CUTOVER = _Entry(
         5123,
@@ -1609,13 +1614,13 @@ class Code(IntEnum):
         5124,
         "source and target differ",
         "list the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg"
-        " repair --differences FILE --yes`, then start the same command again",
+        " repair --differences FILE --yes`. Then start the same command again",
     )
     NOTHING_TO_COMPARE_WITH = _Entry(
         5125,
         "the rows of the source are missing for the comparison",
-        "with --tables DIR, pass the source's rows as they are after the last change; or continue"
-        " without a comparison, with --unverified",
+        "name a directory with the source's rows as they are after the last change: --tables"
+        " DIR. Or continue without a comparison, with --unverified",
     )
     SEQUENCES_TOO_OLD = _Entry(
         5126,
@@ -1668,10 +1673,10 @@ class Code(IntEnum):
     SEQUENCES_NOT_ADVANCED = _Entry(
         5134,
         "sequences of Oracle could not be set",
-        "grant ALTER on the sequences to the account of the way back"
-        " (sql/oracle/fallback.sql), or let their owner set them (ALTER SEQUENCE …"
-        " RESTART START WITH; before 18c: INCREMENT BY the distance, take a value,"
-        " INCREMENT BY 1), then start the command again",
+        "grant ALTER on the sequences to the account of the way back (sql/oracle/fallback.sql)."
+        " Or let the owner set the sequences: ALTER SEQUENCE … RESTART START WITH. Before 18c,"
+        " set INCREMENT BY to the distance, take a value, and set INCREMENT BY 1. Then start the"
+        " command again",
     )
     OTHER_END_SCN = _Entry(
         5135,
@@ -1708,8 +1713,8 @@ class Code(IntEnum):
     TRANSACTION_NOT_WHOLE = _Entry(
         5145,
         "a transaction cannot be applied as a whole",
-        "all earlier transactions are applied. Look at the change with `olr-pg errors show`,"
-        " correct the target, or skip the change with `olr-pg errors skip`; then start the"
+        "all earlier transactions are applied. Look at the change with `olr-pg errors show`."
+        " Correct the target, or skip the change with `olr-pg errors skip`. Then start the"
         " command again",
     )
     CLOB_NOT_TEXT = _Entry(
@@ -1735,16 +1740,16 @@ class Code(IntEnum):
         5151,
         "`apply.start-scn` is after the SCN that the target requires, and the saved SCN is lost",
         "stop the appliance, remove `checkpoint.json`, set `apply.start-scn` to the SCN that the"
-        " target requires, and start again: changes that were applied are skipped. If the logs"
-        " from that SCN on are lost, compare the tables with `olr-pg verify`, and load the"
-        " tables that differ again",
+        " target requires, and start again. The appliance skips changes that were already"
+        " applied. If the logs from that SCN on are lost, compare the tables with `olr-pg"
+        " verify`. Load each table that differs again",
     )
     LOB_STOPS_TABLE = _Entry(
         5155,
         "the redo does not contain the whole LOB value, and `apply.incomplete-lobs`"
         " stops the table in this case",
-        "set the column to `null` or `fetch` in `apply.incomplete-lobs`, then run `olr-pg errors"
-        " retry`: this command applies the row, and `olr-pg errors list` shows the missing value"
+        "set the column to `null` or `fetch` in `apply.incomplete-lobs`. Then run `olr-pg errors"
+        " retry`: this command applies the row. `olr-pg errors list` shows the missing value"
         " until it is fetched. Or skip the change with `olr-pg errors skip`",
     )
     LOB_FETCH_NEEDS_LIVE_SOURCE = _Entry(
@@ -1806,8 +1811,8 @@ class Code(IntEnum):
     TRANSACTION_KEEPS_ROWS = _Entry(
         5168,
         "a transaction in the target has been open for a long time",
-        "commit the transaction, roll it back or end its session: until then VACUUM cannot remove"
-        " dead rows that this transaction might see",
+        "commit the transaction, roll it back or end its session. Until then VACUUM cannot"
+        " remove dead rows that this transaction might see",
     )
     STRUCTURE_DIFFERS = _Entry(
         5169,
@@ -1819,9 +1824,9 @@ class Code(IntEnum):
     TEXT_BYTES_UNREADABLE = _Entry(
         5170,
         "a column with a configured character set cannot be read from Oracle",
-        "exclude the column with `filter.columns`. If its text really has the declared character"
-        " set, name this set for the column in `source.character-sets`, before other patterns"
-        " (docs/charsets.md)",
+        "exclude the column with `filter.columns`. If the column's text really has the declared"
+        " character set, name this set for the column in `source.character-sets`, before other"
+        " patterns (docs/charsets.md)",
     )
     TARGET_IN_USE = _Entry(
         5171,
@@ -1829,14 +1834,14 @@ class Code(IntEnum):
         " of the source, because applications write to the target",
         "stop `olr-pg verify --continuous`, set `verify.continuous` to report or off, and do not"
         " run `repair`, `initial-load --anew` or `fetch-lobs`. If the applications use Oracle"
-        " again, end the way back, if there is one, with `olr-pg fallback end`, delete the record"
-        " of the cut-over with `olr-pg cutover --restart --status`, and repeat the command",
+        " again, end an existing way back with `olr-pg fallback end`. Then delete the record of"
+        " the cut-over with `olr-pg cutover --restart --status`, and repeat the command",
     )
     POOLER_KEEPS_SETTINGS = _Entry(
         5172,
         "a connection pooler gives sessions of PostgreSQL to other clients without resetting them,"
         " so triggers would not fire for other applications",
-        "connect to PostgreSQL itself, or let the pool reset each session when its client leaves"
+        "connect to PostgreSQL itself. Or let the pool reset each session when its client leaves"
         " (pgbouncer: server_reset_query = DISCARD ALL, then RELOAD)",
     )
     MIGRATION_STEP_FAILED = _Entry(
@@ -1859,7 +1864,7 @@ class Code(IntEnum):
     JAVA_FILES_UNWRITABLE = _Entry(
         6002,
         "the start script of Java, or its archive of classes, cannot be written",
-        "make the cache directory writable, or set XDG_CACHE_HOME to a writable directory on a"
+        "make the cache directory writable. Or set XDG_CACHE_HOME to a writable directory on a"
         " file system that allows programs to run",
     )
     SPARK_START_FAILED = _Entry(
@@ -1937,9 +1942,9 @@ class Code(IntEnum):
     STREAM_LOG_TOO_LATE = _Entry(
         6223,
         "a log arrived after a stream had begun with a later log",
-        "if you do not need the changes of this log, move it out of the directory and start the"
-        " query again. If you need these changes, delete all rows that the stream has written,"
-        " and start the query again with another checkpointLocation",
+        "if you do not need the changes of this log, move the log out of the directory and start"
+        " the query again. If you need these changes, delete all rows that the stream has"
+        " written, and start the query again with another checkpointLocation",
     )
     # 7xxx the live Oracle source
     ORACLE_UNREACHABLE = _Entry(
@@ -2032,9 +2037,9 @@ class Code(IntEnum):
         7021,
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
         " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
-        "load the tables of the PDB again (`olr-pg initial-load --anew`), or undo in the target"
-        " all changes that were committed after that SCN. Then start with an empty `context.data`"
-        " (docs/operations.md, “RESETLOGS”)",
+        "load the tables of the PDB again (`olr-pg initial-load --anew`). Or undo in the target"
+        " all changes that were committed after that SCN. Then start with an empty"
+        " `context.data` (docs/operations.md, “RESETLOGS”)",
     )
     PDB_INCARNATION_UNKNOWN = _Entry(
         7022,
@@ -2054,14 +2059,14 @@ class Code(IntEnum):
         7024,
         "the source has another character set than when its dictionary was read",
         "the redo contains text in both character sets, and does not show where the change is."
-        " Start with an empty `context.data`, with `apply.start-scn` at an SCN after the change,"
-        " and load the tables again (`olr-pg initial-load --anew`)",
+        " Start with an empty `context.data` and with `apply.start-scn` at an SCN after the"
+        " change. Load the tables again (`olr-pg initial-load --anew`)",
     )
     VAULT_UNUSABLE = _Entry(
         7030,
         "the log vault cannot be used",
-        "give `source.vault.directory` a directory of its own that this user can write, with room"
-        " for the logs that are not confirmed yet",
+        "set `source.vault.directory` to a directory that nothing else uses and that this user"
+        " can write. The directory needs room for the logs that are not confirmed yet",
     )
     LOG_NOT_BROUGHT = _Entry(
         7031,
@@ -2123,15 +2128,16 @@ class Code(IntEnum):
         7046,
         "a distributed transaction is in doubt: its changes are neither in the loaded rows nor in"
         " the redo that is read after the load",
-        "wait until Oracle's process RECO or the transaction manager has ended it, or end it on the"
-        " source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'. Then load again",
+        "wait until Oracle's process RECO or the transaction manager has ended the transaction."
+        " Or end it on the source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'. Then load again",
     )
     POLICY_HIDES_DATA = _Entry(
         7047,
         "a security policy may hide rows of the table from olr_pg, or replace their values",
-        "as a DBA: GRANT EXEMPT ACCESS POLICY (Virtual Private Database, Label Security) or"
-        " EXEMPT REDACTION POLICY (Data Redaction) TO the user of `source`, or disable the"
-        " policy. Replication does not need the privilege, because redo contains all rows",
+        "as a DBA: GRANT EXEMPT ACCESS POLICY TO the user of `source` (for Virtual Private"
+        " Database and Label Security), or GRANT EXEMPT REDACTION POLICY TO this user (for Data"
+        " Redaction). Or disable the policy. Replication does not need the privilege, because"
+        " redo contains all rows",
     )
     UNLOGGED_WORK = _Entry(
         7050,
@@ -2156,20 +2162,21 @@ class Code(IntEnum):
         7100,
         "the source has not reached the requested SCN",
         "a standby may lag: wait, or verify against the primary. An SCN of --at-scn can be no"
-        " higher than V$DATABASE.CURRENT_SCN. If the source does not reach it soon, the target was"
-        " filled from another copy of the database, or the source was restored to an earlier time:"
-        " load the tables again (`olr-pg initial-load --anew --table OWNER.NAME`)",
+        " higher than V$DATABASE.CURRENT_SCN. If the source does not reach this SCN soon, the"
+        " target was filled from another copy of the database, or the source was restored to an"
+        " earlier time. Then load the tables again (`olr-pg initial-load --anew --table"
+        " OWNER.NAME`)",
     )
     TARGET_AHEAD_OF_SOURCE = _Entry(
         7101,
         "the target has changes that the source has not written",
-        "the target was filled from another copy of the database, or the source was restored to an"
-        " earlier time. If olr_pg continued, it would skip the changes that this source writes up"
-        " to that SCN. Stop the appliance and load the tables again (`olr-pg initial-load --anew"
-        " --table OWNER.NAME`), or give this source a target of its own: another database, or"
-        " another `apply.subscription` and other tables. If olr_pg runs as root, the data of the"
-        " embedded PostgreSQL are outside `context.data`, so they remain if you delete"
-        " `context.data`: the log names their directory",
+        "the target was filled from another copy of the database, or the source was restored to"
+        " an earlier time. If olr_pg continued, it would skip the changes that this source"
+        " writes up to that SCN. Stop the appliance and load the tables again (`olr-pg"
+        " initial-load --anew --table OWNER.NAME`). Or give this source a target of its own:"
+        " another database, or another `apply.subscription` and other tables. If olr_pg runs as"
+        " root, the data of the embedded PostgreSQL are outside `context.data`. So these data"
+        " remain if you delete `context.data`. The log names their directory",
     )
     STANDBY_LAGS = _Entry(
         7110,
@@ -2240,9 +2247,8 @@ class Code(IntEnum):
     FALLBACK_SLOT_AHEAD = _Entry(
         7304,
         "the replication slot is ahead of Oracle's ledger",
-        "another program has read the slot, or Oracle was restored from a backup: the"
-        " changes between the two positions are missing in Oracle. Compare with `olr-pg"
-        " fallback verify`",
+        "another program has read the slot, or Oracle was restored from a backup. The changes"
+        " between the two positions are missing in Oracle. Compare with `olr-pg fallback verify`",
     )
     FALLBACK_LEDGER_MOVED = _Entry(
         7305,
@@ -2275,9 +2281,9 @@ class Code(IntEnum):
         7309,
         "PostgreSQL is not the database cluster in which the way back began",
         "check `apply.connect-string`. After a failover or a restore, Oracle has changes that"
-        " PostgreSQL has lost: compare with `olr-pg fallback verify`, correct the rows in the"
-        " database that is wrong, then run `olr-pg fallback end` and `olr-pg fallback begin` while"
-        " nobody writes",
+        " PostgreSQL has lost. Compare with `olr-pg fallback verify`, and correct the rows in"
+        " the database that is wrong. Then run `olr-pg fallback end` and `olr-pg fallback begin`"
+        " while nobody writes",
     )
     FALLBACK_TABLE_UNFIT = _Entry(
         7310,
@@ -2300,9 +2306,9 @@ class Code(IntEnum):
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
         "a table has changed in PostgreSQL since the cut-over",
-        "make the same change in Oracle and export the dictionary again, or undo it in PostgreSQL,"
-        " or name a column that Oracle lacks in `fallback.omit-columns`; then run `olr-pg fallback"
-        " resume --table OWNER.NAME`",
+        "make the same change in Oracle and export the dictionary again. Or undo the change in"
+        " PostgreSQL. Or, if Oracle lacks a column, name the column in `fallback.omit-columns`."
+        " Then run `olr-pg fallback resume --table OWNER.NAME`",
     )
     FALLBACK_NOT_BEGUN = _Entry(
         7314,
@@ -2342,8 +2348,8 @@ class Code(IntEnum):
         7319,
         "`olr-pg run` does not know which account replicates back to Oracle",
         "create the account, add the section `fallback` to the configuration of `olr-pg run`,"
-        " and restart `olr-pg run` (if it is stopped, run `olr-pg run --once`). Then run this"
-        " command again",
+        " and restart `olr-pg run`. If the command is stopped, run `olr-pg run --once`. Then run"
+        " this command again",
     )
     FALLBACK_NOT_PUBLISHED = _Entry(
         7320,
@@ -2356,9 +2362,9 @@ class Code(IntEnum):
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot store a value of PostgreSQL unchanged",
-        "correct the row in PostgreSQL, or choose another policy in `fallback.policies` and start"
-        " `olr-pg fallback run` again; `olr-pg fallback report` lists the columns and counts the"
-        " rows before the cut-over",
+        "correct the row in PostgreSQL. Or choose another policy in `fallback.policies`, and"
+        " start `olr-pg fallback run` again. `olr-pg fallback report` lists such columns and"
+        " counts their rows before the cut-over",
     )
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,
