@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "created-tables.json"
 
 _IF_DAMAGED: Final = (
-    "restore the file from a backup. Or delete it; after the next start, run `olr-pg tables add`"
-    " for each table that was created since the first start and that `olr-pg tables list` does not"
-    " show"
+    "restore the file from a backup. Or delete the file. After the next start, run `olr-pg tables"
+    " add` for each table that was created since the first start and is missing in `olr-pg tables"
+    " list`"
 )
 
 _log = structlog.get_logger(__name__)

@@ -192,7 +192,7 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
             + (f" and {more} more" if more > 0 else ""),
             "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_PK, SUPPLEMENTAL_LOG_DATA_ALL"
             " FROM V$DATABASE;",
-            "if one of the last two columns says YES, ignore this warning; else"
+            "if one of the last two columns says YES, ignore this warning; otherwise"
             f" {without_key_words(*missing[0])[1]}",
         )
 

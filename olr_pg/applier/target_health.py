@@ -318,9 +318,9 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
         yield _problem(
             Code.DEAD_ROWS,
             f"{leaf.name} has {leaf.dead:,} dead rows and {leaf.live:,} live rows; it {when}",
-            f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if it cannot remove rows yet, end"
-            " the oldest transaction, the prepared transaction or the replication slot"
-            " that keeps them",
+            f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if VACUUM cannot remove rows yet, end the"
+            " oldest transaction, the prepared transaction or the replication slot that keeps"
+            " the rows",
             source,
         )
     if leaf.unknown and leaf.live > limits.rows:
@@ -351,8 +351,8 @@ def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
                 f"the oldest {what} of this database is {age:,} transactions old;"
                 f" autovacuum should freeze it at an age of {most:,}, and PostgreSQL"
                 " rejects all writes at an age of about 2,100,000,000",
-                "end the oldest transaction, the prepared transaction or the replication"
-                " slot that keeps it, then run in this database as its owner: VACUUM"
+                "end the oldest transaction, the prepared transaction or the replication slot"
+                " that prevents the freeze. Then run in this database as its owner: VACUUM"
                 " (FREEZE, VERBOSE);",
             )
 

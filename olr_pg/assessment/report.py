@@ -377,10 +377,10 @@ class Report(NamedTuple):
             yield "The times are not estimated, because the speed of the target was not measured."
             return
         yield (
-            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. This is an estimate: a"
-            f" test wrote {decimal(int(rates.copy_bytes))} per second into the target with COPY"
-            f" over one connection, and the load uses {rates.connections} connections. It assumes"
-            " that the source is fast enough."
+            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. This time is an"
+            f" estimate. A test wrote {decimal(int(rates.copy_bytes))} per second into the target"
+            f" with COPY over one connection, and the load uses {rates.connections} connections."
+            " The estimate assumes that the source is fast enough."
         )
         if self.catch_up is None:
             yield "Catching up: unknown, because the redo per day or a measured rate is missing."
@@ -396,13 +396,13 @@ class Report(NamedTuple):
             else f"{_span(found.seconds)} after the load"
         )
         return (
-            f"Catching up: {takes}. This is an estimate: on its busiest day, the source wrote"
-            f" {decimal(int(found.redo_per_second))} of redo per second. This machine decodes"
-            f" {decimal(int(redo.bytes_per_second))} per second and core, and has"
+            f"Catching up: {takes}. This value is an estimate: on its busiest day, the source"
+            f" wrote {decimal(int(found.redo_per_second))} of redo per second. This machine"
+            f" decodes {decimal(int(redo.bytes_per_second))} per second and core, and has"
             f" {redo.cores} cores. The target updates {rates.updates:,.0f} rows per second and"
             f" connection, over {rates.connections} connections. A test measured these rates with"
-            f" simulated orders ({redo.bytes_per_change:,.0f} bytes of redo for each changed row)."
-            " `olr-pg bench` measures in more detail."
+            f" simulated orders ({redo.bytes_per_change:,.0f} bytes of redo for each changed"
+            " row). `olr-pg bench` measures in more detail."
         )
 
 

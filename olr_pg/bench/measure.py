@@ -235,12 +235,12 @@ _PACKAGES: Final = ("numba", "numpy", "psycopg", "pyarrow", "pyspark", "pixeltab
 
 _INTRODUCTION: Final = """# Benchmarks
 
-The benchmark suite wrote this page; do not edit it. In the same run, each figure is measured in
-turn with an anchor: another program, or a limit of the machine (memory copy, checksum, plain
-sockets). Compare the ratios, because the figures themselves become lower if other programs use the
-machine. A ratio above 1 means that `olr_pg` is faster than the anchor; if the anchor is a limit,
-the ratio cannot be above 1. Rates per second of a processor (MB/CPU s) hardly depend on other
-programs. CPU seconds include all processes that took part, PostgreSQL's among them.
+The benchmark suite wrote this page; do not edit it. In the same run, each figure and its anchor are
+measured in turn. An anchor is another program, or a limit of the machine (memory copy, checksum,
+plain sockets). Compare the ratios, because the figures themselves become lower if other programs
+use the machine. A ratio above 1 means that `olr_pg` is faster than the anchor. If the anchor is a
+limit, the ratio cannot be above 1. Rates per second of a processor (MB/CPU s) hardly depend on
+other programs. CPU seconds include all processes that took part, PostgreSQL's among them.
 
 The last column is the highest resident memory of the benchmark's Python process in all its runs,
 including pages of mapped files. If Spark's workers or `olr-pg run` take part, it is the memory of
@@ -248,9 +248,9 @@ the largest process. For scan and decode, 72 MiB of this memory are needed to me
 limits. Each benchmark runs in its own process; another process compiles the kernels first.
 
 The simulator generates the inputs change by change (`olr-pg simulate` with `--no-copies`). The
-inputs of `spark`, `growth` and `small-logs` are copies of 4 MB, because these benchmarks measure
-how the cost depends on the amount of redo and on the number of logs. `decode`, `outputs` and `wide`
-measure how the cost depends on the content of the redo.
+inputs of `spark`, `growth` and `small-logs` are copies of 4 MB. These benchmarks measure how the
+cost depends on the amount of redo and on the number of logs. `decode`, `outputs` and `wide` measure
+how the cost depends on the content of the redo.
 
 Spark's workers write the decoded messages to files, and the driver passes them on. The messages
 have several bytes for each byte of redo. The decoding on one core is measured in two ways: it

@@ -170,8 +170,8 @@ def _missing_before(log: ArchivedLog, scn: int, *, is_known_only: bool) -> OlrPg
         action = (
             "restore the archived logs from that SCN on into the directory of the other logs. If"
             f" you do not want their changes, take a dictionary snapshot of SCN {first_scn} or"
-            " later; if they contain no DDL, you can set `apply.start-scn` to"
-            f" {first_scn} instead"
+            f" later. If they contain no DDL, you can set `apply.start-scn` to {first_scn}"
+            " instead"
         )
     return OlrPgError(
         Code.LOG_MISSING,

@@ -86,8 +86,8 @@ class Verify(Section):
     repairs_per_hour: int = Field(
         default=100,
         ge=1,
-        description="maximum number of rows that are repaired in an hour; if more rows differ, the"
-        " repairs end, and the status page reports it",
+        description="maximum number of rows that are repaired in an hour. If more rows differ,"
+        " the repairs end, and the status page reports it",
     )
 
 
@@ -104,9 +104,8 @@ class Spark(Section):
     )
     results: ConfigPath | None = Field(
         default=None,
-        description="a directory that the appliance and all workers of a Spark cluster share, for"
-        " the decoded changes; without it, Spark's Java processes transfer the decoded"
-        " changes",
+        description="a directory for the decoded changes, which the appliance and all workers of"
+        " a Spark cluster share. Without it, Spark's Java processes transfer the decoded changes",
     )
 
 
@@ -117,9 +116,8 @@ class Log(Section):
         default=3,
         ge=0,
         le=4,
-        description="0: nothing; 1: only critical errors (they end the appliance, or stop a table"
-        " or a target); 2: errors and warnings; 3: also information; 4: also"
-        " debugging detail",
+        description="0: nothing; 1: only errors that end the appliance, or stop a table or a"
+        " target; 2: errors and warnings; 3: also information; 4: also debugging detail",
     )
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
 
@@ -204,8 +202,8 @@ class Context(Section):
         default=2048,
         ge=1,
         description="maximum MiB of redo that a restart reads again because of long open"
-        " transactions; transactions that are open for longer are stored on disk. null:"
-        " a restart reads from the begin of the oldest open transaction",
+        " transactions. Transactions that are open for longer are stored on disk. null: a"
+        " restart reads from the begin of the oldest open transaction",
     )
     encryption_key: Secret | None = Field(
         default=None,
@@ -292,8 +290,8 @@ class DdlSection(Section):
     )
     add_partition: Literal["follow", "ignore"] = Field(
         default="follow",
-        description="ADD PARTITION of a table that has ranges or lists of one column: olr_pg adds"
-        " the partition to the target, if the target is partitioned by ranges or lists, too",
+        description="ADD PARTITION of a table that has ranges or lists of one column. olr_pg"
+        " adds the partition to the target, if the target is also partitioned by ranges or lists",
     )
     drop_table: Literal["follow", "ignore", "stop"] = Field(
         default="stop",
@@ -313,9 +311,9 @@ class DdlSection(Section):
     )
     virtual_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="a virtual column added, changed or dropped: olr_pg does the same with a"
-        " generated column in the target, if it can translate the expression; otherwise"
-        " it reports the column and does not create it",
+        description="a virtual column added, changed or dropped. olr_pg does the same with a"
+        " generated column in the target, if it can translate the expression. Otherwise it"
+        " reports the column and does not create it",
     )
     identity_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
@@ -427,9 +425,9 @@ class Apply(Section):
     triggers: Literal["replica", "disable"] = Field(
         default="replica",
         description="how olr_pg prevents that triggers and foreign keys of the target fire."
-        ' "replica": it sets session_replication_role; "disable": it disables them'
-        " until the cut-over, for a role that is not allowed to set session_replication_role"
-        " (managed-targets.md)",
+        ' "replica": it sets session_replication_role. "disable": it disables triggers and'
+        " foreign keys until the cut-over; use this for a role that is not allowed to set"
+        " session_replication_role (managed-targets.md)",
     )
     unlogged_tables: Literal["refuse", "accept"] = Field(
         default="refuse",
@@ -486,8 +484,8 @@ class Apply(Section):
         default=ANSWER_SECONDS,
         ge=1,
         le=3_600,
-        description="seconds after which a statement fails if the connection is lost or PostgreSQL"
-        " does not respond; a statement that PostgreSQL is executing has no limit",
+        description="seconds after which a statement fails if the connection is lost or"
+        " PostgreSQL does not respond. A statement that PostgreSQL is executing has no limit",
     )
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies,
@@ -590,7 +588,7 @@ class NamedTarget(Target):
         default=1024,
         ge=1,
         description="maximum MiB of ready transactions on disk if this target is slower than the"
-        " others; above that, olr_pg decodes separately for this target",
+        " others. Above that, olr_pg decodes separately for this target",
     )
 
 

@@ -87,8 +87,8 @@ PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
 _MIB: Final = 1024 * 1024
 
 ALLOW: Final = (
-    "a list of the addresses and networks of clients that may connect, in addition to"
-    " this machine itself; without it, all clients may connect"
+    "a list of the addresses and networks of clients that may connect, in addition to this"
+    " machine itself. Without a list, all clients may connect"
 )
 
 
@@ -129,10 +129,10 @@ class Limits(Section):
         gt=0,
         le=86_400 * 7,
         description="seconds for which the replicating client may stay silent: it requests nothing,"
-        " or does not read its answers. After that, another client that sends TableList"
-        " replaces it: the server closes the connection of the silent client, and"
-        " delivers the unconfirmed transactions to the new client. Without another"
-        " client there is no limit. null: a silent client is never replaced",
+        " or does not read its answers. After that, another client that sends TableList replaces"
+        " the silent client. The server closes the connection of the silent client, and delivers"
+        " the unconfirmed transactions to the new client. Without another client there is no"
+        " limit. null: a silent client is never replaced",
     )
     request_bytes: int = Field(
         default=_MIB, ge=1024, le=64 * _MIB, description="maximum bytes of a request"
@@ -230,9 +230,9 @@ class Control(Section):
     tokens: dict[str, Secret] = Field(
         min_length=1,
         description=(
-            "an object that maps names of persons or programs to tokens; with its token, a"
-            " person or program may run commands. A token has 16 characters or more; write"
-            ' "${ENV_NAME}" or {"file": "PATH"}'
+            "an object that maps names of persons or programs to tokens. With its token, a person"
+            ' or program may run commands. A token has 16 characters or more; write "${ENV_NAME}"'
+            ' or {"file": "PATH"}'
         ),
     )
 

@@ -183,8 +183,8 @@ def _check_escapes(text: str) -> None:
             if escape["known"] is None:
                 raise _SyntaxProblem(
                     f"expected JSON: {_spot(text, token.start('string') + escape.start())}: a"
-                    " backslash in a text that begins no escape; write it twice if the text"
-                    " contains a backslash"
+                    " backslash in a text that begins no escape. If the text contains a"
+                    " backslash, write it twice"
                 )
 
 

@@ -30,8 +30,8 @@ _REDO: Final = (
     '"archived": read archived logs; "online": also read the online logs while they are written'
 )
 _VERIFY: Final = (
-    "milliseconds after which redo of an online log is read a second time and compared,"
-    " for mounts that may show blocks before they are completely written; 0: never"
+    "milliseconds after which redo of an online log is read a second time and compared (0:"
+    " never). Use this for mounts that may show blocks before they are completely written"
 )
 
 _CHARACTER_SETS: Final = (
@@ -97,8 +97,8 @@ class SftpTransport(Section):
     )
     key_file: ConfigPath | None = Field(
         default=None,
-        description="the file with the private key; without it and without a password, the keys of"
-        " an SSH agent or of the user's home directory are used",
+        description="the file with the private key. Without it and without a password, olr_pg"
+        " uses the keys of an SSH agent or of the user's home directory",
     )
     known_hosts: ConfigPath | None = Field(
         default=None,

@@ -255,8 +255,8 @@ def _opened(
     if folder is not None:
         raise OlrPgError(
             Code.NOT_SUPPORTED,
-            "--tables names the files with the rows of an offline source; rows of a live"
-            " source are read from the database",
+            "--tables is only for an offline source; olr_pg reads the rows of a live source from"
+            " the database",
             action="omit --tables",
         )
     from olr_pg.load.live_rows import LiveTables

@@ -140,9 +140,9 @@ def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
         lacking = detail.get("lacking", ())
         if lacking:
             found.append(
-                f"{counted(len(lacking), 'key, check, index, trigger or sequence')} of"
-                " the source missing in the target: create them yourself, or name them"
-                " with --accept at the cut-over"
+                f"{counted(len(lacking), 'key, check, index, trigger or sequence')} of the source"
+                " missing in the target: create these objects yourself, or name them with"
+                " --accept at the cut-over"
             )
         warnings = detail.get("warnings", ())
         if warnings:

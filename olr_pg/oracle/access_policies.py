@@ -87,7 +87,7 @@ def _hides_rows(connection: Any, table: Table, writes: bool) -> str | None:
     if any(int(flags or 0) & _HAS_POLICY for (flags,) in flagged):
         return (
             "according to TAB$.FLAGS, the table has a security policy that ALL_POLICIES does not"
-            " show, such as a policy of Label Security, which may hide rows"
+            " show. It can be a policy of Label Security, which may hide rows"
         )
     return None
 
@@ -107,10 +107,10 @@ def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrP
     return OlrPgError(
         Code.POLICY_HIDES_DATA,
         reason,
-        action=f"as a DBA: GRANT {privilege} TO {str(connection.username).upper()}. This is"
-        " necessary even if the policy itself already exempts this user, because olr_pg cannot see"
-        " that. Or disable the policy while olr_pg reads the table. Replication needs neither,"
-        " because redo contains all rows",
+        action=f"as a DBA: GRANT {privilege} TO {str(connection.username).upper()}. The grant is"
+        " necessary even if the policy itself already exempts this user, because olr_pg cannot"
+        " see that. Or disable the policy while olr_pg reads the table. Replication needs"
+        " neither, because redo contains all rows",
         table=table.full_name,
     )
 

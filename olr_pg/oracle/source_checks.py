@@ -471,9 +471,9 @@ def _encodings(facts: CurrentDatabase) -> Iterable[Finding]:
                 "oracle.timezone",
                 f"DBTIMEZONE {zone} is unknown on this machine, so TIMESTAMP WITH LOCAL"
                 " TIME ZONE cannot be converted",
-                "install the operating system's time zone data, if they contain this zone; else"
-                " exclude columns of this type with `filter.columns` (while there are such columns,"
-                " Oracle does not allow to change DBTIMEZONE: ORA-30079)",
+                "install the operating system's time zone data, if they contain this zone."
+                " Otherwise exclude columns of this type with `filter.columns`. (While there are"
+                " such columns, Oracle does not allow to change DBTIMEZONE: ORA-30079.)",
             )
 
 

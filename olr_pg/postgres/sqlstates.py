@@ -113,8 +113,8 @@ _DEFECT: Final = Meant(Meaning.DEFECT, Code.INTERNAL)
 _LOGIN: Final = Meant(
     Meaning.AWAY,
     Code.POSTGRES_UNREACHABLE,
-    "check user, password and database of `apply.connect-string`, the role's LOGIN, and"
-    " that pg_hba.conf of the server allows this role to connect from this machine",
+    "check user, password and database of `apply.connect-string`, and whether the role has"
+    " LOGIN. Check that pg_hba.conf of the server allows this role to connect from this machine",
 )
 _TLS: Final = Meant(
     Meaning.AWAY,
@@ -132,9 +132,9 @@ _POOL_FULL: Final = Meant(
 _POOL_REFUSES: Final = Meant(
     Meaning.AWAY,
     Code.POSTGRES_UNREACHABLE,
-    "a connection pooler does not accept this parameter. If it is `replication`, which the way back"
-    " needs, name PostgreSQL itself in `apply.connect-string`; otherwise remove the parameter from"
-    " the connection string",
+    "a connection pooler does not accept this parameter. If the parameter is `replication`, name"
+    " PostgreSQL itself in `apply.connect-string`, because the way back needs this parameter."
+    " Otherwise remove the parameter from the connection string",
 )
 _LEDGER_GONE: Final = Meant(
     Meaning.STATEMENT,
@@ -146,9 +146,8 @@ _LEDGER_GONE: Final = Meant(
 _TIME_LIMIT: Final = Meant(
     Meaning.PASSES,
     Code.TARGET_BUSY,
-    "if PostgreSQL's reason names a time limit, raise it for the role or the database"
-    " (ALTER ROLE … SET …); if another user cancelled the statement, start the same"
-    " command again",
+    "if PostgreSQL's reason names a time limit, raise it for the role or the database (ALTER"
+    " ROLE … SET …). If another user cancelled the statement, start the same command again",
 )
 
 CLASSES: Final[dict[str, Meant]] = {

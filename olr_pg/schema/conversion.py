@@ -225,8 +225,8 @@ class _Converter:
         if not one.validated and one.kind in ("check", "unique"):
             late = " NOT VALID" if one.kind == "check" else ""
             yield made._replace(sql=made.sql + late).refused(
-                "the constraint is NOVALIDATE in the source, so existing rows may violate it:"
-                " correct the rows, then create the constraint after the load"
+                "the constraint is NOVALIDATE in the source, so existing rows may violate it."
+                " Correct the rows, then create the constraint after the load"
             )
             return
         yield made._replace(remark=self._constraint_remark(one, relation))

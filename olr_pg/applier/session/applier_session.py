@@ -497,8 +497,8 @@ class Applier:
             _log.warning(
                 "redo is kept for loaded tables that are not replicated",
                 tables=", ".join(sorted(found.unlisted)),
-                action="to replicate a table, add it to `apply.tables`; else run `olr-pg tables"
-                " remove OWNER.NAME`, so that the redo since its load can be deleted",
+                action="to replicate a table, add it to `apply.tables`. Otherwise run `olr-pg"
+                " tables remove OWNER.NAME`: then the redo since its load can be deleted",
             )
         return found
 

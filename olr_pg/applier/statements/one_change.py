@@ -172,9 +172,9 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
     ).format(values=values, table=table, condition=condition)
     advice = (
         "no row has these old values, or several rows have them and differ only in"
-        f" {', '.join(rest)}, which the change does not contain. To identify such rows,"
-        " the source table needs a primary key, or supplemental logging of ALL columns"
-        " (which never contains LOB columns)"
+        f" {', '.join(rest)}. The change does not contain these columns. To identify such rows,"
+        " the source table needs a primary key, or supplemental logging of ALL columns."
+        " Supplemental logging never contains LOB columns"
     )
     return _Found(head, where, parameters + parameters, is_searched=True, advice=advice)
 

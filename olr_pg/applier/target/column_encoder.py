@@ -35,8 +35,8 @@ _HEADER: Final = 4
 """The type modifier of a varchar is its length plus this number (varchar.c)."""
 
 _ACTION: Final = (
-    "choose a type that can store the value (`apply.columns`) and change the target's"
-    " column to that type, or correct the row in the source"
+    "choose a type that can store the value (`apply.columns`), and change the target's column to"
+    " that type. Or correct the row in the source"
 )
 
 

@@ -362,9 +362,9 @@ def _print_structure(parts: Sequence[StructurePart]) -> None:
             print_line(f"    {part.definition}")
     print_line(
         "initial-load does not create column defaults, check constraints, identity columns and"
-        " virtual columns, but lists them above if the source has them. It neither creates nor"
-        " lists triggers and views. `olr-pg schema apply` creates all of these that PostgreSQL"
-        " accepts."
+        " virtual columns. If the source has them, they are listed above. initial-load neither"
+        " creates nor lists triggers and views. `olr-pg schema apply` creates all of these that"
+        " PostgreSQL accepts."
     )
 
 

@@ -98,8 +98,8 @@ def verify(
             metavar="SECONDS",
             min=0,
             help=(
-                "With --continuous: the more a table of `run` lags behind, the less is compared;"
-                " from this lag on, nothing is compared."
+                "With --continuous: the more a table of `run` lags behind, the less the command"
+                " compares. From this lag on, it compares nothing."
             ),
         ),
     ] = None,

@@ -81,8 +81,8 @@ def cutover_source(
     if dictionary or final_scn is not None:
         raise OlrPgError(
             Code.NOT_SUPPORTED,
-            "--final-scn and --dictionary are only for an offline source; the cut-over reads the"
-            " end SCN and the sequences of a live source from the database",
+            "--final-scn and --dictionary are only for an offline source; with a live source,"
+            " the cut-over reads the end SCN and the sequences from the database",
             action="omit these options",
         )
     from olr_pg.oracle.source_containers import ContainerDatabases

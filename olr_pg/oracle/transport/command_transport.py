@@ -153,8 +153,8 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
     return OlrPgError(
         Code.LOG_UNREADABLE,
         f"`source.transport.range-command`: {reason}",
-        action="run the command by hand, with {name}, {offset} and {size} filled in, as the user of"
-        " the appliance; it must print exactly these bytes",
+        action="run the command by hand as the user of the appliance, with {name}, {offset} and"
+        " {size} filled in. The command must print exactly these bytes",
         file=name,
     )
 
