@@ -110,7 +110,7 @@ def _findings(config: Config, scan: LogScan, dictionary: Snapshot) -> Iterator[F
 def _of_skipped(scan: LogScan) -> Iterator[Finding]:
     by_action = defaultdict[tuple[str, str], list[str]](list)
     for file in scan.skipped:
-        why = file.reason if file.action else "it is not a redo log"
+        why = file.reason if file.action else "the file is not a redo log"
         by_action[why, file.action].append(file.path)
     for (why, action), paths in by_action.items():
         names = ", ".join(paths[:_NAMED_MAX])

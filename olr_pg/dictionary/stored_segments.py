@@ -108,21 +108,26 @@ def index_obstacle(
         key: INTCOL# of the index's columns, in the order of the index.
     """
     if tab.property & _OVERFLOW:
-        return "it is index-organised and has an overflow segment"
+        return "the table is index-organised and has an overflow segment"
     if tab.flags & _MAPPED:
-        return "it is index-organised and has a mapping table"
+        return "the table is index-organised and has a mapping table"
     if index is None:
-        return "it is index-organised, and this dictionary does not name the index with its rows"
+        return (
+            "the table is index-organised, and this dictionary does not name the index with its"
+            " rows"
+        )
     if tab.property & _PARTITIONED and not parts:
-        return "it is index-organised, and this dictionary does not name its index's partitions"
+        return (
+            "the table is index-organised, and this dictionary does not name its index's partitions"
+        )
     if index.flags & _KEY_COMPRESSION or index.property & _IOT_COMPRESSED:
-        return "it is index-organised with a compressed key"
+        return "the table is index-organised with a compressed key"
     # In a leaf row, the key columns come first, in the order of the index, and then the other
     # columns. SEGCOL# must have the same order.
     places = {column.intcol: column.segcol for column in columns}
     if not key or [places.get(intcol) for intcol in key] != list(range(1, len(key) + 1)):
         return (
-            "it is index-organised, and the columns of its key are not its first columns in"
+            "the table is index-organised, and the columns of its key are not its first columns in"
             " the same order"
         )
     return None

@@ -98,34 +98,34 @@ FLOAT.
 # Reasons why a table cannot be replicated: bits of TAB$.PROPERTY, TAB$.FLAGS and OBJ$.FLAGS, and
 # names (dictionary §2.1, §2.3, §13).
 _TABLE_PROPERTIES: Final = (
-    (0x1, "it is an object table"),
-    (0x200, "it is the overflow segment of an index-organised table"),
-    (0x2000, "it is the storage table of a nested table"),
-    (0xC00000, "it is a temporary table, so the redo does not contain its rows"),
-    (0x80000000, "it is an external table, so the redo does not contain its rows"),
+    (0x1, "the table is an object table"),
+    (0x200, "the table is the overflow segment of an index-organised table"),
+    (0x2000, "the table is the storage table of a nested table"),
+    (0xC00000, "the table is a temporary table, so the redo does not contain its rows"),
+    (0x80000000, "the table is an external table, so the redo does not contain its rows"),
 )
-_TABLE_FLAGS: Final = ((0x20000000, "it is the mapping table of an index-organised table"),)
+_TABLE_FLAGS: Final = ((0x20000000, "the table is the mapping table of an index-organised table"),)
 _OBJECT_FLAGS: Final = (
-    (0x22, "it is a temporary table, so the redo does not contain its rows"),
-    (0x80, "it was dropped and is in the recycle bin"),
-    (0x10, "it is a secondary object of a domain index"),
+    (0x22, "the table is a temporary table, so the redo does not contain its rows"),
+    (0x80, "the table was dropped and is in the recycle bin"),
+    (0x10, "the table is a secondary object of a domain index"),
 )
 _SHARING: Final = 0x10000 | 0x20000 | 0x100000000
 """Bits of OBJ$.FLAGS: how an application container shares the object (dictionary §2.1)."""
 
 _SHARED_ROWS: Final = {
-    0x20000: "its rows are in the application root (SHARING=DATA), and their redo belongs to that"
-    " container",
-    0x100010000: "a part of its rows is in the application root (SHARING=EXTENDED DATA), and their"
-    " redo belongs to that container",
+    0x20000: "the table's rows are in the application root (SHARING=DATA), and their redo belongs"
+    " to that container",
+    0x100010000: "a part of the table's rows is in the application root (SHARING=EXTENDED DATA),"
+    " and their redo belongs to that container",
 }
 _AUXILIARY_NAMES: Final = (
-    (r"BIN\$.*", "it was dropped and is in the recycle bin"),
-    (r"MLOG\$_.*", "it is a materialized view log"),
-    (r"RUPD\$_.*", "it is the temporary log of an updatable materialized view"),
-    (r"SYS_IOT_OVER_.*", "it is the overflow segment of an index-organised table"),
-    (r"DR\$.*\$.*", "it is storage of a text index"),
-    (r"AQ\$_.*", "it is auxiliary storage of a queue table"),
+    (r"BIN\$.*", "the table was dropped and is in the recycle bin"),
+    (r"MLOG\$_.*", "the table is a materialized view log"),
+    (r"RUPD\$_.*", "the table is the temporary log of an updatable materialized view"),
+    (r"SYS_IOT_OVER_.*", "the table is the overflow segment of an index-organised table"),
+    (r"DR\$.*\$.*", "the table is storage of a text index"),
+    (r"AQ\$_.*", "the table is auxiliary storage of a queue table"),
 )
 
 
@@ -221,7 +221,7 @@ class _TableReader:
         refusal = table_refusal(owner, obj, tab, obstacle)
         fault = column_fault(columns)
         if refusal is None and fault is not None:
-            refusal = f"its columns in the dictionary are incomplete: {fault}"
+            refusal = f"the table's columns in the dictionary are incomplete: {fault}"
         any_told = any(part.data_obj for part in parts)
         kind = KeyKind.PRIMARY
         if not _is_usable_key(key, columns):
@@ -289,7 +289,7 @@ def table_refusal(owner: str, obj: ObjectRow, tab: TabRow, obstacle: str | None)
         if re.fullmatch(pattern, obj.name, re.DOTALL):
             return reason
     if obstacle is None and tab.clu_cols > 0 and not is_oracle_schema(owner):
-        return "it is stored in a cluster"
+        return "the table is stored in a cluster"
     return obstacle
 
 

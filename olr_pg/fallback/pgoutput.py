@@ -233,9 +233,9 @@ def read_message(data: bytes, *, in_stream: bool) -> Message:
     try:
         message = reader.message(in_stream=in_stream)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise _malformed("it is too short or damaged", data) from error
+        raise _malformed("the message is too short or damaged", data) from error
     if reader.place != len(data):
-        raise _malformed("it has more bytes than it should", data)
+        raise _malformed("the message has more bytes than it should", data)
     return message
 
 

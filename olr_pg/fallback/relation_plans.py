@@ -353,9 +353,9 @@ class PartitionWatch:
         for oid, leaf in before.items():
             now = self._leaves.get(oid)
             if now is None:
-                reason = "it was dropped or detached"
+                reason = "the partition was dropped or detached"
             elif now.file != leaf.file and now.is_new:
-                reason = "it was truncated or rewritten"
+                reason = "the partition was truncated or rewritten"
             else:
                 continue
             yield EmptiedPartition(self._tables[leaf.table].full_name, leaf.name, reason)

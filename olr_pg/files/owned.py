@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KINDS: Final = (
-    (stat.S_ISLNK, "it is a symbolic link: name the file itself"),
-    (stat.S_ISDIR, "it is a directory"),
-    (stat.S_ISFIFO, "it is a pipe, not a file"),
-    (stat.S_ISCHR, "it is a device, not a file"),
-    (stat.S_ISBLK, "it is a device, not a file"),
-    (stat.S_ISSOCK, "it is a socket, not a file"),
+    (stat.S_ISLNK, "the path is a symbolic link: name the file itself"),
+    (stat.S_ISDIR, "the path is a directory"),
+    (stat.S_ISFIFO, "the path is a pipe, not a file"),
+    (stat.S_ISCHR, "the path is a device, not a file"),
+    (stat.S_ISBLK, "the path is a device, not a file"),
+    (stat.S_ISSOCK, "the path is a socket, not a file"),
 )
 
 
@@ -59,7 +59,7 @@ def check_owned(path: Path) -> None:
     """
     status = check_plain(path)
     if status is not None and status.st_uid != os.geteuid():
-        raise OSError(errno.EPERM, "it is a file of another user", str(path))
+        raise OSError(errno.EPERM, "the file belongs to another user", str(path))
 
 
 def check_writable(path: Path) -> None:
@@ -151,7 +151,7 @@ def set_mode(path: Path, mode: int) -> None:
         if not stat.S_ISDIR(status.st_mode):
             _check_kind(status, path)
         if status.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "it is of another user", str(path))
+            raise OSError(errno.EPERM, "the path belongs to another user", str(path))
         os.fchmod(handle, mode)
     finally:
         os.close(handle)

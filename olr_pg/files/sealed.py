@@ -164,7 +164,7 @@ class _Frames:
         try:
             return self._cipher.decrypt(nonce, rest, _PLACE.pack(place, last))
         except (InvalidTag, ValueError):
-            words = "it is encrypted, and damaged or cut off"
+            words = "the file is encrypted, and damaged or cut off"
             raise SealError(words, self._path) from None
 
 
@@ -307,12 +307,12 @@ class SealedReader:
         head = os.pread(self._handle, _HEAD.size, 0)
         key = current_key()
         if key is None:
-            raise SealError("it is encrypted, and no key is set", self._path)
+            raise SealError("the file is encrypted, and no key is set", self._path)
         if len(head) < _HEAD.size:
-            raise SealError("it is encrypted, and damaged or cut off", self._path)
+            raise SealError("the file is encrypted, and damaged or cut off", self._path)
         magic, fingerprint, number = _HEAD.unpack(head)
         if fingerprint != key.fingerprint:
-            raise SealError("it is encrypted with another key", self._path)
+            raise SealError("the file is encrypted with another key", self._path)
         return _Frames(key, number, self._path), magic == _GROWING
 
     def _check_end(self) -> int:
@@ -351,7 +351,7 @@ class SealedReader:
             place, start = divmod(first + at, FRAME_BYTES)
             part = memoryview(self._frame(place))[start : start + len(out) - at]
             if not part:
-                raise SealError("it is encrypted, and damaged or cut off", self._path)
+                raise SealError("the file is encrypted, and damaged or cut off", self._path)
             out[at : at + len(part)] = part
             at += len(part)
 

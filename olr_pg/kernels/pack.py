@@ -103,7 +103,7 @@ def read_pack(path: Path) -> int:
     members = list(_members(path))
     name, manifest = members[0] if members else ("", b"")
     if name != _MANIFEST:
-        raise _damaged(path, "its first member is not the manifest")
+        raise _damaged(path, "the first member is not the manifest")
     _check_kind(path, manifest)
     places: dict[str, dict[str, Path]] = defaultdict(dict)
     for module, one in _caches():
@@ -167,7 +167,7 @@ def _check_kind(path: Path, manifest: bytes) -> None:
     except ValueError:
         packed = None
     if not isinstance(packed, dict):
-        raise _damaged(path, "its manifest is not a JSON object")
+        raise _damaged(path, "the manifest is not a JSON object")
     own = _kind()
     for key, words in _WORDS.items():
         if packed.get(key) != own[key]:
@@ -194,10 +194,11 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         raise _damaged(path, system_reason(error)) from error
     header, body = whole[:_HEADER_BYTES], whole[_HEADER_BYTES:]
     if not header.startswith(_TITLE):
-        raise _damaged(path, "it is not a pack of kernels")
+        raise _damaged(path, "the file is not a pack of kernels")
     if header != _TITLE + hashlib.sha256(body).hexdigest().encode() + b"\n":
         raise _damaged(
-            path, "its SHA-256 does not match its contents, so it was truncated or changed"
+            path,
+            "the SHA-256 of the file does not match its contents, so it was truncated or changed",
         )
     try:
         with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as archive:

@@ -468,8 +468,8 @@ _SEQUENCE: Final = 6
 
 _REASONS: Final[dict[LeftOutKind, str]] = {
     "default": "defaults are not created",
-    "identity column": "its values come from the source; its sequence is created",
-    "virtual column": "it is computed, and not replicated",
+    "identity column": "the values come from the source; the sequence is created",
+    "virtual column": "the column is computed, and not replicated",
 }
 _ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
 
@@ -676,10 +676,10 @@ def _named(table: SourceTable, intcols: list[int]) -> tuple[str, ...]:
 
 def _obstacle(row: IndexRow, columns: tuple[str, ...]) -> str | None:
     if row.property & _FUNCTIONAL or not columns:
-        return "it uses an expression"
+        return "the index uses an expression"
     if row.type not in (_NORMAL, _BITMAP):
-        return "it is a domain index"
-    return "it is unusable in the source" if row.flags & _UNUSABLE else None
+        return "the index is a domain index"
+    return "the index is unusable in the source" if row.flags & _UNUSABLE else None
 
 
 def _sequences(connection: Connection, owners: Collection[str], scn: int) -> Iterator[Sequence]:

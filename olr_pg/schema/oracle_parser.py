@@ -174,7 +174,7 @@ def no_warnings() -> Iterator[None]:
         logger.removeHandler(heard)
         logger.propagate = before
     if heard.messages:
-        raise UntranslatableError(f"its SQL is not supported: {heard.messages[0]}")
+        raise UntranslatableError(f"the SQL is not supported: {heard.messages[0]}")
 
 
 def parse_oracle(text: str) -> exp.Expr:

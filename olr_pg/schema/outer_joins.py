@@ -134,13 +134,13 @@ def _put_joins(
     """
     made = [name for name in by_name if name not in conditions]
     if not made:
-        raise UntranslatableError("its outer joins (+) form a circle")
+        raise UntranslatableError("the outer joins (+) form a circle")
     joins = [exp.Join(this=by_name[name], kind="CROSS") for name in made[1:]]
     waiting = list(conditions)
     while waiting:
         ready = next((name for name in waiting if needs[name] <= {*made}), None)
         if ready is None:
-            raise UntranslatableError("its outer joins (+) form a circle")
+            raise UntranslatableError("the outer joins (+) form a circle")
         waiting.remove(ready)
         made.append(ready)
         on = exp.and_(*conditions[ready], copy=False)

@@ -191,7 +191,7 @@ def _column(t: Translator, node: exp.Column) -> Translated | None:
         return None
     name, table = t.plain(node.this), node.args.get("table")
     if node.args.get("join_mark"):
-        raise UntranslatableError("its outer join (+) is in a place where Oracle rejects it")
+        raise UntranslatableError("the outer join (+) is in a place where Oracle rejects it")
     if name in ("NEXTVAL", "CURRVAL") and table is not None:
         return _sequence(t, node, name)
     if table is not None:

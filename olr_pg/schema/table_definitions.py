@@ -60,7 +60,7 @@ def made_columns(table: InventoryTable, relation: Relation) -> list[MadeColumn]:
         typed = typed_column(column)
         reason = refusal(typed) or ""
         if column.type_owner and not typed.xml:
-            reason = f"its type {column.type_owner}.{column.data_type} is an object type"
+            reason = f"the type {column.type_owner}.{column.data_type} is an object type"
         if reason:
             found.append(MadeColumn(column, known.name, "", None, "", reason))
         else:

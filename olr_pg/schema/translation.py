@@ -145,7 +145,7 @@ def guarded(translate: Callable[[], _Found]) -> _Found:
     except UntranslatableError:
         raise
     except SqlglotError as error:
-        raise UntranslatableError(f"its SQL is not supported: {plain_reason(error)}") from error
+        raise UntranslatableError(f"the SQL is not supported: {plain_reason(error)}") from error
     except Exception as error:
         raise UntranslatableError(failure_reason(error)) from error
 

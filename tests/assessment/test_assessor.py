@@ -265,7 +265,7 @@ def test_a_report_is_written_over_no_link_to_something_else(report: Report, tmp_
     (tmp_path / "report.json").symlink_to(tmp_path / "other")
     with pytest.raises(OlrPgError) as caught:
         write_report(report, tmp_path)
-    assert "it is a symbolic link" in caught.value.detail
+    assert "the path is a symbolic link" in caught.value.detail
     assert (tmp_path / "other").read_text() == "theirs"
     (tmp_path / "report.json").unlink()
     write_report(report, tmp_path)

@@ -75,7 +75,7 @@ def test_without_the_key_and_damaged_they_are_unreadable_logs(
     source: tuple[Snapshot, Path, Path], tmp_path: Path
 ) -> None:
     snapshot, _, sealed = source
-    with pytest.raises(OlrPgError, match="it is encrypted, and no key is set") as caught:
+    with pytest.raises(OlrPgError, match="the file is encrypted, and no key is set") as caught:
         list(decode_logs(snapshot, [str(sealed)]))
     assert caught.value.code == 2002
     path = tmp_path / "log.arc"

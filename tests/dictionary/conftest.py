@@ -51,7 +51,7 @@ def shop() -> Snapshot:
             table("APP", "ORDERS", 101),
             table("APP", "ORDER_LINES", 102),
             table("App", "Größe", 103),
-            table("APP", "LOOKUP", 104, refusal="it is index-organised"),
+            table("APP", "LOOKUP", 104, refusal="the table is index-organised"),
             table("SYS", "AUD$", 105),
         ),
     )

@@ -323,7 +323,9 @@ def test_partitions_and_sub_partitions(checkpoint: dict[str, Any]) -> None:
 def test_refused_by_the_table_bits(checkpoint: dict[str, Any]) -> None:
     tab_row(checkpoint)["property"] = [0x40, 0]
 
-    refusal = "it is index-organised, and this dictionary does not name the index with its rows"
+    refusal = (
+        "the table is index-organised, and this dictionary does not name the index with its rows"
+    )
     assert test_cdc(checkpoint).refusal == refusal
 
 

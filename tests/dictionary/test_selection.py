@@ -81,7 +81,7 @@ def test_a_refused_table_says_why(shop: Snapshot) -> None:
         select_tables(shop, ["APP.ORDERS", "APP.LOOKUP"])
 
     assert caught.value.code == 3013
-    assert caught.value.detail == "APP.LOOKUP: it is index-organised"
+    assert caught.value.detail == "APP.LOOKUP: the table is index-organised"
 
 
 def test_many_refused_tables_are_counted(shop: Snapshot) -> None:

@@ -170,7 +170,7 @@ def test_a_refused_table(shop: Snapshot) -> None:
     error = error_of(shop, "SELECT OWNER, NAME FROM ALL_TABLES WHERE OWNER = 'APP'")
 
     assert error.code == 3013
-    assert error.detail == "APP.LOOKUP: it is index-organised"
+    assert error.detail == "APP.LOOKUP: the table is index-organised"
 
 
 def test_no_rows(shop: Snapshot) -> None:

@@ -273,9 +273,9 @@ def test_partitions_that_lose_their_rows_are_noticed(logical_database: str, made
         found = {one.partition: one.reason for one in watch.emptied()}
         assert list(watch.emptied()) == []
     assert found == {
-        "emptied": "it was truncated or rewritten",
-        "dropped": "it was dropped or detached",
-        "detached": "it was dropped or detached",
+        "emptied": "the partition was truncated or rewritten",
+        "dropped": "the partition was dropped or detached",
+        "detached": "the partition was dropped or detached",
     }
 
 

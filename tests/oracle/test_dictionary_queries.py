@@ -147,7 +147,7 @@ def test_an_index_organised_table_is_known_by_its_index(
     assert read_dictionary(oracle, [("SHOP", "STOCK")]).tables == (table,)
     stand_in.state.catalogue.update('UPDATE SYS."IND$" SET FLAGS = 32 WHERE "OBJ#" = 81001')
     (refused,) = read_dictionary(oracle, [("SHOP", "STOCK")]).tables
-    assert refused.refusal == "it is index-organised with a compressed key"
+    assert refused.refusal == "the table is index-organised with a compressed key"
 
 
 def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:

@@ -83,11 +83,11 @@ def test_what_has_no_equal_is_named(oracle: OracleDatabase, state: OracleState) 
     assert not found.foreign_keys
     assert {one.name: (one.reason, one.definition) for one in found.left_out} == {
         "ORDERS_NAME": (
-            "it uses an expression",
+            "the index uses an expression",
             'CREATE INDEX "ORDERS_NAME" ON "SHOP"."ORDERS" ("NAME")',
         ),
         "Odd name": (
-            "it is unusable in the source",
+            "the index is unusable in the source",
             'CREATE UNIQUE INDEX "Odd name" ON "SHOP"."ORDERS" ("NAME", "LINE")',
         ),
     }

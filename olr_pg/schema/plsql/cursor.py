@@ -82,7 +82,7 @@ class Cursor:
             UntranslatableError: there are no more tokens.
         """
         if self.is_done:
-            raise UntranslatableError("its text ends too early")
+            raise UntranslatableError("the text ends too early")
         self._at += 1
 
     def rest(self) -> str:
@@ -109,7 +109,7 @@ class Cursor:
     def name(self) -> str:
         """Read a name; return it in the form in which Oracle stores it."""
         if self.is_done:
-            raise UntranslatableError("its text ends too early")
+            raise UntranslatableError("the text ends too early")
         token = self._tokens[self._at]
         is_quoted = token.token_type is TokenType.IDENTIFIER
         if not is_quoted and not _NAMES.fullmatch(token.text.upper()):
@@ -139,7 +139,7 @@ class Cursor:
                 return self._between(begin, self._at)
             depth += {"(": 1, "CASE": 1, ")": -1, "END": -1}.get(word, 0)
             self._at += 1
-        raise UntranslatableError(f"its text ends before {' or '.join(ends)}")
+        raise UntranslatableError(f"the text ends before {' or '.join(ends)}")
 
     def list_until(self, *ends: str) -> list[str]:
         """Read texts that are separated by commas, up to one of the words in `ends`; move past that

@@ -90,7 +90,7 @@ def routine_statement(
         target = relations.code_name(source.owner, source.name)
         return _routine(source.text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
-        return made.refused(f"its PL/SQL is not translated: {error}")
+        return made.refused(f"the PL/SQL is not translated: {error}")
 
 
 def package_statements(
@@ -108,10 +108,10 @@ def package_statements(
         both = Package([*declared.declarations, *body.declarations], [])
         constants, state = constants_and_state(both, relations, source.owner)
     except UntranslatableError as error:
-        return [whole.refused(f"its PL/SQL is not translated: {error}")]
+        return [whole.refused(f"the PL/SQL is not translated: {error}")]
     schema = relations.name(source.name)
     if relations.has_schema(schema):
-        return [whole.refused(f"its schema {schema} already exists for tables: rename the package")]
+        return [whole.refused(f"the schema {schema} already exists for tables: rename the package")]
     if signatures.is_shared(source.name):
         return [whole.refused("several schemas have a package of this name: rename one of them")]
     found = [
@@ -126,7 +126,8 @@ def package_statements(
     if body.is_initialised:
         found.append(
             whole.refused(
-                "its initialisation statements: run them at the beginning of each session"
+                "the initialisation statements of the package: run them at the beginning of each"
+                " session"
             )
         )
     if not any(one.runs for one in found):
@@ -162,7 +163,7 @@ def _of_package(
         target = target_of(relations, source.owner, source.name, name)
         return _routine(text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
-        return made.refused(f"its PL/SQL is not translated: {error}")
+        return made.refused(f"the PL/SQL is not translated: {error}")
 
 
 def with_their_calls(statements: list[Statement]) -> list[Statement]:
@@ -224,7 +225,7 @@ def _trial(target: str, parameters: Sequence[Parameter]) -> str:
 def _check_end(cursor: Cursor) -> None:
     cursor.take("/")
     if not cursor.is_done:
-        raise UntranslatableError("its text continues after its END")
+        raise UntranslatableError("the text continues after its END")
 
 
 def trigger_statement(

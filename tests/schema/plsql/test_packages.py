@@ -105,10 +105,11 @@ def test_the_text_is_split_into_declarations_and_routines() -> None:
 
 
 def test_what_has_no_like_is_named(made: list[Statement]) -> None:
-    prefix = "its PL/SQL is not translated: "
+    prefix = "the PL/SQL is not translated: "
     reasons = {name: text.removeprefix(prefix) for name, text in _reasons(made).items()}
     assert reasons == {
-        "BANK.PAY": "its initialisation statements: run them at the beginning of each session",
+        "BANK.PAY": "the initialisation statements of the package: run them at the beginning of"
+        " each session",
         "BANK.PAY.RAISED": "the code declares a nested function: make it a routine of its own",
         "BANK.PAY.GIVE": "",
         "BANK.PAY.COUNTED": "the routine uses the variable G_CALLS of its package: use a setting"
