@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PART_BYTES: Final = 700
-"""Bytes of a part of a large transaction. They are so few that transactions of the generated logs
-are spilled to disk and finished in parts.
+"""Bytes of a part of a large transaction. A part is so small that transactions of the generated
+logs are spilled to disk and finished in parts.
 """
 
 _SPLIT_BYTES: Final = 4096
-"""Bytes of a split. They are so few that transactions of the generated logs begin in one split and
-end in another.
+"""Bytes of a split. A split is so small that transactions of the generated logs begin in one split
+and end in another.
 """
 
 _NEW_YEAR: Final = bytes((120, 126, 1, 1, 1, 1, 1, 0, 0, 0, 1))
@@ -111,7 +111,7 @@ def _decode_in_every_form(folder: Path) -> None:
 
 def _roll_back() -> None:
     """Call the kernels that find changes that a rollback did not undo, so that they are compiled.
-    No transaction of the generated logs needs them.
+    No transaction of the generated logs needs these kernels.
     """
     events = empty_batch().events
     left_changes(events, delimit(events), np.empty(0, np.int64))

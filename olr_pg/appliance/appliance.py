@@ -94,9 +94,9 @@ _READY_PART = 5
 Spark, and for changes that the applier has converted.
 """
 _APPLIED_PART = 7
-"""The applier can hold unconfirmed changes in 1/7 of the memory. This is more than half of the
-queue, so that the next changes are ready when it confirms. The bytes of the messages count for the
-queue.
+"""The applier can hold unconfirmed changes in 1/7 of the memory. This share is more than half of
+the queue's share, so that the next changes are ready when the applier confirms. The bytes of the
+messages count for the queue.
 """
 _SPOOLED_PART = 32
 """Until its Commit arrives, the applier can keep one source transaction in 1/32 of the memory. A

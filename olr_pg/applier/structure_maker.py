@@ -57,7 +57,7 @@ MAKE_SECONDS: Final = 5.0
 
 _CONNECT_SECONDS: Final = 2
 LOCK_MILLISECONDS: Final = 2_000
-"""Lock timeout of ALTER TABLE, which is retried later. It is short, because the applier's
+"""Lock timeout of ALTER TABLE, which is retried later. This timeout is short, because the applier's
 statements wait behind an ALTER TABLE that waits for a lock.
 """
 _LOCK: Final = """

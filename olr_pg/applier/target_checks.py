@@ -315,8 +315,8 @@ def check_target(
     """Check that the target has everything that the replicated tables need.
 
     Args:
-        structure: the structure of these tables, if known. Its check constraints show which values
-            are possible.
+        structure: the structure of these tables, if known. The check constraints in the structure
+            show which values are possible.
     """
     clashes = check_target_names(settings, tables)
     if clashes:

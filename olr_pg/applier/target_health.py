@@ -42,8 +42,8 @@ minute.
 """
 
 _CONNECT_SECONDS: Final = 2
-"""Timeout of a connection attempt in seconds. It is short, because the end of the applier waits for
-a running attempt.
+"""Timeout of a connection attempt in seconds. This timeout is short, because the end of the applier
+waits for a running attempt.
 """
 
 _log = structlog.get_logger(__name__)
@@ -77,7 +77,8 @@ class HealthProblem(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME`` in the source; empty if it does not concern one table.
-        error: one of the errors 5161 to 5169. Its action contains the SQL that fixes the problem.
+        error: one of the errors 5161 to 5169. The error's action contains the SQL that fixes the
+            problem.
         of: distinguishes the problem from others with the same code and table.
     """
 

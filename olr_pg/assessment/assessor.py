@@ -452,8 +452,8 @@ class _Assessor:
         return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, reasons)
 
     def _table(self, one: SchemaObject) -> Item:
-        """Return the item for a table. It needs manual work if the table or a part of it is not
-        created.
+        """Return the item for a table. The item needs manual work if the table or a part of the
+        table is not created.
         """
         name = one.full_name
         if name in self._containers:

@@ -36,10 +36,10 @@ class Carrier(IntEnum):
     """How an object is migrated."""
 
     REPLICATED = 1
-    """olr_pg loads and replicates it."""
+    """olr_pg loads and replicates the object."""
 
     CONVERTED = 2
-    """`olr-pg schema` and the load create it."""
+    """`olr-pg schema` and the load create the object."""
 
     WITH_TABLE = 3
     """The object is a part of a table or key, and is created with it."""

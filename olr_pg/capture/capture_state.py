@@ -31,7 +31,7 @@ class CapturePhase(StrEnum):
 
     PAUSED_FOR_FLOW_CONTROL = "PAUSED_FOR_FLOW_CONTROL"
     """The queue of ready transactions is full. Capture waits until the client receives or confirms
-    some of them.
+    some of these transactions.
     """
 
     CAUGHT_UP = "CAUGHT_UP"

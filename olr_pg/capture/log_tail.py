@@ -30,7 +30,7 @@ FIRST_BYTES: Final = 64 << 10
 """Bytes per read while little new redo is expected."""
 
 MOST_BYTES: Final = 32 << 20
-"""Maximum bytes per read. It limits memory if much redo was not read yet."""
+"""Maximum bytes per read. This maximum limits the memory if much redo was not read yet."""
 
 TAIL_SUFFIX: Final = ".log"
 """Suffix of the name of a log's copy."""

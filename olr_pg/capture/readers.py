@@ -45,8 +45,8 @@ from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_g
 from olr_pg.redo.log_end import find_end, sound_blocks
 
 Start = Callable[[bytes, int], bytes]
-"""A function that returns the first bytes of the content, up to a number. Its input is the first
-bytes of the file, which usually do not contain the whole file.
+"""A function that returns the first bytes of the content, up to a number. The function's input is
+the first bytes of the file, which usually do not contain the whole file.
 """
 
 PEEK_BYTES: Final = 5 << 20

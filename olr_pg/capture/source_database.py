@@ -28,8 +28,8 @@ _IDLE_FACTOR_MAX: Final = 10.0
 """Maximum factor by which the pause between scans grows while a source is quiet."""
 
 _LOOK_SHARE: Final = 0.05
-"""Maximum share of the time that is spent in scans. It matters if a scan takes long because there
-are many files.
+"""Maximum share of the time that is spent in scans. This share matters if a scan takes long because
+there are many files.
 """
 
 

@@ -34,8 +34,8 @@ def _config_option(default: Callable[[], Path | None]) -> Any:
 
 ConfigOption = Annotated[Path, _config_option(usual_file)]
 LateConfigOption = Annotated[Path | None, _config_option(lambda: None)]
-"""For a command that does not always need a configuration. It gets None if no file is named, and
-then calls `usual_file` itself.
+"""For a command that does not always need a configuration. The command gets None if no file is
+named, and then calls `usual_file` itself.
 """
 
 TargetOption = Annotated[

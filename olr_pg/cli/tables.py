@@ -181,7 +181,8 @@ def pause(
     """Pause tables: their changes are held in the target, in order. Other tables continue.
 
     With --all the whole subscription is paused instead: received changes are applied, and nothing
-    more is received. Keep the archived logs until you resume it. A pause survives restarts.
+    more is received. Keep the archived logs until you resume the subscription. A pause survives
+    restarts.
     """
     from olr_pg.applier.settings import Consistency
     from olr_pg.applier.stopped.pausing import pause_all, pause_table

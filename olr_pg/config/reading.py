@@ -668,7 +668,7 @@ def _with_single_joins(data: Any, environ: Iterable[str]) -> list[str]:
 
 def _check_joins(names: Iterable[str], schema: _Schema) -> None:
     """Reject variables whose names lack the ``__`` of a key's variable. Such variables would have
-    no effect, and nobody would notice this.
+    no effect, and nobody would notice the mistake.
 
     Raises:
         OverrideError: there is such a variable.

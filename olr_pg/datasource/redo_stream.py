@@ -640,7 +640,7 @@ class RedoStream:
     # --- batches ---
 
     def _has_reached(self, end: StreamOffset) -> bool:
-        """Return whether the survey contains the redo before an offset. This includes DDL and
+        """Return whether the survey contains the redo before an offset. This redo includes DDL and
         commits of parallel DML that other redo threads wrote meanwhile. The batch may have been
         planned before a restart.
         """

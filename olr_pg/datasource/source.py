@@ -149,7 +149,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _packed(self, decoding: Decoding) -> bytes:
         """Return the data that each task contains, pickled and compressed. The data contains
-        sessions only if a column needs them.
+        sessions only if a column needs sessions.
         """
         if not set(SessionAttributes._fields) & set(self._schema.names):
             decoding = decoding._replace(sessions={})

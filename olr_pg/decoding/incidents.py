@@ -120,8 +120,8 @@ def _window_of(path: str, block: int) -> Window | None:
 
 
 def _xid(error: OlrPgError, window: Window, position: int) -> int | None:
-    """Return the XID of the transaction that failed. It is the XID in the error, otherwise the XID
-    that the record names; None if the XID is unknown.
+    """Return the XID of the transaction that failed. This XID is in the error; otherwise the record
+    names it. None if the XID is unknown.
     """
     named = error.where.get("xid")
     if isinstance(named, str):

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from olr_pg.redo.uninterpreted import Passed
 
 JOINED_MAX: Final = 16 << 20
-"""Maximum bytes of logs that are decoded together. They are limited because they are read into
-memory.
+"""Maximum bytes of logs that are decoded together. These bytes are limited because they are read
+into memory.
 """
 
 _SMALL: Final = 8

@@ -1,9 +1,9 @@
 """Reads a table's comments, virtual and identity columns, constraints and indexes from the rows of
 SYS tables.
 
-The decoding of redo does not depend on them. The rows are described in dictionary §2.4 to §2.6;
-comments are in COM$. The results have the classes of the inventory (`dictionary.inventory`), so
-that the same code translates both to PostgreSQL's SQL. No query reads the texts of defaults,
+The decoding of redo does not depend on these data. The rows are described in dictionary §2.4 to
+§2.6; comments are in COM$. The results have the classes of the inventory (`dictionary.inventory`),
+so that the same code translates both to PostgreSQL's SQL. No query reads the texts of defaults,
 expressions and check conditions. So such a text is known only if DDL in the redo has created or
 altered the text.
 """

@@ -109,8 +109,8 @@ _PART = r"(?:SUB)?PARTITION"
 _EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
 _EXCHANGES: Final = re.compile(rf"\bEXCHANGE\s+{_PART}\b")
 _FILTERS: Final = re.compile(r"\bINCLUDING\s+ROWS\b")
-"""Matches MOVE, SPLIT and MERGE with a condition. They remove all other rows without redo for each
-row.
+"""Matches MOVE, SPLIT and MERGE with a condition. Such statements remove all other rows without
+redo for each row.
 """
 _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"

@@ -38,10 +38,10 @@ WITH_REDO: Final = (
     "TEMPORARY = 'N'"
     " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
 )
-"""The condition for tables whose rows are in the redo. It leaves out temporary tables, and external
-tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may also have no
-TABLESPACE_NAME, so the condition includes such tables explicitly (Oracle Database Reference,
-DBA_TABLES).
+"""The condition for tables whose rows are in the redo. The condition leaves out temporary tables,
+and external tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may also
+have no TABLESPACE_NAME, so the condition includes such tables explicitly (Oracle Database
+Reference, DBA_TABLES).
 
 All tables of a snapshot have their rows in the redo, so a query on a snapshot runs without this
 condition. The snapshot does not contain its columns. A query that uses them otherwise is refused:
@@ -65,9 +65,9 @@ FUNCTIONS: Final = frozenset(
         *("substring", "sum", "trim", "upper"),
     }
 )
-"""The functions that a query can call. It cannot call functions that make large values from small
-ones (``printf``, ``zeroblob``, ``hex``, ``group_concat``), parsers (``json_…``), and functions that
-are of no use for names.
+"""The functions that a query can call. A query cannot call functions that make large values from
+small ones (``printf``, ``zeroblob``, ``hex``, ``group_concat``), parsers (``json_…``), and
+functions that are of no use for names.
 """
 
 _NAMED_STEPS_MAX: Final = 2_000_000

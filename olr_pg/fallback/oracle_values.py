@@ -622,8 +622,8 @@ class _TextFit:
             AL16UTF16); 0 for no limit.
         padded: whether the column is a CHAR, in which trailing blanks have no meaning. An empty
             text is stored as one blank.
-        keeps_empty: whether the column is a LOB, which can be empty without being NULL. Its length
-            is limited only if `oracle.key_cuts` writes it.
+        keeps_empty: whether the column is a LOB, which can be empty without being NULL. The length
+            of such a LOB is limited only if `oracle.key_cuts` writes it.
     """
 
     charset: Charset

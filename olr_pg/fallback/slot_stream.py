@@ -40,8 +40,8 @@ server is asked for a keepalive each time.
 """
 
 _SERVER_TIMEOUT: Final = "10min"
-"""The server ends the stream if it gets no reply for this time. It is long, because one array of
-changes can wait for a lock in Oracle.
+"""The server ends the stream if it gets no reply for this time. This time is long, because one
+array of changes can wait for a lock in Oracle.
 """
 
 # A walsender that does not work waits for WAL or for the client ("Activity" and "Client"). It then

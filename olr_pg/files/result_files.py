@@ -33,8 +33,8 @@ _SPARE: Final = "spare-results"
 _NEW: Final = "new-"
 
 _HEAD: Final = struct.Struct("<QQ48x")
-"""The head of a file: the size and the kind of the result. Its length aligns the result, which
-follows it. After the result, bytes of an earlier one may remain.
+"""The head of a file: the size and the kind of the result. The length of the head aligns the
+result, which follows the head. After the result, bytes of an earlier one may remain.
 """
 
 _MAPPED_MIN: Final = 64 * 1024

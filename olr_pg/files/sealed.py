@@ -127,7 +127,7 @@ def current_key() -> RowKey | None:
 
 
 def use_key(key: RowKey | None) -> None:
-    """Set the key of this process until it ends; workers use this."""
+    """Set the key of this process until it ends; workers call this function."""
     global _current
     _current = key
 

@@ -117,7 +117,7 @@ class WaitingRows:
 
     def flush(self) -> None:
         """Write the appended bytes that are still collected in memory. A later write error then
-        does not affect them.
+        does not affect these bytes.
 
         Raises:
             OlrPgError: `WaitingUse.unwritable`.

@@ -3,8 +3,9 @@
 A copy is a load without partitions: the SCN of its rows is recorded when the copy begins, and the
 table is handed over to replication when the copy ends. Between these two steps, the load counts as
 interrupted, so `run` refuses to replicate the table. The SCN is chosen when the copy begins,
-because only then V$TRANSACTION shows the transactions that are open at that SCN. Their changes are
-not among the copied rows, so `run` must read the redo from the oldest begin SCN on.
+because only then V$TRANSACTION shows the transactions that are open at that SCN. The changes of
+open transactions are not among the copied rows, so `run` must read the redo from the oldest begin
+SCN on.
 """
 
 from __future__ import annotations

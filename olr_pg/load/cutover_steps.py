@@ -43,8 +43,8 @@ MIGRATION: Final = "migrate:"
 
 
 TAKEN_BACK: Final = "taken back"
-"""Name of the record that remains after applications have returned to the source. Its state is
-`DONE` until a fallback begins again.
+"""Name of the record that remains after applications have returned to the source. The state of this
+record is `DONE` until a fallback begins again.
 """
 
 

@@ -97,7 +97,7 @@ class LoadOptions(NamedTuple):
         resume: continue an interrupted load.
         restart: empty the tables of an interrupted load, and start over.
         anew: empty all the tables, including loaded and replicated ones, and start over. No
-            appliance may be running for them.
+            appliance may be running for these tables.
         copy: a step of a copy by another tool, for tables of `copied_tables`; None to load.
         progress: called after each loaded partition with (table, rows of the partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.

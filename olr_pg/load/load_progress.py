@@ -97,8 +97,8 @@ FROM olr_pg.load WHERE subscription = %s AND source_table = %s
 _APPLIED = "SELECT commit_scn FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
 
 _ANSWER_SECONDS: Final = 5.0
-"""Maximum time to wait for an answer. It is short, because a query is quick and the next one
-follows soon.
+"""Maximum time to wait for an answer. This time is short, because a query is quick and the next
+query follows soon.
 """
 
 _PARTS = """

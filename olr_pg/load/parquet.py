@@ -36,8 +36,8 @@ caches.
 """
 
 BATCH_ROWS_MAX: Final = 8_192
-"""Maximum rows of a batch. It keeps the first batch small, because the server is idle until that
-batch arrives.
+"""Maximum rows of a batch. This maximum keeps the first batch small, because the server is idle
+until that batch arrives.
 """
 
 

@@ -57,7 +57,7 @@ _log = structlog.get_logger(__name__)
 
 
 def state_of(config: Config) -> list[StepState]:
-    """Return the recorded steps, in order. If the target has no ledger, do not create it."""
+    """Return the recorded steps, in order. If the target has no ledger, do not create a ledger."""
     with opened_target(config, ledger="unused") as target:
         if not ledger_version(target.connection):
             return []

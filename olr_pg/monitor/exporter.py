@@ -72,7 +72,7 @@ class PostgresExporter:
     """Writes the metrics of a registry in a thread, while the context is active.
 
     If the database is unreachable, the exporter logs this once and retries at the next interval. No
-    other thread waits for it.
+    other thread waits for the exporter.
     """
 
     def __init__(self, target: MetricsTable, registry: CollectorRegistry) -> None:
@@ -159,8 +159,8 @@ _SECONDS: Final = 10.0
 """Time limit of one request."""
 
 _LIBRARY: Final = ("opentelemetry.exporter", "opentelemetry.sdk")
-"""The library's loggers, which report every failure. They are disabled, because this module reports
-the first failure.
+"""The library's loggers, which report every failure. These loggers are disabled, because this
+module reports the first failure.
 """
 
 

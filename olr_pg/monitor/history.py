@@ -94,8 +94,8 @@ class Level(NamedTuple):
 
 
 LEVELS: Final = (Level("1h", 5, 3_600), Level("24h", 60, 86_400), Level("7d", 600, 604_800))
-"""The resolutions from fine to coarse. The readings of each are combined from those of the previous
-one.
+"""The resolutions from fine to coarse. The readings of each resolution are combined from those of
+the previous one.
 """
 
 

@@ -50,8 +50,8 @@ FILE_NAME: Final = "status.json"
 """File in `context.data` with the address at which a running appliance serves its status."""
 
 INSTANCE_HEADER: Final = "X-Olr-Pg-Instance"
-"""A header of every answer; its value is the `instance` in the file. It is needed because the
-address in the file of a killed appliance may now belong to another process.
+"""A header of every answer; its value is the `instance` in the file. This header is needed because
+the address in the file of a killed appliance may now belong to another process.
 """
 
 EVENT_SECONDS: Final = 1.0

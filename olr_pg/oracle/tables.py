@@ -175,7 +175,9 @@ SYS_TABLES: Final = (
     *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, INDPART, TABPART, TABCOMPART, TABSUBPART),
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
-"""Tables on which the account needs SELECT and FLASHBACK. Their own definitions are also read."""
+"""Tables on which the account needs SELECT and FLASHBACK. olr_pg also reads the definitions of
+these tables themselves.
+"""
 
 BESIDE_TABLES: Final = (CON, COM)
 """Tables on which the account needs SELECT and FLASHBACK so that DDL of comments, indexes and
@@ -204,8 +206,8 @@ LOGGING_VIEWS: Final = (
     *(DATAFILE, ALL_TABLES, TAB_PARTITIONS, TAB_SUBPARTITIONS, LOBS, LOB_PARTITIONS),
     LOB_SUBPARTITIONS,
 )
-"""Views about NOLOGGING operations. Without them, such an operation is reported only when its redo
-is decoded.
+"""Views about NOLOGGING operations. Without these views, such an operation is reported only when
+its redo is decoded.
 """
 
 LOAD_VIEWS: Final = {

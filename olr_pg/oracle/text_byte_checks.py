@@ -51,8 +51,8 @@ _SHORT: Final = (OracleType.VARCHAR2, OracleType.CHAR)
 _FORMS: Final = (DATABASE_FORM, EXPLICIT_FORM)
 _CONTROLS: Final = range(0x80, 0xA0)
 _CUT_MAX: Final = 3
-"""A value can be cut within its last character. This is the maximum number of bytes that remain of
-such a character.
+"""A value can be cut within its last character. At most this number of bytes remain of such a
+character.
 """
 
 

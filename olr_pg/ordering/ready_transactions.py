@@ -129,7 +129,7 @@ class ReadyBatch:
 @dataclass(slots=True, eq=False)
 class ReadyRun:
     """Transactions `first` to `end` (exclusive) of a batch. The properties of a `ReadyRun` describe
-    only these transactions. Its length is the number of the transactions.
+    only these transactions. The length of a run is the number of its transactions.
     """
 
     batch: ReadyBatch

@@ -631,8 +631,8 @@ ATTEMPTS: Final = 8
 """Number of attempts in a series, with pauses of 1 to 30 seconds."""
 
 REST_SECONDS: Final = 300.0
-"""Pause after a series of failed attempts. It is long, because an operator may have to solve the
-cause.
+"""Pause after a series of failed attempts. This pause is long, because an operator may have to
+solve the cause.
 """
 
 _log = structlog.get_logger(__name__)

@@ -77,7 +77,7 @@ NEEDS: Final = {
     "xa": "EXECUTE on DBMS_XA",
     "xml": "XML DB, which has the type XMLTYPE",
 }
-"""Features that a database may lack. The stand-in lacks all of them."""
+"""Features that a database may lack. The simulated Oracle lacks all of these features."""
 
 
 Bind = str | int | float | None

@@ -1,4 +1,6 @@
-"""The progress of decoding. The decoder's thread updates it; the status display reads it."""
+"""The progress of decoding. The decoder's thread updates the progress; the status display reads
+it.
+"""
 
 from __future__ import annotations
 
@@ -252,7 +254,7 @@ _GOES_ON: Final = (CapturePhase.DECODING, CapturePhase.SPILLING, CapturePhase.CA
 def enter_phase(
     monitors: Sequence[CaptureMonitor], phase: CapturePhase, reason: OlrPgError | None = None
 ) -> bool:
-    """Set the phase of the targets. If missing redo has arrived, log this.
+    """Set the phase of the targets. If missing redo has arrived, log its arrival.
 
     Returns:
         Whether the phase of a target has changed.

@@ -135,8 +135,8 @@ class Admission:
         """Wait for all threads that have unread logs now, or may have some later.
 
         If it is unknown which threads are open, the run also waits for a thread that was read
-        before and has no log here. Its logs can be confirmed and deleted, and its next log can
-        contain older redo than the logs of other threads.
+        before and has no log here. The logs of such a thread can be confirmed and deleted, and its
+        next log can contain older redo than the logs of other threads.
 
         Raises:
             OlrPgError: 2014, a new thread has redo that is older than transactions that were
@@ -282,8 +282,8 @@ end.
 """
 
 _LOGS_REMEMBERED: Final = 1024
-"""Number of recent logs in which the redo of a failure is searched for an incident file. It is
-limited because a run can last for years.
+"""Number of recent logs in which the redo of a failure is searched for an incident file. This
+number is limited because a run can last for years.
 """
 
 _log = structlog.get_logger(__name__)
@@ -450,8 +450,8 @@ class DecodingRun:
         """Report that all available redo is decoded. For a target whose start SCN is after all
         known redo, report that its redo is missing.
 
-        This is not reported if the start SCN comes from the checkpoint, or if the source has
-        reached it. In both cases, the redo exists, but is not archived yet.
+        The missing redo is not reported if the start SCN comes from the checkpoint, or if the
+        source has reached this SCN. In both cases, the redo exists, but is not archived yet.
 
         Returns:
             Whether the phase of a target has changed.
@@ -582,8 +582,8 @@ class DecodingRun:
 
     def _report_restarts(self, logs: Sequence[ArchivedLog]) -> None:
         """Log where a redo thread continues at a higher SCN than the one at which its previous log
-        ends. This is usual after a restart of the instance (redo-format §1.5), but if a log were
-        truncated, only this line would show it.
+        ends. Such a gap is usual after a restart of the instance (redo-format §1.5). But if a log
+        were truncated, only this line of the log would show the truncation.
         """
         for log in logs:
             header, before = log.header, self._ends.get(log.header.thread)

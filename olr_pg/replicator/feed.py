@@ -130,7 +130,7 @@ class Feed:
             SCN are queued or were already confirmed.
         told: the events of tables that the queue has received.
         saved_scn: the highest SCN that the target's checkpoint had in this session; -1 if unknown.
-            A restart does not deliver transactions that began before it.
+            A restart does not deliver transactions that began before this SCN.
         ancestry: the incarnations of the source that were announced to the client.
     """
 
@@ -208,7 +208,7 @@ class Feed:
         """Announce the incarnations of the source to the bundled applier, which receives them
         before all transactions that are added to the queue later.
 
-        External clients are not told: the protocol has no message for this.
+        External clients receive no announcement: the protocol has no message for it.
         """
         if self.delivery.is_told and ancestry not in (None, self.ancestry):
             self.ancestry = ancestry

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 _AHEAD: Final = 1
-"""Number of splits whose results may wait, besides those that are being decoded. With one, a
-process need not wait for its next split while the caller uses a result.
+"""Number of splits whose results may wait, besides those that are being decoded. With one waiting
+result, a process need not wait for its next split while the caller uses a result.
 """
 
 _ROOMS_KEPT: Final = 2

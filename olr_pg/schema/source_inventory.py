@@ -161,8 +161,8 @@ def _read_live(
 
 
 def _without_way_back(inventory: Inventory) -> Inventory:
-    """Return an inventory without the tables of the way back. They are in a replicated schema if
-    its owner is the account of the way back.
+    """Return an inventory without the tables of the way back. These tables are in a replicated
+    schema if the owner of the schema is the account of the way back.
     """
     return inventory.model_copy(
         update={

@@ -48,8 +48,8 @@ the kind's position here.
 """
 
 INDEXES: Final = frozenset(("unique key", "index"))
-"""Kinds of statements that create an index. They run after the initial load, because with an index,
-the load would reject rows with values that are too long for it.
+"""Kinds of statements that create an index. These statements run after the initial load, because
+with an index, the load would reject rows with values that are too long for the index.
 """
 
 BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")]) - INDEXES

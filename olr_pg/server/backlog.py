@@ -34,8 +34,8 @@ memory.
 """
 
 _LARGE_BYTES: Final = 16 << 20
-"""A segment of at least this size contains one large transaction. It is read in parts, not as a
-whole.
+"""A segment of at least this size contains one large transaction. Such a segment is read in parts,
+not as a whole.
 """
 
 _FILE_BYTES_MIN: Final = 16 << 20

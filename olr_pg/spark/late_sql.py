@@ -2,7 +2,7 @@
 
 `run_tasks` needs only the Spark context. SQL's catalogues, its planner and the registered data
 source take more than half of the time in which Java starts a session. A session that never creates
-a DataFrame does not need them.
+a DataFrame does not need these parts.
 """
 
 from __future__ import annotations

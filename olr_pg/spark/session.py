@@ -189,7 +189,8 @@ def spark_home() -> Path:
 def default_properties(
     settings: SparkSettings, scratch: Path, archived: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the default Spark properties of a session. The user's properties override these.
+    """Return the default Spark properties of a session. The user's properties override these
+    defaults.
 
     Args:
         settings: the session's settings.

@@ -201,8 +201,8 @@ def installed_version() -> str:
 
 @lru_cache(maxsize=1)
 def _shared_directory(context: SparkContext) -> str | None:
-    """Return the shared directory. It is cached, because reading the settings of a context takes a
-    hundred calls of Java.
+    """Return the shared directory. The directory is cached, because reading the settings of a
+    context takes a hundred calls of Java.
     """
     directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory

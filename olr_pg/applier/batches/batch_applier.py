@@ -158,7 +158,7 @@ class BatchApplier(Protocol):
         """Make PostgreSQL flush all commits to disk."""
 
     def reached(self) -> Mapping[str, Reach]:
-        """Return how far each table is. Only the applying thread may call this."""
+        """Return how far each table is. Only the applying thread may call this method."""
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None

@@ -287,7 +287,9 @@ class Applier:
         self._shared.progress.set()
 
     def stop(self) -> None:
-        """Make `run` end after the current batches. Any thread or signal handler can call this."""
+        """Make `run` end after the current batches. Any thread or signal handler can call this
+        method.
+        """
         self._shared.stop.set()
         self._shared.progress.set()
         self._shared.room.wake()

@@ -107,7 +107,7 @@ class Handover(NamedTuple):
             needs redo before `start_scn`.
         tables: the loaded tables.
         unlisted: tables with a complete load that the subscription does not contain, so that the
-            load is not handed over. The redo from the load on is kept for them.
+            load is not handed over. The redo from the load on is kept for these tables.
     """
 
     scn: int = 0
@@ -140,8 +140,8 @@ class NeededRedo(NamedTuple):
             loads and copies that are not complete; None without such a load.
         table: ``OWNER.NAME`` of the table with this load; empty without such a load.
         recorded: the SCN of the last checkpoint that the target has a record of; None without a
-            record. It is lower than that of the server's checkpoint if the target was restored
-            from a backup.
+            record. This SCN is lower than that of the server's checkpoint if the target was
+            restored from a backup.
     """
 
     loads: int | None

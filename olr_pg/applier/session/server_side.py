@@ -77,8 +77,8 @@ class SocketLink:
         self._socket.sendall(requests)
 
     def decline_image(self) -> None:
-        """Do nothing, because the protocol has no message for this. The server checks itself which
-        client confirmed.
+        """Do nothing, because the protocol has no message for this event. The server checks itself
+        which client confirmed.
         """
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:

@@ -64,9 +64,9 @@ INSERT INTO olr_pg.partition (subscription, source_table, name, holds) VALUES (%
 """
 _UNKNOWN: Final = ""
 """The name in `olr_pg.partition` that holds the partitions of the target whose rows belong to
-unknown partitions of the source. After a DROP PARTITION, the target's partition is one of them.
-Among the holders of a partition of the source, it stands for partitions of the target that are
-unknown.
+unknown partitions of the source. After a DROP PARTITION, the target's partition is such a
+partition. Among the holders of a partition of the source, it stands for partitions of the target
+that are unknown.
 """
 
 

@@ -35,8 +35,8 @@ class RefusedError(Exception):
         number: the index of the change in its selection; −1 if it is not known which change of a
             set was refused.
         error: the reason, without values of the row.
-        answer: PostgreSQL's error, if there is one. Its full text can contain values of the row, so
-            the text is only for the error table.
+        answer: PostgreSQL's error, if there is one. The full text of the error can contain values
+            of the row, so the text is only for the error table.
         statement: the statement that failed.
         is_conflict: whether the conflict policy decides what to do.
     """

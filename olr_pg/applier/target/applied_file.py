@@ -128,8 +128,8 @@ class AppliedTables:
 
     @property
     def is_known(self) -> bool:
-        """Return whether any position is recorded. None is recorded before the first change, or if
-        the file is missing.
+        """Return whether any position is recorded. No position is recorded before the first change,
+        or if the file is missing.
         """
         with self._lock:
             return bool(self._tables)

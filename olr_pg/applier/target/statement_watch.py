@@ -185,9 +185,9 @@ class StatementWatch:
     def opened(self, connection: BoundedConnection) -> None:
         """Watch a connection until it is closed.
 
-        First, terminate PostgreSQL's sessions of broken connections. Their transactions may still
-        be open: such a transaction could keep locks that the new connection needs, or could commit
-        after the new connection has read the ledger.
+        First, terminate PostgreSQL's sessions of broken connections. The transactions of these
+        sessions may still be open: such a transaction could keep locks that the new connection
+        needs, or could commit after the new connection has read the ledger.
 
         Raises:
             psycopg.Error: PostgreSQL cannot be queried.

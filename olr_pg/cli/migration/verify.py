@@ -35,7 +35,7 @@ DEFINITIONS_SECONDS: Final = 600.0
 
 FAILURE_SECONDS: Final = 30.0
 """Time after which `--continuous` reads the list and the definitions again if a table could not be
-compared. It is shorter, because the table's definition may have changed.
+compared. This time is shorter than the usual one, because the table's definition may have changed.
 """
 
 SHOWN_MAX: Final = 20

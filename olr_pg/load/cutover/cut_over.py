@@ -380,8 +380,8 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
 
 
 def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
-    """Return the tables whose foreign keys were restored. Tables that are not replicated can be
-    among them.
+    """Return the tables whose foreign keys were restored. The result can contain tables that are
+    not replicated.
     """
     names = {one.identifier.as_string(connection) for one in back.done if one.definition}
     found = connection.execute(

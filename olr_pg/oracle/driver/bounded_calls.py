@@ -63,7 +63,7 @@ class HostError(oracledb.OperationalError):
 
 
 class _Socket:
-    """The socket of a connection. It is a duplicated descriptor, because the driver can wrap and
+    """The socket of a connection. This descriptor is a duplicate, because the driver can wrap and
     close its own descriptor.
     """
 

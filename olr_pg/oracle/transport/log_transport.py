@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
 _COMMAND_LOOK_SECONDS: Final = 0.5
-"""Interval at which online logs are checked if the transport is a command. It is long, because each
-range needs a process and usually a connection.
+"""Interval at which online logs are checked if the transport is a command. This interval is long,
+because each range needs a process and usually a connection.
 """
 
 

@@ -257,7 +257,7 @@ class PartWriter:
 
 
 def write_image(path: Path, image: Image) -> None:
-    """Write a manifest durably. Its parts must already be durable.
+    """Write a manifest durably. The parts that the manifest names must already be durable.
 
     Raises:
         OSError: the file cannot be written.

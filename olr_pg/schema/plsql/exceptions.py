@@ -147,8 +147,8 @@ def own_state(number: int) -> str:
 
 
 def declared(seed: str, taken: Collection[Declared]) -> Declared:
-    """Return an exception without a number. Its SQLSTATE is derived from a text that identifies its
-    declaration.
+    """Return an exception without a number. The SQLSTATE of the exception is derived from a text
+    that identifies its declaration.
     """
     states = {one.condition for one in taken}
     number = zlib.crc32(seed.encode())
