@@ -906,6 +906,14 @@ class Code(IntEnum):
         " the reason is TDE, decrypt the column in the source (ALTER TABLE … MODIFY (… DECRYPT))"
         " and load the table again",
     )
+    DICTIONARY_LOST = _Entry(
+        3082,
+        "the dictionary as of the SCN from which redo must be read is not available, so changes"
+        " before a later DDL would be lost",
+        "restore the file `dictionary-SCN.json` of this SCN in `context.data` from a backup. Or"
+        " load the tables again: `olr-pg initial-load --anew --table OWNER.NAME` for each table"
+        " whose load began at this SCN",
+    )
     INVENTORY_MISSING = _Entry(
         3260,
         "the inventory of the source's schemas is missing beside the dictionary snapshot",

@@ -26,7 +26,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.outage import target_place
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, MemberWay, OnlineLogs
-from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.capture.source_database import LoadsBehind, OfflineDatabase
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
@@ -85,9 +85,8 @@ class LoadedStart:
             scn = min(one for one in positions if one is not None)
         return scn
 
-    def scn(self, tables: Collection[str], saved: int = 0) -> int:
-        """Return the SCN at which a run starts because of loads. If there are several targets, no
-        query is made.
+    def scn(self, tables: Collection[str], saved: int = 0) -> LoadsBehind:
+        """Return the SCN at which a run starts because of loads, the lowest one of all targets.
 
         Args:
             tables: ``OWNER.NAME`` of every replicated table.
@@ -95,25 +94,31 @@ class LoadedStart:
                 configuration; 0 without both.
 
         Returns:
-            The SCN; `saved` if no load lowers it, or if the target cannot be queried.
+            The SCNs. The start is at `saved` if no load lowers it. A target that cannot be queried
+            does not count.
 
         Raises:
-            OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
+            OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows. If
+                there are several targets, only the target with such a table reports it.
         """
-        if len(self._targets) != 1:
-            return saved
-        (target,) = self._targets
+        found = [self._behind(one, tables, saved) for one in self._targets]
+        rows = [one.rows_scn for one in found if one.rows_scn]
+        start = min((one.start_scn for one in found), default=saved)
+        return LoadsBehind(start, min(rows, default=0))
+
+    def _behind(self, target: _Target, tables: Collection[str], saved: int) -> LoadsBehind:
         try:
             with connect(target.connect_string, replica=None) as connection:
                 row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
                 if row != (True,):
-                    return saved
+                    return LoadsBehind(saved)
                 found = read_handover(connection, target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:
-            if isinstance(error, OlrPgError) and error.code in _NOT_LOADED:
+            is_incomplete = isinstance(error, OlrPgError) and error.code in _NOT_LOADED
+            if is_incomplete and len(self._targets) == 1:
                 raise  # fail before an older dictionary is stored
-            return saved  # the applier reports an error of the target
-        return found.start(saved or None, 0)
+            return LoadsBehind(saved)  # the applier reports an error of the target
+        return LoadsBehind(found.start(saved or None, 0), found.lowest_scn)
 
 
 DICTIONARY: Final = "dictionary.json"
@@ -227,6 +232,7 @@ def open_source(
         online=_online_logs(source, data),
         join=partial(source_dictionary, config, keep=True),
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
+        needed=loads.needed,
     )
     try:
         yield FilteredDatabase(live, filters)

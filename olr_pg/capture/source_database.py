@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces, files_at
@@ -37,6 +37,29 @@ def idle_factor(idle: int) -> float:
     """Return the factor by which the pause between scans grows after `idle` scans without news."""
     growth: float = _IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX)
     return min(growth, _IDLE_FACTOR_MAX)
+
+
+class LoadsBehind(NamedTuple):
+    """The loaded tables that replication has not reached yet.
+
+    Attributes:
+        start_scn: the SCN from which redo is needed, for these tables and all others; 0 if unknown.
+        rows_scn: the lowest SCN as of which one of these tables was loaded; 0 without such a table.
+    """
+
+    start_scn: int
+    rows_scn: int = 0
+
+    def permit(self, dictionaries: Sequence[Snapshot], saved: int) -> bool:
+        """Return whether no dictionary is later than a change that a target needs. A load stores
+        the dictionary as of its rows if Oracle has no undo for `start_scn`: a transaction that was
+        open then has kept DDL away from the tables that it had changed.
+
+        Args:
+            saved: the SCN of the checkpoint; 0 without one.
+        """
+        bounds = [scn for scn in (saved, self.rows_scn) if scn]
+        return not bounds or max(one.scn for one in dictionaries) <= min(bounds)
 
 
 class SourceDatabase(Protocol):

@@ -296,7 +296,8 @@ def add(
     if load:
         with open_target_of(wider, ledger="required"):
             pass  # the load would create the ledger, perhaps in a wrong database
-        load_tables(wider, [str(name) for name in names], LoadOptions(resume=True, copy=copy))
+        options = LoadOptions(resume=True, copy=copy)
+        load_tables(wider, [str(name) for name in names], options, is_added=True)
         if begin_copy:
             return
     else:
@@ -310,14 +311,19 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
     applied. (How far an offline source has written is unknown.)
 
     Raises:
-        OlrPgError: 5040–5043, 5046; 70xx, errors of a live source.
+        OlrPgError: 5040–5043, 5046; 70xx, errors of a live source; 8015, Oracle has no undo for
+            the dictionary that the tables need.
     """
     from olr_pg.applier.session.handover import begin_added
     from olr_pg.applier.stopped.left_out import forget_left_out, unfit_reason
-    from olr_pg.load.sources import current_scn
+    from olr_pg.load import sources
+    from olr_pg.load.stored_dictionaries import dictionaries_of
 
     with open_target_of(config, ledger="required") as (connection, settings):
-        scn = current_scn(config)
+        scn = sources.current_scn(config)
+        if scn is not None:
+            with sources.open_tables(config) as source:
+                dictionaries_of(config, source, settings).add(names)
         with connection.transaction():
             for name in names:
                 if scn is not None:

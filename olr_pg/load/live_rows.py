@@ -20,20 +20,29 @@ import structlog
 from sqlalchemy import Connection, func, select
 
 from olr_pg.dictionary.containers import join_containers, unqualified
+from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.load.table_data import (
     RANGE_BYTES,
     UNDO_GONE,
     LoadMoment,
+    Present,
     SourceTable,
     TableData,
     named_tables,
 )
 from olr_pg.oracle import tables
-from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
+from olr_pg.oracle.dictionary_queries import SYS, read_dictionary
+from olr_pg.oracle.driver.driver_failures import (
+    NOT_REACHED,
+    PRIVILEGE,
+    SNAPSHOT_AGE,
+    TIMEOUT,
+    oracle_error,
+)
 from olr_pg.oracle.facts import ReadableScn, read_readable_scn, read_scn, receives_redo
 from olr_pg.oracle.flashback import read_undo_retention
 from olr_pg.oracle.key_cuts import LargeRow
@@ -283,23 +292,60 @@ class LiveTables:
     def _database_of(self, table: Table) -> OracleDatabase:
         return self._containers.databases[self._containers.container_of(table, self.snapshot)]
 
-    def store_dictionary(self, path: Path, scn: int) -> None:
+    def store_dictionary(
+        self, path: Path, scn: int, present: Present = Present.UNUSED
+    ) -> tuple[str, ...]:
         """See `TableSource.store_dictionary`."""
-        files = [begun_file(file, scn) for file in self._containers.files(path)]
+        kept = self._containers.files(path)
+        files = [begun_file(file, scn) for file in kept]
+        stored = self._stored(files)
+        if stored and not self._lacking(stored):
+            return ()
+        run = self._stored(kept) if present is Present.EARLIER_RUNS else []
+        if run and not self._lacking(run) and max(one.scn for one in run) <= scn:
+            return ()
+        # A table whose copy by another tool has begun is not in the list until the copy ends.
+        names = tuple(dict.fromkeys((*self._names, *self._tables_of(stored))))
         try:
-            read = self._containers.read_dictionaries(self._names, scn, structure=False)
+            read = self._containers.read_dictionaries(names, scn, structure=False)
         except OlrPgError as error:
+            if error.code == NOT_REACHED:
+                return ()  # a checkpoint can be after the last SCN of an idle source
             if error.code != SNAPSHOT_AGE:
                 raise
-            if not all(file.exists() for file in files):
-                _log.warning(
-                    "the dictionary cannot be stored: execute no DDL until `run` has started",
-                    scn=scn,
-                    reason=error.detail,
-                )
-            return
+            if stored or present in (Present.UNUSED, Present.EARLIER_RUNS):
+                return self._lacking(stored)
+            read = [replace(one, structure=NO_STRUCTURE) for one in self._dictionaries]
+            if present is Present.CLAIMED:
+                read = [replace(one, scn=scn) for one in read]
         for snapshot, file in zip(read, files, strict=True):
             write_snapshot(snapshot, str(file), 0o600)
+        return ()
+
+    def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
+        """Return the stored dictionary of each container; empty if they are missing, or of another
+        database.
+        """
+        if not all(file.exists() for file in files):
+            return []
+        stored = [load_snapshot(str(file)) for file in files]
+        pairs = zip(stored, self._dictionaries, strict=True)
+        return stored if all(a.database.dbid == b.database.dbid for a, b in pairs) else []
+
+    def _lacking(self, stored: Sequence[Snapshot]) -> tuple[str, ...]:
+        """Return the names of the listed tables that stored dictionaries lack."""
+        there = set(self._tables_of(stored))
+        return tuple(".".join(pair) for pair in self._names if pair not in there)
+
+    def _tables_of(self, stored: Sequence[Snapshot]) -> list[tuple[str, str]]:
+        """Return the tables of stored dictionaries as `run_table_list` names them."""
+        several = self._containers.names
+        return [
+            (f"{name}.{table.source_owner}" if several else table.source_owner, table.name)
+            for name, snapshot in zip(self._containers.databases, stored, strict=False)
+            for table in snapshot.tables
+            if table.source_owner != SYS
+        ]
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""

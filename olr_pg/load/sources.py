@@ -25,7 +25,14 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.parquet import find_table_data
-from olr_pg.load.table_data import SourceTable, TableSource, named_tables, place_in, schema_of
+from olr_pg.load.table_data import (
+    Present,
+    SourceTable,
+    TableSource,
+    named_tables,
+    place_in,
+    schema_of,
+)
 from olr_pg.oracle.key_cuts import LargeRow
 
 if TYPE_CHECKING:
@@ -134,9 +141,11 @@ class FilteredTables:
         """See `TableSource.choose`."""
         return self._inner.choose(names)
 
-    def store_dictionary(self, path: Path, scn: int) -> None:
+    def store_dictionary(
+        self, path: Path, scn: int, present: Present = Present.UNUSED
+    ) -> tuple[str, ...]:
         """See `TableSource.store_dictionary`."""
-        self._inner.store_dictionary(path, scn)
+        return self._inner.store_dictionary(path, scn, present)
 
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
         """See `TableSource.sources`."""
@@ -297,8 +306,12 @@ class _OfflineTables:
         """See `TableSource.choose`."""
         return choose_tables(self._config, self.snapshot, names)
 
-    def store_dictionary(self, path: Path, scn: int) -> None:
+    def store_dictionary(
+        self, path: Path, scn: int, present: Present = Present.UNUSED
+    ) -> tuple[str, ...]:
         """See `TableSource.store_dictionary`."""
+        del path, scn, present
+        return ()
 
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
         """See `TableSource.sources`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.dictionary.selection import as_known, like_it
@@ -111,6 +112,21 @@ class LoadMoment(NamedTuple):
     start_scn: int
 
 
+class Present(Enum):
+    """The dictionary that is used instead of one for which Oracle has no undo.
+
+    UNUSED: none. EARLIER_RUNS: the one of the earlier runs, if it has all tables. AS_OF_ROWS: the
+    one as of the rows that are read now: no DDL changed a table while a transaction with changes of
+    this table was open. CLAIMED: the present one, because an operator answers for it that no table
+    was altered since.
+    """
+
+    UNUSED = 0
+    EARLIER_RUNS = 1
+    AS_OF_ROWS = 2
+    CLAIMED = 3
+
+
 class TableSource(Protocol):
     """A source of whole tables."""
 
@@ -120,12 +136,19 @@ class TableSource(Protocol):
     def moment(self) -> LoadMoment | None:
         """The present SCN at which the source was opened; None if the source does not show it."""
 
-    def store_dictionary(self, path: Path, scn: int) -> None:
+    def store_dictionary(
+        self, path: Path, scn: int, present: Present = Present.UNUSED
+    ) -> tuple[str, ...]:
         """Store the dictionary as of an SCN, for a `run` that begins at this SCN when Oracle no
         longer has the undo. An offline source stores nothing.
 
         Args:
             path: the file of the dictionary of a run. The stored file has the SCN in its name.
+            present: what is used if Oracle no longer has the undo.
+
+        Returns:
+            The names of the listed tables that the stored dictionary lacks, because Oracle no
+            longer has the undo.
         """
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:

@@ -19,6 +19,7 @@ leave its number to another PDB, whose redo would be decoded with the wrong dict
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,7 +29,7 @@ from sqlalchemy import Connection, select
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.logs import FileStamp, LogScan
-from olr_pg.capture.source_database import idle_factor
+from olr_pg.capture.source_database import LoadsBehind, idle_factor
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
@@ -55,7 +56,7 @@ from olr_pg.oracle.facts import (
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups
-from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
+from olr_pg.oracle.source_containers import ContainerDatabases, begun_file, begun_scns
 from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
 
 if TYPE_CHECKING:
@@ -174,6 +175,14 @@ def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
     )
 
 
+_CLEAN_SECONDS: Final = 3600.0
+"""The pause between two searches for stored dictionaries that are not needed any more."""
+
+
+def _no_loads(_: Collection[str], start_scn: int) -> LoadsBehind:
+    return LoadsBehind(start_scn)
+
+
 CATALOGUE: Final = "FROM DBA_TABLES"
 """A query that contains this text was made from patterns (`config.table_patterns`), so the tables
 that it lists exist.
@@ -213,7 +222,8 @@ class LiveDatabase:
         start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
             as of this SCN if Oracle still has the undo.
         loaded_scn: called with the tables (``OWNER.NAME``) and `start_scn`; returns the SCN from
-            which redo is needed, also for loads that replication has not reached yet.
+            which redo is needed, also for loads that replication has not reached yet. If their SCNs
+            are unknown, it returns `start_scn`.
         dictionary: the file with the dictionary that the first run began with. Later DDL is applied
             to it while redo is read, so a restart needs the same dictionary.
         vault: the vault with copies of the logs; None if no vault is configured.
@@ -221,6 +231,8 @@ class LiveDatabase:
         join: joins the dictionaries of several containers.
         ledger: owner and name of the table with the fallback's ledger, which may not exist yet;
             None without a fallback.
+        needed: called with an SCN; returns the SCN below which no target needs redo, if everything
+            below the given SCN is confirmed; None if it is unknown.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be queried.
@@ -232,13 +244,16 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
-        loaded_scn: Callable[[Collection[str], int], int] = lambda _, start_scn: start_scn,
+        loaded_scn: Callable[[Collection[str], int], LoadsBehind] = _no_loads,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
         join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
         ledger: tuple[str, str] | None = None,
+        needed: Callable[[int], int | None] = lambda scn: scn,
     ) -> None:
+        self._needed = needed
+        self._clean_again = 0.0
         self._online = online
         self._join = join
         self._scanned: LogScan | None = None
@@ -261,6 +276,7 @@ class LiveDatabase:
         self._blocked: dict[int, tuple[int, int, int]] = {}
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
+        self._by_pattern = False
         self._ledgers: tuple[tuple[str, str], ...] = ()
         if ledger is not None:
             owner, name = ledger
@@ -334,6 +350,7 @@ class LiveDatabase:
             names = _known(self._snapshot, names, sql)
         # All targets share one dictionary, which contains the tables of all targets.
         before, self._names = self._names, tuple(dict.fromkeys((*self._names, *names)))
+        self._by_pattern |= CATALOGUE in sql
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
             snapshot = self._join(self._read_dictionaries())
@@ -362,12 +379,13 @@ class LiveDatabase:
             snapshot = self._join(stored)
             # The dictionary can be too old: an earlier run may have stored it, and then failed,
             # before the initial load or before old logs were deleted.
-            start, behind = self._start_scn(), self._behind_loads()
+            start, loads = self._start_scn(), self._loads()
+            behind = loads.start_scn
             if not start and snapshot.scn < (behind or self._oldest_scn()):
                 return None
             # It can be too new: a table is added whose load, or copy by another tool, began before
             # the first run. The DDL between that begin and the dictionary would be lost.
-            if behind < min(start, snapshot.scn) and self._dictionaries_at(behind, self._names):
+            if behind < snapshot.scn and _is_of_load(loads, start):
                 return None
             if snapshot.database.dbid == self.database.dbid:
                 self._check_charsets(stored)
@@ -464,52 +482,92 @@ class LiveDatabase:
         return found
 
     def _dictionaries_at_start(self) -> Sequence[Snapshot]:
-        """Read the dictionaries of all containers as of the SCN from which redo is needed. If one
-        cannot be read as of that SCN, read all of them as of the SCN at which the run would start
-        without loads, or as of the current SCN.
+        """Return the dictionaries of all containers as of the SCN from which redo is needed: from
+        Oracle, or, if it no longer has the undo, as a load or the begin of a copy has stored them.
+        If neither has them and no load needs them, return the dictionaries as of the current SCN.
 
         Each container has its own undo, so one container may be readable as of that SCN and another
         one not.
+
+        Raises:
+            OlrPgError: 3082, a load needs the dictionary as of that SCN, or the dictionary of the
+                earlier runs lacks a table.
         """
         names = (*self._names, *self._ledgers)
-        start = self._start_scn()
-        behind = self._behind_loads() or self._oldest_scn()
-        for wanted in dict.fromkeys((behind, start or behind)):
-            found = self._dictionaries_at(wanted, names) if wanted else None
-            if found is not None:
-                return found
-        return self._containers.read_dictionaries(names, structure=False)
-
-    def _dictionaries_at(
-        self, scn: int, names: Sequence[tuple[str, str]]
-    ) -> Sequence[Snapshot] | None:
-        """Return the dictionaries of all containers as of an SCN: from Oracle, or, if it no longer
-        has the undo, as the load or the begin of a copy has stored them. None, with a warning, if
-        neither has them.
-        """
+        start, loads = self._start_scn(), self._loads()
+        wanted = loads.start_scn or self._oldest_scn()
         try:
-            return self._containers.read_dictionaries(names, scn, structure=False)
+            # Without any log, 0 stands for the current SCN.
+            return self._containers.read_dictionaries(names, wanted or None, structure=False)
         except OlrPgError as error:
-            if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
+            if not wanted or error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise
             reason = error.detail
-        files = [begun_file(file, scn) for file in self._files()]
-        if files and all(file.exists() for file in files):
-            stored = [load_snapshot(str(file)) for file in files]
-            joined = self._join(stored)
-            if joined.database.dbid == self.database.dbid and has_tables(joined, self._names):
-                return stored
+        lacking = set[str]()
+        for scn in begun_scns(self._files()):
+            if scn == wanted or (scn > wanted and not loads.start_scn):
+                stored = self._stored([begun_file(file, scn) for file in self._files()])
+                lacking |= self._lacking(stored)
+                if stored and not self._lacking(stored) and loads.permit(stored, start):
+                    return stored
+        if _is_of_load(loads, start):
+            raise _dictionary_lost(wanted, lacking, reason)
+        kept = self._stored(self._files())
+        if kept and max(one.scn for one in kept) <= start:
+            if not self._lacking(kept):
+                return kept
+            raise _dictionary_lost(start, self._lacking(kept), reason)
         _log.warning(
             "using a later dictionary: changes before a table's last DDL cannot be decoded",
-            start_scn=scn,
+            start_scn=wanted,
             reason=reason,
         )
-        return None
+        return self._containers.read_dictionaries(names, structure=False)
 
-    def _behind_loads(self) -> int:
-        """Return the SCN from which on redo is needed, also for loaded tables that replication has
-        not reached yet; 0 if unknown.
+    def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
+        """Return the dictionary of each container from files that a run, a load or the begin of a
+        copy has stored; empty if they are missing, or of another database.
         """
+        if not files or not all(file.exists() for file in files):
+            return []
+        stored = [load_snapshot(str(file)) for file in files]
+        return stored if self._join(stored).database.dbid == self.database.dbid else []
+
+    def _lacking(self, stored: Sequence[Snapshot]) -> set[str]:
+        """Return the listed tables that stored dictionaries lack, except those that are newer, so
+        that the decoder reads them from redo (`_known`).
+        """
+        if not stored or self._by_pattern:
+            return set()
+        joined = self._join(stored)
+        return {".".join(pair) for pair in self._names if not has_tables(joined, [pair])}
+
+    def _remove_unneeded(self) -> None:
+        """Remove the dictionaries that loads have stored, if no run can begin at their SCN: every
+        target has confirmed the redo from there on, and the first logs of this redo are deleted.
+
+        As long as the logs exist, a target that is restored from a backup may need the dictionary.
+        """
+        if time.monotonic() < self._clean_again:
+            return
+        self._clean_again = time.monotonic() + _CLEAN_SECONDS
+        scns, confirmed = begun_scns(self._files()), self._start_scn()
+        needed = self._needed(confirmed) if scns and confirmed else None
+        if needed is None or scns[0] >= needed:
+            return
+        oldest = self._oldest_scn()
+        if self._vault is not None:
+            kept = [log.header.first_scn for log in self._vault.logs()[0]]
+            oldest = min([oldest, *kept])
+        for scn in scns:
+            if scn < min(needed, oldest):
+                for file in self._files():
+                    with suppress(OSError):  # try again later
+                        begun_file(file, scn).unlink(missing_ok=True)
+                _log.info("a stored dictionary is not needed any more", scn=scn)
+
+    def _loads(self) -> LoadsBehind:
+        """Return the SCNs of the loaded tables that replication has not reached yet."""
         names = {f"{owner}.{name}" for owner, name in self._names}
         return self._loaded_scn(names, self._start_scn())
 
@@ -615,6 +673,7 @@ class LiveDatabase:
                     "listing the archived logs",
                     lambda connection, redo: self._list(connection, redo, scn),
                 )
+                self._remove_unneeded()
         except OlrPgError as error:
             if error.code not in PASSING:
                 raise
@@ -911,6 +970,35 @@ class LiveDatabase:
             for position in sorted(self._logs)
             if position[1] not in self._blocked or position < self._blocked[position[1]]
         )
+
+
+def _is_of_load(loads: LoadsBehind, start: int) -> bool:
+    """Return whether a load, and not the checkpoint, determines where a run starts.
+
+    Args:
+        start: the SCN of the checkpoint; 0 without one.
+    """
+    return loads.start_scn > 0 and (not start or loads.start_scn < start)
+
+
+def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:
+    """Return the error that the dictionary as of an SCN is not available.
+
+    Args:
+        lacking: the tables that the stored dictionary as of this SCN lacks.
+    """
+    if not lacking:
+        return OlrPgError(Code.DICTIONARY_LOST, reason, scn=scn)
+    tables = ", ".join(sorted(lacking))
+    return OlrPgError(
+        Code.DICTIONARY_LOST,
+        f"{reason}. The stored dictionary lacks {tables}",
+        action=f"replicate the other tables first: remove {tables} from `apply.tables`, start"
+        " `olr-pg run`, and wait until it is up to date. Then add the tables to `apply.tables`"
+        " again, and restart: their loads stay recorded. Tables that `olr-pg tables add` has added"
+        " can be removed only with `olr-pg tables remove`; then empty them, and add them again",
+        scn=scn,
+    )
 
 
 def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:

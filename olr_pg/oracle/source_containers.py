@@ -8,6 +8,7 @@ combines the results of all containers.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,21 @@ def begun_file(path: Path, scn: int) -> Path:
         path: the file of the dictionary of a run.
     """
     return path.with_name(path.name.replace(".", f"-{scn}.", 1))
+
+
+def begun_scns(files: Sequence[Path]) -> list[int]:
+    """Return the SCNs of the files that `begun_file` names and that exist, the lowest first.
+
+    Args:
+        files: the file of each container's dictionary of a run.
+    """
+    found = set[int]()
+    for file in files:
+        first, _, rest = file.name.partition(".")
+        form = re.compile(rf"{re.escape(first)}-(\d+)\.{re.escape(rest)}")
+        names = (form.fullmatch(one.name) for one in file.parent.glob(f"{first}-*"))
+        found |= {int(name[1]) for name in names if name}
+    return sorted(found)
 
 
 class ContainerDatabases:

@@ -67,28 +67,48 @@ LOADED = (
 
 def test_the_loads_of_all_tables_tell(postgres_database: str) -> None:
     start = LoadedStart()
-    assert start.scn({"S.T"}) == 0  # no target yet
+    assert start.scn({"S.T"}) == (0, 0)  # no target yet
     start.know(postgres_database, "olr_pg")
-    assert start.scn({"S.T"}) == 0  # no ledger yet
+    assert start.scn({"S.T"}) == (0, 0)  # no ledger yet
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         ensure_ledger(connection)
-        assert start.scn({"S.T"}) == 0
+        assert start.scn({"S.T"}) == (0, 0)
         connection.execute(LOADED, ("S.T", 30, 25, False))
         connection.execute(LOADED, ("S.U", 28, 27, False))
-        assert start.scn({"S.T", "S.U"}) == 25
+        assert start.scn({"S.T", "S.U"}) == (25, 28)
         # The other table may need the oldest log.
-        assert start.scn({"S.T", "S.V"}) == 0
-        assert [start.scn({"S.T", "S.V"}, saved) for saved in (20, 40)] == [20, 25]
-        assert start.scn({"S.V"}, 40) == 40
+        assert start.scn({"S.T", "S.V"}) == (0, 30)
+        assert [start.scn({"S.T", "S.V"}, saved) for saved in (20, 40)] == [(20, 30), (25, 30)]
+        assert start.scn({"S.V"}, 40) == (40, 0)
         connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
         with pytest.raises(OlrPgError, match="OLR-05107"):
             start.scn({"S.T", "S.U"})
 
 
+def test_the_loads_of_several_targets_tell(postgres_database: str) -> None:
+    start = LoadedStart()
+    for subscription in ("olr_pg", "second"):
+        start.know(postgres_database, subscription)
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        assert start.scn({"S.T"}, 40) == (40, 0)
+        for subscription, scn, start_scn in (("olr_pg", 30, 25), ("second", 28, 27)):
+            connection.execute(
+                LOADED.replace("'olr_pg'", "%s"), (subscription, "S.T", scn, start_scn, False)
+            )
+        assert [start.scn({"S.T"}, saved) for saved in (0, 40, 20)] == [
+            (25, 28), (25, 28), (20, 28)
+        ]  # fmt: skip
+        connection.execute(
+            "UPDATE olr_pg.load SET finished_at = NULL WHERE subscription = 'olr_pg'"
+        )
+        assert start.scn({"S.T"}, 40) == (27, 28)  # its own applier reports the other target
+
+
 def test_a_target_that_is_away_tells_nothing() -> None:
     start = LoadedStart()
     start.know("host=127.0.0.1 port=1 dbname=nothing", "olr_pg")
-    assert start.scn({"S.T"}) == 0
+    assert start.scn({"S.T"}) == (0, 0)
     assert start.needed(30) is None
 
 

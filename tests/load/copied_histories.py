@@ -127,7 +127,6 @@ class Bank:
         self.columns = 0
         self.dropped: set[str] = set()
         self.kills = True
-        self.forgotten = False
         for statement in CREATED.values():
             served.execute(statement)
         for name in CREATED:
@@ -249,9 +248,6 @@ class Bank:
 
     def forget(self) -> None:
         """Oracle has no undo of the dictionary up to now any more."""
-        if ADDED in self.listed:
-            return  # the stored dictionaries lack a table that was added later
-        self.forgotten = True
         state = self.served.server.server.state
         state.catalogue.undo_scn = state.scn
         self.say(f"no undo before {state.scn}")
@@ -350,8 +346,7 @@ class Bank:
 
     def add_end(self) -> None:
         if (
-            not self.forgotten
-            and ADDED not in self.listed
+            ADDED not in self.listed
             and self.copies[ADDED].is_written
             and self.command("add-end", lambda: add(self.config, [f"APP.{ADDED}"], end_copy=True))
             is not None
@@ -527,22 +522,24 @@ class Bank:
             keep = [at for at, one in enumerate(names) if one != "SECRET"]
             there = [tuple(row[at] for at in keep) for row in rows]
             with psycopg.connect(self.target) as connection:
+                stopped = connection.execute(
+                    "SELECT code, message FROM olr_pg.error WHERE source_table = %s"
+                    " AND resolution = 'stopped'",
+                    (f"APP.{name}",),
+                ).fetchall()
+                if stopped:  # the target may lack columns that were added later
+                    if name in self.dropped and stopped[0][0] == 3071:
+                        self.say(f"{name} stopped by DROP")
+                    else:
+                        found.append(f"{name} stopped: {stopped}")
+                    continue
                 target = sql.Identifier(*MAPPED.get(name, f"app.{name.lower()}").split("."))
                 here = connection.execute(
                     sql.SQL("SELECT {} FROM {}").format(
                         sql.SQL(", ").join(sql.Identifier(names[at].lower()) for at in keep), target
                     )
                 ).fetchall()
-                stopped = connection.execute(
-                    "SELECT code, message FROM olr_pg.error WHERE source_table = %s"
-                    " AND resolution = 'stopped'",
-                    (f"APP.{name}",),
-                ).fetchall()
-            if stopped and name in self.dropped and stopped[0][0] == 3071:
-                self.say(f"{name} stopped by DROP")
-            elif stopped:
-                found.append(f"{name} stopped: {stopped}")
-            elif ordered(there) != ordered(here):
+            if ordered(there) != ordered(here):
                 found.append(f"{name} differs: {ordered(there)} and {ordered(here)}")
         return found
 

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
+from olr_pg.capture.source_database import LoadsBehind
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
@@ -16,7 +17,7 @@ from olr_pg.oracle.oracle_connection import OracleDatabase
 from tests.oracle.conftest import NOTES, ORDERS, SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.config.source_section import OracleSource
@@ -33,17 +34,19 @@ def live(
     start_scn: int = 0,
     loaded: dict[str, int] | None = None,
     ledger: tuple[str, str] | None = None,
+    needed: Callable[[int], int | None] = lambda scn: scn,
 ) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
         source,
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
-        loaded_scn=lambda names, start: (
+        loaded_scn=lambda names, start: LoadsBehind(
             min((loaded or {}).get(name, start) for name in names) or start
         ),
         dictionary=folder / "dictionary.json",
         ledger=ledger,
+        needed=needed,
     )
     try:
         yield database
@@ -240,13 +243,42 @@ def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_900
     with live(source, tmp_path / "added", 4_100, loaded) as database:
         assert database.resolve(BOTH)[0].scn == 3_700  # a table that the stored one lacks
-    # Without undo, the stored dictionary is the best; of a longer list, the one of the checkpoint.
+    # Without undo, only a dictionary that the load has stored can be used.
     state.catalogue.undo_scn = 3_850
-    with live(source, tmp_path / "one", 3_900, {f"{ORDERS.owner}.ORDERS": 3_600}) as database:
-        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
-    with live(source, tmp_path / "one", 4_100, loaded) as database, capture_logs() as logged:
-        assert database.resolve(BOTH)[0].scn == 4_100
-    assert [line["start_scn"] for line in logged] == [3_700]
+    loaded_before = {f"{ORDERS.owner}.ORDERS": 3_600}
+    for tables, loads in ((ORDERS_ONLY, loaded_before), (BOTH, loaded)):
+        with live(source, tmp_path / "one", 4_100, loads) as database:
+            with pytest.raises(OlrPgError) as caught:
+                database.resolve(tables)
+            assert caught.value.code == Code.DICTIONARY_LOST
+            assert caught.value.where["scn"] == min(loads.values())
+
+
+def test_a_stored_dictionary_is_removed_if_its_redo_is_confirmed_and_deleted(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    def stored(needed: int | None, confirmed: int = 6_000) -> list[str]:
+        for name in ("dictionary-3500.json", "dictionary-4500.json", "dictionary-changes.jsonl"):
+            (tmp_path / name).touch()
+        with live(source, tmp_path, confirmed, needed=lambda scn: needed and min(scn, needed)) as (
+            database
+        ):
+            database.resolve(ORDERS_ONLY)
+            database.scan(0, 0)
+        return sorted(path.name[11:] for path in tmp_path.glob("dictionary-*"))
+
+    both, kept = ["3500.json", "4500.json", "changes.jsonl"], ["4500.json", "changes.jsonl"]
+    state.scn = 7_000
+    state.catalogue.insert("V$ARCHIVED_LOG", [archived(1, one, one * 1_000) for one in (3, 4, 5)])
+    assert stored(6_000) == both  # the redo exists: a target can be restored
+    state.catalogue.update('UPDATE "V$ARCHIVED_LOG" SET DELETED = \'YES\' WHERE "SEQUENCE#" = 3')
+    assert stored(3_500) == both
+    assert stored(None) == both  # a target cannot be queried
+    assert stored(6_000) == kept
+    assert stored(6_000, confirmed=0) == both
+    state.catalogue.update('UPDATE "V$ARCHIVED_LOG" SET DELETED = \'YES\' WHERE "SEQUENCE#" < 5')
+    assert stored(6_000, 3_600) == kept
+    assert stored(6_000) == ["changes.jsonl"]
 
 
 def test_a_table_that_was_dropped_meanwhile(

@@ -39,6 +39,12 @@ SELECT start_scn, source_table FROM olr_pg.load WHERE subscription = %s AND NOT 
 ORDER BY 1, 2 LIMIT 1
 """
 
+_PENDING: Final = """
+SELECT start_scn, min(source_table) FROM olr_pg.load
+WHERE subscription = %s AND NOT handed_over AND source NOT IN ('created', 'renamed')
+GROUP BY start_scn
+"""
+
 _CREATED: Final = """
 WITH added AS (
     INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,
@@ -108,6 +114,8 @@ class Handover(NamedTuple):
         tables: the loaded tables.
         unlisted: tables with a complete load that the subscription does not contain, so that the
             load is not handed over. The redo from the load on is kept for these tables.
+        lowest_scn: the lowest of the SCNs as of which these tables were loaded; 0 if there is
+            nothing to hand over.
     """
 
     scn: int = 0
@@ -115,6 +123,7 @@ class Handover(NamedTuple):
     covers_all: bool = False
     tables: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
+    lowest_scn: int = 0
 
     def start(self, saved_scn: int | None, configured_scn: int) -> int:
         """Return the SCN at which replication must start.
@@ -156,6 +165,13 @@ def read_needed(connection: Connection[Any], subscription: str) -> NeededRedo:
     return NeededRedo(loads, table, noted_start(connection, subscription))
 
 
+def read_pending(connection: Connection[Any], subscription: str) -> dict[int, str]:
+    """Return the start SCNs of the loads that replication has not reached yet, each with the name
+    of a loaded table; also of loads and copies that are not complete.
+    """
+    return dict(connection.execute(_PENDING, (subscription,)).fetchall())
+
+
 def read_handover(
     connection: Connection[Any], subscription: str, tables: Collection[str]
 ) -> Handover:
@@ -190,6 +206,7 @@ def read_handover(
         bool(tables) and set(tables) <= {row[0] for row in pending},
         frozenset(name for name, *_ in pending),
         unlisted,
+        min(scn for _, scn, *_ in pending),
     )
 
 

@@ -149,6 +149,7 @@ def load_tables(
     *,
     later_scn: bool = False,
     as_json: bool = False,
+    is_added: bool = False,
 ) -> None:
     """Load tables of a configuration, and print the result.
 
@@ -157,12 +158,13 @@ def load_tables(
         table: table names; empty for all of `apply.tables`.
         options: what to do with interrupted and loaded tables.
         later_scn: see the option of the command.
+        is_added: whether `olr-pg tables add` adds the tables to the list.
 
     Raises:
-        OlrPgError: the error of the first table that was not loaded.
+        OlrPgError: the error of the first table that was not loaded; 8015, the tables cannot be
+            added yet.
     """
     from olr_pg.appliance.data_lock import hold_data_lock
-    from olr_pg.appliance.open_source import DICTIONARY
     from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
@@ -171,6 +173,7 @@ def load_tables(
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.load_page import load_page
+    from olr_pg.load.stored_dictionaries import dictionaries_of
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
     from olr_pg.observability.advised_commands import failure_record
     from olr_pg.spark.session import stop_session
@@ -197,6 +200,14 @@ def load_tables(
         }
         stack.enter_context(load_progress(target, settings.subscription, targets, work))
         stack.enter_context(load_page(loaded, target, snapshot.database, targets, work))
+        stored = dictionaries_of(loaded, source, settings)
+        begins = options.copy is not None and options.copy.step is CopyStep.BEGIN
+        names = [one.table.full_name for one in work]
+        stored.add(names, is_later=begins or not is_added)
+        if options.copy is None or begins:
+            stored.store_begin()
+        elif options.copy.moment is not None:
+            stored.store_claimed(work[0].start_scn)
         done = load(
             settings,
             work,
@@ -208,12 +219,7 @@ def load_tables(
             ),
         )
         if source.moment is not None:
-            # `run` can start, or a copy can end, after Oracle has lost the undo of the dictionary.
-            begins = options.copy is not None and options.copy.step is CopyStep.BEGIN
-            now = source.moment.start_scn
-            scns = {one.start_scn for one in done.tables if begins or one.start_scn == now}
-            for scn in sorted(scns):
-                source.store_dictionary(data_directory(loaded) / DICTIONARY, scn)
+            stored.store(one.start_scn for one in done.tables if one.start_scn)
     parts = builder.parts if builder is not None else []
     if as_json:
         structure = [one._asdict() for one in parts]

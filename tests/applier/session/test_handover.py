@@ -48,8 +48,8 @@ def test_a_loaded_table_that_is_not_in_the_list_is_named(replication: Replicatio
         found = [read_handover(connection, "olr_pg", tables) for tables in listed]
     own = frozenset({"S.T"})
     assert found == [
-        Handover(30, 25, covers_all=True, tables=own),
-        Handover(30, 25, tables=own),
+        Handover(30, 25, covers_all=True, tables=own, lowest_scn=30),
+        Handover(30, 25, tables=own, lowest_scn=30),
         Handover(unlisted=own),
     ]
 
