@@ -27,7 +27,7 @@ from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.observability.findings import Finding, coded, error, warning
-from olr_pg.oracle.access_policies import check_access_policies
+from olr_pg.oracle.access_policies import hiding_policies
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.sqlstates import target_error
 
@@ -310,6 +310,10 @@ def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Fi
         yield coded(ACCOUNT, problem)
         return
     with connection, connection.cursor() as cursor:
+        own = [unqualified(table) for table in tables]
+        hidden = {
+            error.where["table"]: error for error in hiding_policies(connection, own, writes=True)
+        }
         for table in tables:
             lacking = [right for right, text in _statements(table) if not _may(cursor, text)]
             if lacking:
@@ -320,10 +324,9 @@ def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Fi
                     f'GRANT {rights} ON "{owner}"."{table.name}" TO {source.user};',
                     "or run sql/oracle/fallback.sql again for the schema",
                 )
-            try:
-                check_access_policies(connection, unqualified(table), writes=True)
-            except OlrPgError as problem:
-                yield coded(POLICIES, problem)
+            policies = hidden.get(unqualified(table).full_name)
+            if policies is not None:
+                yield coded(POLICIES, policies)
         yield from _check_triggers(connection, source, tables)
         connection.rollback()
 

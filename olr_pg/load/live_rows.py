@@ -361,12 +361,12 @@ class LiveTables:
         return tuple(
             SourceTable(
                 table,
-                live_data(self.source_of(table), table, self.moment, self._ranges(table)),
+                live_data(self.source_of(table), table, self.moment, ranges),
                 self.moment.scn,
                 self.moment.start_scn,
                 self.snapshot.database.resetlogs[0],
             )
-            for table in tables
+            for table, ranges in zip(tables, self._ranges(tables), strict=True)
         )
 
     def later(self, source: SourceTable) -> SourceTable:
@@ -383,7 +383,8 @@ class LiveTables:
         stored = replace(
             table, dataobj=now.dataobj, partitions=now.partitions, segments=now.segments
         )
-        data = live_data(self.source_of(table), table, moment, self._ranges(stored))
+        (ranges,) = self._ranges([stored])
+        data = live_data(self.source_of(table), table, moment, ranges)
         return source._replace(data=data, scn=moment.scn, start_scn=moment.start_scn)
 
     def _same_definition(self, table: Table, scn: int) -> Table:
@@ -437,32 +438,49 @@ class LiveTables:
         tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"
         return f"UNDO_RETENTION is {found.wanted}{tuned}"
 
-    def _ranges(self, qualified: Table) -> list[RowidRange | None]:
-        table, oracle = unqualified(qualified), self._database_of(qualified)
-        if table.index_organised:
-            return [None]
-        if not segments_of(table):
-            return []
+    def _ranges(self, tables: Sequence[Table]) -> list[Sequence[RowidRange | None]]:
+        """Return the ranges of each table: None for all rows of an index-organised table."""
+        divided: dict[int, Sequence[RowidRange]] = {}
+        for name, oracle in self._containers.databases.items():
+            own = [
+                table
+                for table in tables
+                if not table.index_organised
+                and segments_of(table)
+                and self._containers.container_of(table, self.snapshot) == name
+            ]
+            found = self._ranges_in(oracle, own)
+            divided.update(zip((table.object_key for table in own), found, strict=True))
+        return [
+            (None,) if table.index_organised else divided.get(table.object_key, ())
+            for table in tables
+        ]
+
+    def _ranges_in(
+        self, oracle: OracleDatabase, qualified: Sequence[Table]
+    ) -> Sequence[Sequence[RowidRange]]:
+        """Return the ranges of tables of one container."""
+        own = [unqualified(table) for table in qualified]
         try:
-            return list(
-                oracle.read(
-                    "reading DBA_EXTENTS",
-                    lambda connection: ranges_by_extents(table, read_extents(connection, table)),
-                )
+            return oracle.read(
+                "reading DBA_EXTENTS",
+                lambda connection: ranges_by_extents(own, read_extents(connection, own)),
             )
         except OlrPgError as error:
             if error.code != PRIVILEGE:
                 raise
-            _log.info(
-                "DBA_EXTENTS is not readable: estimating the table's ranges from a sample",
-                table=qualified.full_name,
-            )
-        return list(
-            oracle.read(
-                f"sampling {qualified.full_name}",
-                lambda connection: ranges_by_sample(table, read_sample(connection, table)),
-                action=_grant(self.source_of(qualified), table),
-            )
+        return [self._sampled(oracle, table) for table in qualified]
+
+    def _sampled(self, oracle: OracleDatabase, qualified: Table) -> Sequence[RowidRange]:
+        _log.info(
+            "DBA_EXTENTS is not readable: estimating the table's ranges from a sample",
+            table=qualified.full_name,
+        )
+        table = unqualified(qualified)
+        return oracle.read(
+            f"sampling {qualified.full_name}",
+            lambda connection: ranges_by_sample(table, read_sample(connection, table)),
+            action=_grant(self.source_of(qualified), table),
         )
 
 

@@ -21,9 +21,10 @@ import oracledb
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.tables import batches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
 
@@ -35,72 +36,139 @@ _HAS_POLICY: Final = 0x800
 
 _PRIVILEGES: Final = "SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE LIKE 'EXEMPT %'"
 _POLICIES: Final = (
-    "SELECT POLICY_NAME, ENABLE, SEL, INS, UPD, DEL FROM ALL_POLICIES"
-    " WHERE OBJECT_OWNER = :owner AND OBJECT_NAME = :name ORDER BY POLICY_NAME"
+    "SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME, ENABLE, SEL, INS, UPD, DEL FROM ALL_POLICIES"
+    " WHERE {} ORDER BY POLICY_NAME"
 )
-_FLAGS: Final = "SELECT FLAGS FROM SYS.TAB$ WHERE OBJ# = :obj"
+_FLAGS: Final = "SELECT OBJ#, FLAGS FROM SYS.TAB$ WHERE OBJ# IN ({})"
 _REDACTED: Final = (
-    "SELECT POLICY_NAME, ENABLE FROM REDACTION_POLICIES"
-    " WHERE OBJECT_OWNER = :owner AND OBJECT_NAME = :name ORDER BY POLICY_NAME"
+    "SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME, ENABLE FROM REDACTION_POLICIES"
+    " WHERE {} ORDER BY POLICY_NAME"
 )
 
 
 def check_access_policies(connection: Any, table: Table, *, writes: bool = False) -> None:
     """Check that no policy hides rows of a table from the connection's account, or replaces values.
 
-    Data Redaction is not noticed if the account cannot read REDACTION_POLICIES; `olr-pg doctor
-    --load` reports this.
-
     Args:
-        connection: a connection of the driver, in the table's container.
-        table: the table, with the names that it has in its container.
-        writes: whether the connection also changes rows. A policy for INSERT, UPDATE or DELETE can
-            hide rows from such statements, too: DELETE without a condition would leave the hidden
-            rows.
+        connection, table, writes: see `hiding_policies`.
 
     Raises:
         OlrPgError: 7047, a policy applies.
         oracledb.Error: any error of Oracle.
     """
+    for error in hiding_policies(connection, [table], writes=writes):
+        raise error
+
+
+def hiding_policies(
+    connection: Any, tables: Sequence[Table], *, writes: bool = False
+) -> Iterator[OlrPgError]:
+    """Yield error 7047 for each table with a policy that hides rows from the connection's account,
+    or replaces values.
+
+    Data Redaction is not noticed if the account cannot read REDACTION_POLICIES; `olr-pg doctor
+    --load` reports this.
+
+    Args:
+        connection: a connection of the driver, in the tables' container.
+        tables: the tables, with the names that they have in their container.
+        writes: whether the connection also changes rows. A policy for INSERT, UPDATE or DELETE can
+            hide rows from such statements, too: DELETE without a condition would leave the hidden
+            rows.
+
+    Raises:
+        oracledb.Error: any error of Oracle.
+    """
     exempt = {privilege for (privilege,) in _rows(connection, _PRIVILEGES)}
-    if ACCESS not in exempt and (reason := _hides_rows(connection, table, writes)) is not None:
-        raise _refused(connection, table, reason, ACCESS)
-    if REDACTION not in exempt and (reason := _replaces_values(connection, table)) is not None:
-        raise _refused(connection, table, reason, REDACTION)
+    hiding = {} if ACCESS in exempt else _hiding_rows(connection, tables, writes)
+    replacing = {} if REDACTION in exempt else _replacing_values(connection, tables)
+    for table in tables:
+        if reason := hiding.get(table.full_name):
+            yield _refused(connection, table, reason, ACCESS)
+        elif reason := replacing.get(table.full_name):
+            yield _refused(connection, table, reason, REDACTION)
 
 
-def _hides_rows(connection: Any, table: Table, writes: bool) -> str | None:
-    """Return which security policy may hide rows; None if there is none."""
-    found = _rows(connection, _POLICIES, owner=table.owner, name=table.name)
-    active = [
-        policy
-        for policy, enabled, selects, *others in found
-        if enabled == "YES" and "YES" in (selects, *(others if writes else ()))
-    ]
-    if active:
-        return f"the policy {', '.join(active)} (ALL_POLICIES) may hide rows"
-    if found:
-        return None
+def _hiding_rows(connection: Any, tables: Sequence[Table], writes: bool) -> dict[str, str]:
+    """Return which security policies may hide rows, by the name of the table."""
+    found = _by_table(_of_tables(_rows, connection, _POLICIES, tables))
+    reasons = dict[str, str]()
+    for table in tables:
+        active = [
+            policy
+            for policy, enabled, selects, *others in found.get(table.full_name, ())
+            if enabled == "YES" and "YES" in (selects, *(others if writes else ()))
+        ]
+        if active:
+            text = f"the policy {', '.join(active)} (ALL_POLICIES) may hide rows"
+            reasons[table.full_name] = text
     # Oracle's own script that creates TAB$ calls this bit "table has security policy". The view
     # may lack policies that are not of DBMS_RLS.
-    flagged = _rows_if_allowed(connection, _FLAGS, obj=table.obj)
-    if any(int(flags or 0) & _HAS_POLICY for (flags,) in flagged):
-        return (
+    unknown = {table.obj: table for table in tables if table.full_name not in found}
+    for obj in _flagged(connection, list(unknown)):
+        reasons[unknown[obj].full_name] = (
             "according to TAB$.FLAGS, the table has a security policy that ALL_POLICIES does not"
             " show. It can be a policy of Label Security, which may hide rows"
         )
-    return None
+    return reasons
 
 
-def _replaces_values(connection: Any, table: Table) -> str | None:
-    """Return which redaction policy may replace values; None if there is none, or the account
-    cannot read the policies.
+def _flagged(connection: Any, objs: Sequence[int]) -> Iterator[int]:
+    """Yield OBJ# of the tables that have a security policy according to TAB$; none if the account
+    cannot read TAB$.
     """
-    found = _rows_if_allowed(connection, _REDACTED, owner=table.owner, name=table.name)
-    active = [policy for policy, enabled in found if str(enabled or "").strip() == "YES"]
-    if not active:
-        return None
-    return f"the policy {', '.join(active)} (REDACTION_POLICIES) may replace values"
+    for batch in batches(objs):
+        marks, binds = _binds("t", batch)
+        for obj, flags in _rows_if_allowed(connection, _FLAGS.format(marks), binds):
+            if int(flags or 0) & _HAS_POLICY:
+                yield int(obj)
+
+
+def _replacing_values(connection: Any, tables: Sequence[Table]) -> dict[str, str]:
+    """Return which redaction policies may replace values, by the name of the table; empty if the
+    account cannot read the policies.
+    """
+    found = _by_table(_of_tables(_rows_if_allowed, connection, _REDACTED, tables))
+    active = {
+        name: [policy for policy, enabled in own if str(enabled or "").strip() == "YES"]
+        for name, own in found.items()
+    }
+    return {
+        name: f"the policy {', '.join(own)} (REDACTION_POLICIES) may replace values"
+        for name, own in active.items()
+        if own
+    }
+
+
+def _of_tables(
+    read: Callable[[Any, str, Mapping[str, object]], Sequence[Any]],
+    connection: Any,
+    query: str,
+    tables: Sequence[Table],
+) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a view of policies that belong to the tables."""
+    for batch in batches(sorted((table.owner, table.name) for table in tables)):
+        owners, of_owners = _binds("o", sorted({owner for owner, _ in batch}))
+        names, of_names = _binds("t", sorted({name for _, name in batch}))
+        where = f"OBJECT_OWNER IN ({owners}) AND OBJECT_NAME IN ({names})"
+        listed = set(batch)
+        for row in read(connection, query.format(where), of_owners | of_names):
+            if (row[0], row[1]) in listed:
+                yield row
+
+
+def _by_table(rows: Iterable[Sequence[Any]]) -> dict[str, list[Sequence[Any]]]:
+    """Return the rows without owner and name of their table, by the table's name."""
+    found: dict[str, list[Sequence[Any]]] = {}
+    for owner, name, *row in rows:
+        found.setdefault(f"{owner}.{name}", []).append(row)
+    return found
+
+
+def _binds(letter: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
+    """Return the marks of an IN list and their binds."""
+    binds = {f"{letter}{number}": value for number, value in enumerate(values)}
+    return ", ".join(f":{name}" for name in binds), binds
 
 
 def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrPgError:
@@ -115,17 +183,17 @@ def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrP
     )
 
 
-def _rows(connection: Any, query: str, **binds: object) -> Sequence[Any]:
+def _rows(connection: Any, query: str, binds: Mapping[str, object] | None = None) -> Sequence[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(query, binds)
+        cursor.execute(query, binds or {})
         rows: Sequence[Any] = cursor.fetchall()
     return rows
 
 
-def _rows_if_allowed(connection: Any, query: str, **binds: object) -> Sequence[Any]:
+def _rows_if_allowed(connection: Any, query: str, binds: Mapping[str, object]) -> Sequence[Any]:
     """Return the rows of the query; none if the account lacks the privilege."""
     try:
-        return _rows(connection, query, **binds)
+        return _rows(connection, query, binds)
     except oracledb.Error as error:
         if oracle_error(error, "checking the policies of a table").code != PRIVILEGE:
             raise

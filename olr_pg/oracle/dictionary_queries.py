@@ -56,26 +56,25 @@ from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.facts import FIRST_CDB, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.supplemental import read_levels
-from olr_pg.oracle.tables import among, bound
+from olr_pg.oracle.tables import among, batches, bound, named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
     from sqlalchemy import Table as SysTable
 
     from olr_pg.dictionary.model import Database
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.dictionary.sys_rows import IndexRow, SysRows
+    from olr_pg.oracle.flashback import AsOfScn
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 
 _COMPRESSED: Final = 0x800
 _HYBRID_COLUMNAR: Final = 0x2000000 | 0x4000000 | 0x8000000
 """Bits of SEG$.SPARE1 for the kinds of hybrid columnar compression."""
-
-_BATCH: Final = 500
 
 
 def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compression:
@@ -103,11 +102,11 @@ def _segments(
     """Yield (OBJ#, SPARE1) of the compressed segments of tables or partitions."""
     part, segment = as_of(owner[0], scn, "t"), as_of(tables.SEG, scn, "s")
     place = [part.c[name] == segment.c[name] for name in ("FILE#", "BLOCK#", "TS#")]
-    for at in range(0, len(objs), _BATCH):
+    for batch in batches(objs):
         query = (
             select(part.c["OBJ#"], segment.c.SPARE1)
             .select_from(part.join(segment, place[0] & place[1] & place[2]))
-            .where(part.c[owner[1]].in_(among(objs[at : at + _BATCH])))
+            .where(part.c[owner[1]].in_(among(batch)))
             .where(func.bitand(segment.c.SPARE1, bound(_COMPRESSED)) == bound(_COMPRESSED))
         )
         yield from ((int(obj), int(bits)) for obj, bits in connection.execute(query))
@@ -127,9 +126,6 @@ def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
         query = query.where(columns.CON_ID.in_(among([0, database.con_id])))
     return frozenset(int(ts) for (ts,) in rows_if_allowed(connection, query) or ())
 
-
-BATCH: Final = 500
-"""Maximum number of values in one IN list; Oracle allows 1,000."""
 
 ATTEMPTS: Final = 3
 FIRST_WITH_GUARDS: Final = (12, 1)
@@ -281,11 +277,7 @@ class _Reader:
         """Read the SYS rows of the named tables, and the rows that these rows refer to."""
         owners = list(dict.fromkeys(owner for owner, _ in names))
         users = self._where("sys_user", sys_rows.UserRow, "NAME", owners, single=1)
-        objects = [
-            row
-            for user in users
-            for row in self._tables_of(user.user, [n for o, n in names if o == user.name])
-        ]
+        objects = self._tables_of({user.name: user.user for user in users}, names)
         objs = [row.obj for row in objects]
         parts = self._where("sys_tabpart", sys_rows.PartitionRow, "BO#", objs)
         composite = self._where("sys_tabcompart", sys_rows.PartitionRow, "BO#", objs)
@@ -349,13 +341,26 @@ class _Reader:
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
         return [
             replace(row, flags=(row.flags or 0) | ENCRYPTED) if row.ts in self._encrypted else row
-            for row in self._select("sys_ts", sys_rows.TablespaceRow)
+            for row in self._select(self._table("sys_ts"), "sys_ts", sys_rows.TablespaceRow)
         ]
 
-    def _tables_of(self, user: int, names: Sequential[str]) -> Iterator[sys_rows.ObjectRow]:
-        for batch in _batches(names):
-            conditions = {"OWNER#": [user], "NAME": batch, "TYPE#": [_TABLE]}
-            yield from self._select("sys_obj", sys_rows.ObjectRow, conditions)
+    def _tables_of(
+        self, users: Mapping[str, int], names: Sequential[tuple[str, str]]
+    ) -> list[sys_rows.ObjectRow]:
+        """Read the rows of OBJ$ of the named tables, ordered by user as in `users`.
+
+        Args:
+            users: USER# by name.
+        """
+        wanted = [(users[owner], name) for owner, name in names if owner in users]
+        table, found = self._table("sys_obj"), dict[int, list[sys_rows.ObjectRow]]()
+        is_table = bound(_TABLE) == table.c["TYPE#"]
+        for batch in batches(sorted(wanted)):
+            is_named, listed = named(table.c["OWNER#"], table.c["NAME"], batch), set(batch)
+            for row in self._select(table, "sys_obj", sys_rows.ObjectRow, is_named, is_table):
+                if (row.owner, row.name) in listed:
+                    found.setdefault(row.owner, []).append(row)
+        return [row for user in users.values() for row in found.get(user, ())]
 
     def _where(
         self, section: str, row: type[_Row], column: str, values: Sequential[Any], **others: Any
@@ -364,26 +369,29 @@ class _Reader:
         fields.
         """
         found: list[_Row] = []
-        for batch in _batches(values):
-            found += self._select(section, row, {column: batch}, **others)
+        table = self._table(section)
+        for batch in batches(values):
+            found += self._select(table, section, row, table.c[column].in_(among(batch)), **others)
         return found
+
+    def _table(self, section: str) -> AsOfScn:
+        """Return the SYS table of a section as of the SCN."""
+        return as_of(KINDS[section], self._scn, "t")
 
     def _select(
         self,
+        table: AsOfScn,
         section: str,
         row: type[_Row],
-        conditions: Mapping[str, Sequential[Any]] | None = None,
+        *conditions: ColumnElement[bool],
         **others: Any,
     ) -> list[_Row]:
-        table = as_of(KINDS[section], self._scn, "t")
         columns = [
             table.c[column].label(field)
             for field, column in SYS_COLUMNS[section].items()
             if column not in self._missing
         ]
-        query = select(*columns, table.c.ROWID.label("row_id"))
-        for column, values in (conditions or {}).items():
-            query = query.where(table.c[column].in_(among(values)))
+        query = select(*columns, table.c.ROWID.label("row_id")).where(*conditions)
         return [
             sys_rows.make_row(
                 row, {**others, **{field: _plain(field, value) for field, value in found.items()}}
@@ -396,11 +404,6 @@ def _plain(field: str, value: Any) -> Any:
     if value is None:
         return absent(field)
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _batches(values: Sequential[Any]) -> Iterator[Sequential[Any]]:
-    for at in range(0, len(values), BATCH):
-        yield values[at : at + BATCH]
 
 
 _DEFAULT: Final = 0
@@ -720,8 +723,8 @@ def _select(
     """Read the `wanted` columns of the rows whose `column` is one of `values`, as of `scn`."""
     old = as_of(table, scn, "t")
     columns = [old.c[name].label(name) for name in wanted]
-    for at in range(0, len(values), BATCH):
-        query = select(*columns).where(old.c[column].in_(among(values[at : at + BATCH])))
+    for batch in batches(values):
+        query = select(*columns).where(old.c[column].in_(among(batch)))
         yield from map(dict, connection.execute(query).mappings())
 
 

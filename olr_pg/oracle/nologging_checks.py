@@ -28,7 +28,7 @@ from olr_pg.observability.findings import Finding, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_compression
 from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
-from olr_pg.oracle.tables import bound
+from olr_pg.oracle.tables import batches, bound, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 FORCE_LOGGING: Final = "ALTER DATABASE FORCE LOGGING;"
 
+_Rows = dict[tuple[str, str], list[tuple[str, ...]]]
 
 _log = structlog.get_logger(__name__)
 
@@ -102,38 +103,71 @@ def is_forced(connection: Connection) -> bool:
     return connection.execute(select(tables.DATABASE.c.FORCE_LOGGING)).scalar() == "YES"
 
 
-def nologging_parts(connection: Connection, chosen: Iterable[Table]) -> Iterator[NologgingPart]:
+class _Attributes(NamedTuple):
+    """The parts of tables with the NOLOGGING attribute: for each view, the names of the parts in
+    order, by (owner, name) of the table.
+    """
+
+    tables: _Rows
+    partitions: _Rows
+    subpartitions: _Rows
+    lobs: _Rows
+    lob_partitions: _Rows
+    lob_subpartitions: _Rows
+
+
+def nologging_parts(connection: Connection, chosen: Sequence[Table]) -> Iterator[NologgingPart]:
     """Yield the parts with the NOLOGGING attribute: tables, partitions and delivered LOBs."""
+    found = _read_attributes(connection, chosen)
     for table in chosen:
-        yield from _of_table(connection, table)
+        yield from _of_table(found, table)
 
 
-def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
-    alter = f'ALTER TABLE "{table.owner}"."{table.name}"'
-    for _ in _nologging(connection, tables.ALL_TABLES, table, ()):
+def _read_attributes(connection: Connection, chosen: Sequence[Table]) -> _Attributes:
+    names = [(table.owner, table.name) for table in chosen]
+    of_lobs = [(table.owner, table.name) for table in chosen if _lobs(table)]
+    column = "COLUMN_NAME"
+    return _Attributes(
+        tables=_nologging(connection, tables.ALL_TABLES, names),
+        partitions=_nologging(connection, tables.TAB_PARTITIONS, names, "PARTITION_NAME"),
+        subpartitions=_nologging(connection, tables.TAB_SUBPARTITIONS, names, "PARTITION_NAME"),
+        lobs=_nologging(connection, tables.LOBS, of_lobs, column),
+        lob_partitions=_nologging(
+            connection, tables.LOB_PARTITIONS, of_lobs, column, "PARTITION_NAME"
+        ),
+        lob_subpartitions=_nologging(
+            connection, tables.LOB_SUBPARTITIONS, of_lobs, column, "SUBPARTITION_NAME"
+        ),
+    )
+
+
+def _lobs(table: Table) -> list[str]:
+    """Return the names of the LOB columns whose changes are delivered."""
+    return [c.name for c in table.delivered if lob_delivery(c) is not LobDelivery.NONE]
+
+
+def _of_table(found: _Attributes, table: Table) -> Iterator[NologgingPart]:
+    own, alter = (table.owner, table.name), f'ALTER TABLE "{table.owner}"."{table.name}"'
+    if own in found.tables:
         yield NologgingPart(table.full_name, f"{alter} LOGGING;")
-    parts = _nologging(connection, tables.TAB_PARTITIONS, table, ("PARTITION_NAME",))
     # ALTER TABLE has no LOGGING clause for a subpartition; it gets the attribute of its partition.
-    parts += _nologging(connection, tables.TAB_SUBPARTITIONS, table, ("PARTITION_NAME",))
+    parts = (*found.partitions.get(own, ()), *found.subpartitions.get(own, ()))
     for (name,) in dict.fromkeys(parts):
         yield NologgingPart(
             f"{table.full_name} partition {name}", f'{alter} MODIFY PARTITION "{name}" LOGGING;'
         )
-    lobs = [c.name for c in table.delivered if lob_delivery(c) is not LobDelivery.NONE]
-    if not lobs:
-        return
-    for (column,) in _nologging(connection, tables.LOBS, table, ("COLUMN_NAME",)):
+    lobs = _lobs(table)
+    for (column,) in found.lobs.get(own, ()):
         if column in lobs:
             yield NologgingPart(
                 f"{table.full_name}.{column}",
                 f'{alter} MODIFY LOB ("{column}") (NOCACHE LOGGING);',
             )
-    for view, kind in (
-        (tables.LOB_PARTITIONS, "PARTITION"),
-        (tables.LOB_SUBPARTITIONS, "SUBPARTITION"),
+    for of_lobs, kind in (
+        (found.lob_partitions, "PARTITION"),
+        (found.lob_subpartitions, "SUBPARTITION"),
     ):
-        names = ("COLUMN_NAME", f"{kind}_NAME")
-        for column, name in _nologging(connection, view, table, names):
+        for column, name in of_lobs.get(own, ()):
             if column in lobs:
                 yield NologgingPart(
                     f"{table.full_name}.{column} {kind.lower()} {name}",
@@ -142,24 +176,25 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
 
 
 def _nologging(
-    connection: Connection, view: View, table: Table, names: Sequence[str]
-) -> list[tuple[str, ...]]:
-    """Read the columns `names` of the rows of a view that belong to a table and have the NOLOGGING
-    attribute, in order.
+    connection: Connection, view: View, of: Sequence[tuple[str, str]], *names: str
+) -> _Rows:
+    """Read the columns `names` of the rows of a view that belong to the tables `of` and have the
+    NOLOGGING attribute.
     """
-    columns = view.c
+    columns, found = view.c, _Rows()
     owner = columns.OWNER if "OWNER" in columns else columns.TABLE_OWNER
     wanted = [columns[name] for name in names]
-    query = (
-        select(*(wanted or [columns.TABLE_NAME]))
-        .where(
-            owner == bound(table.owner),
-            bound(table.name) == columns.TABLE_NAME,
-            bound("NO") == columns.LOGGING,
+    for batch in batches(sorted(of)):
+        query = (
+            select(owner, columns.TABLE_NAME, *wanted)
+            .where(named(owner, columns.TABLE_NAME, batch), bound("NO") == columns.LOGGING)
+            .order_by(*wanted)
         )
-        .order_by(*wanted)
-    )
-    return [tuple(map(str, row)) for row in connection.execute(query)]
+        listed = set(batch)
+        for table_owner, table, *row in connection.execute(query):
+            if (table_owner, table) in listed:
+                found.setdefault((table_owner, table), []).append(tuple(map(str, row)))
+    return found
 
 
 class UnloggedWatch:

@@ -9,7 +9,10 @@ import sqlalchemy.exc
 import structlog
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.dialects import registry
-from sqlalchemy.dialects.oracle.oracledb import OracleDialect_oracledb
+from sqlalchemy.dialects.oracle.oracledb import (
+    OracleDialect_oracledb,
+    OracleExecutionContext_oracledb,
+)
 from sqlalchemy.util import LRUCache
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
@@ -55,6 +58,9 @@ _ALL_ROWS: Final = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
 """Without this, queries of a table with ROW ARCHIVAL do not return the rows that are archived
 (VLDB and Partitioning Guide, “Using In-Database Archiving”). Redo contains them.
 """
+
+FETCHED_ROWS: Final = 1_000
+"""Rows of a query that one round trip returns."""
 
 _COMPILED: Final = LRUCache[Any, Any](500)
 """The compiled statements of all connections. Compiling takes a third of the processor time of the
@@ -245,6 +251,7 @@ def _make_engine(
             pool_pre_ping=True,
             pool_size=2,
             max_overflow=2,
+            arraysize=FETCHED_ROWS,
             execution_options={"compiled_cache": _COMPILED},
             **options,
         )
@@ -272,6 +279,16 @@ def _make_engine(
     return engine
 
 
+class _ReadingContext(OracleExecutionContext_oracledb):
+    """Executes a statement; its first rows come with the answer to the statement."""
+
+    def create_cursor(self) -> Any:
+        """Return a cursor of the driver."""
+        cursor: Any = super().create_cursor()  # type: ignore[no-untyped-call]
+        cursor.prefetchrows = FETCHED_ROWS
+        return cursor
+
+
 class ReadingDialect(OracleDialect_oracledb):
     """SQLAlchemy's dialect for Oracle, without the query that would start a transaction in the
     source.
@@ -285,6 +302,7 @@ class ReadingDialect(OracleDialect_oracledb):
     """
 
     supports_statement_cache = True
+    execution_ctx_cls = _ReadingContext
     calls: BoundedCalls
 
     def __eq__(self, other: object) -> bool:

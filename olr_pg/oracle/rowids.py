@@ -8,18 +8,18 @@ the extents have changed since the SCN as of which the rows are read.
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import func, select
 
 from olr_pg.oracle import tables
 from olr_pg.oracle.flashback import as_of
-from olr_pg.oracle.tables import among, bound
+from olr_pg.oracle.tables import among, batches, bound, named
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import oracledb
     from sqlalchemy import Connection
@@ -85,30 +85,33 @@ def segments_of(table: Table) -> tuple[int, ...]:
     return tuple(dict.fromkeys(obj for obj in (*own, *(table.segments or table.partitions)) if obj))
 
 
-def read_extents(connection: Connection, table: Table) -> list[Extent]:
-    """Read the extents of a table's segments.
+def read_extents(connection: Connection, chosen: Sequence[Table]) -> Iterator[Extent]:
+    """Yield the extents of the tables' segments, segment by segment.
 
     Raises:
         sqlalchemy.exc.DBAPIError: DBA_EXTENTS cannot be read.
     """
     # Do not use an IN list: Oracle allows 1,000 values, and a table may have more partitions
     # (ORA-01795).
-    wanted = frozenset(segments_of(table))
-    extents, objects = tables.EXTENTS, tables.OBJ
+    wanted = frozenset(obj for table in chosen for obj in segments_of(table))
+    extents, objects, users = tables.EXTENTS, tables.OBJ, tables.USER
     part = func.nvl(objects.c.SUBNAME, bound("-")) == func.nvl(extents.c.PARTITION_NAME, bound("-"))
-    query = (
-        select(objects.c["DATAOBJ#"], extents.c.RELATIVE_FNO, extents.c.BLOCK_ID, extents.c.BLOCKS)
-        .select_from(extents.join(objects, (objects.c.NAME == extents.c.SEGMENT_NAME) & part))
-        .where(
-            bound(table.owner) == extents.c.OWNER,
-            bound(table.name) == extents.c.SEGMENT_NAME,
+    own = (users.c["USER#"] == objects.c["OWNER#"]) & (users.c.NAME == extents.c.OWNER)
+    data_obj = objects.c["DATAOBJ#"]
+    for batch in batches(sorted((table.owner, table.name) for table in chosen)):
+        query = (
+            select(data_obj, extents.c.RELATIVE_FNO, extents.c.BLOCK_ID, extents.c.BLOCKS)
+            .select_from(
+                extents.join(objects, (objects.c.NAME == extents.c.SEGMENT_NAME) & part).join(
+                    users, own
+                )
+            )
+            .where(named(extents.c.OWNER, extents.c.SEGMENT_NAME, batch))
+            .order_by(data_obj)
         )
-    )
-    return [
-        Extent(int(data_obj), _dba(int(file), int(block)), int(blocks))
-        for data_obj, file, block, blocks in connection.execute(query)
-        if data_obj in wanted  # DATAOBJ# is NULL if there is no segment
-    ]
+        for obj, file, block, blocks in connection.execute(query):
+            if obj in wanted:  # DATAOBJ# is NULL if there is no segment
+                yield Extent(int(obj), _dba(int(file), int(block)), int(blocks))
 
 
 def _dba(file: int, block: int) -> int:
@@ -179,18 +182,33 @@ def ranges_in_segments(
     )
 
 
-def ranges_by_extents(table: Table, extents: Iterable[Extent]) -> list[RowidRange]:
-    """Return ranges of about `BLOCKS_PER_RANGE` blocks."""
-    cuts: dict[int, list[int]] = defaultdict(list)
-    left: dict[int, int] = defaultdict(lambda: BLOCKS_PER_RANGE)
-    for data_obj, dba, blocks in sorted(extents):
+def ranges_by_extents(chosen: Iterable[Table], extents: Iterable[Extent]) -> list[list[RowidRange]]:
+    """Return, for each table, ranges of about `BLOCKS_PER_RANGE` blocks.
+
+    Args:
+        extents: the extents of the tables' segments, segment by segment.
+    """
+    cuts = {
+        data_obj: _cuts(sorted(own))
+        for data_obj, own in groupby(extents, lambda extent: extent.data_obj)
+    }
+    return [
+        [one for obj in segments_of(table) for one in _between(obj, cuts.get(obj, ()))]
+        for table in chosen
+    ]
+
+
+def _cuts(extents: Iterable[Extent]) -> list[int]:
+    """Return the addresses at which to divide a segment with these extents, which are in order."""
+    cuts, left = list[int](), BLOCKS_PER_RANGE
+    for _, dba, blocks in extents:
         at = 0
-        while blocks - at >= left[data_obj]:
-            at += left[data_obj]
-            cuts[data_obj].append(dba + at)
-            left[data_obj] = BLOCKS_PER_RANGE
-        left[data_obj] -= blocks - at
-    return [one for obj in segments_of(table) for one in _between(obj, cuts[obj])]
+        while blocks - at >= left:
+            at += left
+            cuts.append(dba + at)
+            left = BLOCKS_PER_RANGE
+        left -= blocks - at
+    return cuts
 
 
 def ranges_by_sample(table: Table, rowids: Iterable[str]) -> list[RowidRange]:

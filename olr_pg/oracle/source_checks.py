@@ -21,7 +21,7 @@ from olr_pg.dictionary.sys_tables import is_row_archival
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, Severity, coded, error, warning
 from olr_pg.oracle import tables
-from olr_pg.oracle.access_policies import check_access_policies
+from olr_pg.oracle.access_policies import hiding_policies
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import ListedLog, list_ends, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
@@ -46,7 +46,7 @@ from olr_pg.oracle.supplemental import (
     without_key_words,
 )
 from olr_pg.oracle.table_list_query import run_table_list
-from olr_pg.oracle.tables import among, bound
+from olr_pg.oracle.tables import among, batches, bound
 from olr_pg.oracle.text_byte_checks import check_text_bytes
 from olr_pg.oracle.transport.bfile_transport import readable_directories, split_path
 from olr_pg.oracle.transport.log_transport import make_transport
@@ -110,7 +110,6 @@ _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _NEEDED_MAX: Final = 200
 _READS_VIEW: Final = "DBA_TABLES"
 """In the text of a TableList query that is not a list of names."""
-_OWNERS_MAX: Final = 500
 _OBJECT_TABLE: Final = 0x1
 _NESTED: Final = 0x2000
 _DROPPED: Final = 0x80
@@ -228,7 +227,10 @@ def check_oracle(
         )
         found += oracle.read(
             "looking for security policies",
-            lambda connection: list(_policies(connection, chosen)),
+            lambda connection: [
+                coded("oracle.policies", problem)
+                for problem in hiding_policies(connection.connection, chosen)
+            ],
         )
         found += check_text_bytes(oracle, chosen, facts.database, source.character_sets)
     return Diagnosis(found, facts, chosen, snapshot)
@@ -312,15 +314,6 @@ def _load_privileges(
         what = f"{user} is not allowed to read {view.name}: {tables.LOAD_VIEWS[view]}"
         found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
-
-
-def _policies(connection: Connection, chosen: Iterable[SourceTable]) -> Iterator[Finding]:
-    """Report policies that hide rows of the tables from a load, or replace values."""
-    for table in chosen:
-        try:
-            check_access_policies(connection.connection, table)
-        except OlrPgError as problem:
-            yield coded("oracle.policies", problem)
 
 
 def _grant(view: Table, user: str) -> str:
@@ -442,7 +435,7 @@ def _unlogged(
     ]
 
 
-def _nologging(connection: Connection, chosen: Iterable[SourceTable]) -> list[Finding]:
+def _nologging(connection: Connection, chosen: Sequence[SourceTable]) -> list[Finding]:
     """Report parts of the tables with the NOLOGGING attribute, unless FORCE LOGGING is enabled."""
     if is_forced(connection):
         return []
@@ -651,12 +644,12 @@ def _object_tables(connection: Connection, names: Iterable[tuple[str, str]]) -> 
     listed = set(names)
     owners = sorted({owner for owner, _ in listed})
     tab, obj, user = tables.TAB.c, tables.OBJ.c, tables.USER.c
-    for at in range(0, len(owners), _OWNERS_MAX):
+    for batch in batches(owners):
         query = (
             select(user.NAME, obj.NAME)
             .where(tab["OBJ#"] == obj["OBJ#"])
             .where(obj["OWNER#"] == user["USER#"])
-            .where(user.NAME.in_(among(owners[at : at + _OWNERS_MAX])))
+            .where(user.NAME.in_(among(batch)))
             .where(
                 func.bitand(tab.PROPERTY, bound(_OBJECT_TABLE | _NESTED)) == bound(_OBJECT_TABLE)
             )

@@ -12,7 +12,7 @@ from olr_pg.dictionary.model import KeyKind, Snapshot, Table
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import rows_if_allowed, unreadable
 from olr_pg.oracle.facts import FIRST_CDB
-from olr_pg.oracle.tables import among, bound
+from olr_pg.oracle.tables import among, batches
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -188,11 +188,10 @@ def logged_columns(
     database = read_levels(connection)
     levels, groups = _table_levels(snapshot.sys_rows)
     logged = _grouped_columns(connection, groups)
-    owners = dict.fromkeys(table.owner for table in chosen)
-    schemas = {owner: _schema_bits(connection, owner) for owner in owners}
+    schemas = _schema_bits(connection, sorted({table.owner for table in chosen}))
     for table in chosen:
         here, columns = levels.get(table.obj, ()), logged.get(table.obj, ())
-        yield table, _logged(database, schemas[table.owner], here, columns)
+        yield table, _logged(database, schemas.get(table.owner, 0), here, columns)
 
 
 def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:
@@ -200,7 +199,7 @@ def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int
     that are marked NO LOG.
     """
     found: dict[int, set[int]] = {}
-    for batch in _batches(list(groups)):
+    for batch in batches(list(groups)):
         columns = tables.CCOL.c
         rows = connection.execute(
             select(columns["CON#"], columns["INTCOL#"], columns["SPARE1"]).where(
@@ -213,10 +212,11 @@ def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int
     return found
 
 
-def _schema_bits(connection: Connection, owner: str) -> int:
-    query = select(tables.USER.c.SPARE1).where(bound(owner) == tables.USER.c.NAME)
-    return int(connection.execute(query).scalar() or 0)
-
-
-def _batches(values: Sequence[int], size: int = 500) -> Iterable[Sequence[int]]:
-    return (values[at : at + size] for at in range(0, len(values), size))
+def _schema_bits(connection: Connection, owners: Sequence[str]) -> dict[str, int]:
+    """Return USER$.SPARE1 of each owner."""
+    user = tables.USER.c
+    queries = (
+        select(user.NAME, user.SPARE1).where(user.NAME.in_(among(batch)))
+        for batch in batches(owners)
+    )
+    return {name: int(bits or 0) for one in queries for name, bits in connection.execute(one)}

@@ -7,17 +7,22 @@ Python integers of any size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, bindparam
 from sqlalchemy.sql.elements import quoted_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from sqlalchemy import BindParameter
+    from sqlalchemy import BindParameter, ColumnElement
 
     from olr_pg.dictionary.model import Table as SourceTable
+
+    _Value = TypeVar("_Value")
+
+BATCH: Final = 500
+"""Maximum number of values in one IN list; Oracle allows 1,000."""
 
 _METADATA: Final = MetaData()
 
@@ -63,6 +68,25 @@ def bound(value: object) -> BindParameter[Any]:
 def among(values: Sequence[object]) -> BindParameter[Any]:
     """Return `values` as binds for an IN list."""
     return bindparam("v", list(values), expanding=True, unique=True)
+
+
+def batches(values: Sequence[_Value]) -> Iterator[Sequence[_Value]]:
+    """Divide `values` into batches of at most `BATCH`."""
+    return (values[at : at + BATCH] for at in range(0, len(values), BATCH))
+
+
+def named(
+    owner: ColumnElement[Any], name: ColumnElement[Any], tables: Collection[tuple[object, str]]
+) -> ColumnElement[bool]:
+    """Return the condition for rows that belong to one of `tables`, given as (owner, name).
+
+    The condition also includes tables that have the owner of one of `tables` and the name of
+    another one. The caller must ignore such rows. In return, the condition consists of two short
+    lists, for which Oracle can use the indexes behind the dictionary views.
+    """
+    owners = sorted({one for one, _ in tables}, key=str)
+    names = sorted({one for _, one in tables})
+    return owner.in_(among(owners)) & name.in_(among(names))
 
 
 USER: Final = _sys("USER$", "USER# SPARE1", "NAME")

@@ -12,8 +12,11 @@ is also a letter of the set.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
 
 from olr_pg.datatypes.charsets import (
     DATABASE_FORM,
@@ -27,7 +30,7 @@ from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit, is_whole, with_database_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
 from olr_pg.oracle.key_cuts import clob_pieces, text_pieces
 from olr_pg.oracle.table_query import query_fields, quoted
 
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 CHECK: Final = "oracle.text-bytes"
 ROWS: Final = 1_000
 """Rows of a table whose short texts are checked."""
+
+TABLES: Final = 100
+"""Tables that are read in one transaction."""
 
 CLOB_ROWS: Final = 100
 """Rows of a table whose CLOBs are checked: each may need reads of its own from disk."""
@@ -90,24 +96,54 @@ def check_text_bytes(
     except OlrPgError:
         return  # another check reports it
     known = replace(database, true_charsets=tuple(sets.items()))
+    chosen: list[Table] = []
     for one in tables:
-        try:
-            table = with_database_charsets(one, known)
-        except OlrPgError:
-            continue  # another check reports it
+        with suppress(OlrPgError):  # another check reports it
+            chosen.append(with_database_charsets(one, known))
+    for table, found in _read_tables(oracle, chosen, database):
         try:
             query_fields(table)
         except OlrPgError as problem:
             yield coded(CHECK, problem)
+        if not isinstance(found, OlrPgError):
+            yield from _findings(table, found)
+        elif found.code != PRIVILEGE:  # another check reports missing privileges
+            yield coded(CHECK, found)
+
+
+def _read_tables(
+    oracle: OracleDatabase, tables: Sequence[Table], database: Database
+) -> Iterator[tuple[Table, dict[str, _Doubt] | OlrPgError]]:
+    """Yield each table with the doubts about its columns, or with the error of reading it.
+
+    One transaction reads `TABLES` tables. More tables would need older and older undo.
+    """
+    at = 0
+    while at < len(tables):
+        batch, found = tables[at : at + TABLES], list[dict[str, _Doubt]]()
+
+        def read(
+            connection: Connection,
+            batch: Sequence[Table] = batch,
+            found: list[dict[str, _Doubt]] = found,
+        ) -> None:
+            for table in batch[len(found) :]:  # a retry continues
+                try:
+                    found.append(dict(_doubts(connection, table, database)))
+                except oracledb.Error as error:
+                    raise oracle_error(error, f"reading {table.full_name}") from error
+
+        failed: list[OlrPgError] = []
         try:
-            yield from _findings(table, dict(_doubts(oracle, table, database)))
+            oracle.read("reading the first rows of tables", read)
         except OlrPgError as problem:
-            if problem.code != PRIVILEGE:  # another check reports missing privileges
-                yield coded(CHECK, problem)
+            failed = [problem]
+        yield from zip(batch, [*found, *failed], strict=False)
+        at += len(found) + len(failed)
 
 
 def _doubts(
-    oracle: OracleDatabase, table: Table, database: Database
+    connection: Connection, table: Table, database: Database
 ) -> Iterator[tuple[str, _Doubt]]:
     is_replaceable = charset(database.charset).structure == "single-byte"
     texts = [
@@ -118,7 +154,7 @@ def _doubts(
     short = [column for column in texts if column.type_code in _SHORT]
     clobs = [column for column in texts if column.type_code == OracleType.CLOB and not column.xml]
     for columns, rows in ((short, ROWS), (clobs, CLOB_ROWS)):
-        for column, values in zip(columns, _read(oracle, table, columns, rows), strict=False):
+        for column, values in zip(columns, _read(connection, table, columns, rows), strict=False):
             found = column_charset(
                 column.charset_form, column.charset_id, database.charset, database.ncharset
             )
@@ -130,21 +166,18 @@ def _doubts(
 
 
 def _read(
-    oracle: OracleDatabase, table: Table, columns: Sequence[Column], count: int
+    connection: Connection, table: Table, columns: Sequence[Column], count: int
 ) -> Iterator[tuple[bytes | None, ...]]:
     """Return the first bytes of the values of each column."""
+    if not columns:
+        return iter(())
     named = ", ".join(f"{_piece(one)} AS C{number}" for number, one in enumerate(columns, 1))
     query = f"SELECT {named} FROM {quoted(table.source_owner)}.{quoted(table.name)}"  # noqa: S608
-
-    def read(connection: Connection) -> list[tuple[bytes | None, ...]]:
-        driver: Any = connection.connection
-        with driver.cursor() as cursor:
-            cursor.arraysize = cursor.prefetchrows = count
-            cursor.execute(query)
-            found: list[tuple[bytes | None, ...]] = cursor.fetchmany(count)
-            return found
-
-    rows = oracle.read(f"reading {table.full_name}", read) if columns else []
+    driver: Any = connection.connection
+    with driver.cursor() as cursor:
+        cursor.arraysize = cursor.prefetchrows = count
+        cursor.execute(query)
+        rows: list[tuple[bytes | None, ...]] = cursor.fetchmany(count)
     return zip(*rows, strict=True)
 
 

@@ -19,13 +19,13 @@ from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (
-    BATCH,
     KINDS,
     read_compression,
     read_dictionary,
     read_xml_tokens,
 )
 from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.tables import BATCH
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.session import Fault

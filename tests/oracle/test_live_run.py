@@ -16,6 +16,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
+from olr_pg.oracle import oracle_connection
 from olr_pg.simulator.oracle_net.session import Fault
 from tests import waiting
 from tests.oracle.live_source import reincarnated, switched_over, without_redo
@@ -129,6 +130,13 @@ def test_a_database_that_keeps_archiving_is_replicated_row_for_row(
     assert differences(postgres_database, summary) == []
 
 
+@pytest.fixture
+def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver fetches the rows of each query with several calls."""
+    monkeypatch.setattr(oracle_connection, "FETCHED_ROWS", 2)
+
+
+@pytest.mark.usefixtures("small_answers")
 @pytest.mark.parametrize(("phase", "statement"), PHASES)
 def test_a_cut_connection_is_opened_again(live: LiveSource, phase: str, statement: str) -> None:
     live.archive_all()
@@ -313,6 +321,7 @@ def test_the_vault_keeps_what_a_table_that_was_added_needs(
     assert len(list(vault.glob("*.arc"))) < before
 
 
+@pytest.mark.usefixtures("small_answers")
 def test_one_run_with_the_connection_cut_in_every_phase_and_a_second_applies_nothing(
     live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
 ) -> None:

@@ -47,7 +47,7 @@ def test_extents_are_cut_into_ranges_of_their_size(extents: list[tuple[int, int]
         at += gap
         found.append(Extent(10, at, blocks))
         at += blocks
-    ranges = ranges_by_extents(TABLE, found)
+    (ranges,) = ranges_by_extents([TABLE], found)
     check_cover(TABLE, ranges)
     total = sum(blocks for _, blocks in extents)
     assert len(ranges) == total // BLOCKS_PER_RANGE + 1

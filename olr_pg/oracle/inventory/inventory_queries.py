@@ -48,9 +48,8 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
 from olr_pg.oracle import tables
-from olr_pg.oracle.dictionary_queries import BATCH
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
-from olr_pg.oracle.tables import LOG_VOLUME, among
+from olr_pg.oracle.tables import LOG_VOLUME, among, batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -281,8 +280,8 @@ class ViewReader:
         table = _view(name, [owner, *texts], numbers)
         columns = [table.c[column] for column in (*texts, *numbers)]
         found = list[Row]()
-        for at in range(0, len(self._owners), BATCH):
-            wanted = among(self._owners[at : at + BATCH])
+        for batch in batches(self._owners):
+            wanted = among(batch)
             query = select(table.c[owner].label(OWNER), *columns).where(table.c[owner].in_(wanted))
             for row in self._connection.execute(query).mappings():
                 read = dict(row)

@@ -318,6 +318,14 @@ VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
 }
 """The names of the columns of each view."""
 
+_INDEXED: Final = frozenset(
+    {
+        *("OBJ#", "BO#", "POBJ#", "CON#", "LOBJ#", "PARENTOBJ#", "TABOBJ#", "BLOCK#", "NAME"),
+        *("TABLE_NAME", "OBJECT_NAME", "SEGMENT_NAME"),
+    }
+)
+"""Columns with an index: queries about batches of thousands of tables find their rows by them."""
+
 _STORED: Final = frozenset(
     name for name in (*SYS_TABLES, *VIEWS) if name != "DUAL" and not name.startswith("V$")
 )
@@ -419,6 +427,9 @@ class Catalogue:
             rowid = ["ROWID"] if name in SYS_TABLES else []
             declared = ", ".join(f'"{column}"' for column in [*columns.split(), *rowid])
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
+            for column in _INDEXED.intersection(columns.split()):
+                index = f'"{name}/{column}" ON "{name}" ("{column}")'
+                self._sqlite.execute(f"CREATE INDEX SYS.{index}")
         self._sqlite.execute("ATTACH ':memory:' AS XDB")
         self._sqlite.execute('CREATE TABLE XDB."XDB$TTSET" (TOKSUF, FLAGS)')
         self._sqlite.execute(_ALL_TABLES)
