@@ -3,10 +3,10 @@ end.
 
 The loop reports to the service manager (systemd) that the appliance is alive (`Watchdog`). If a
 thread that has work makes no progress for `STILL_SECONDS`, the reports end, and systemd restarts
-the process (``WatchdogSec=``). A thread that waits for something external (a lock in PostgreSQL, a
-source that does not answer) does not count as stuck: its waits have time limits, so it runs
-periodically. A thread that waits for Spark while a backlog is decoded does not count as stuck
-either.
+the process (``WatchdogSec=``). A thread can wait for something external, such as a lock in
+PostgreSQL or a source that does not answer. Such a thread does not count as stuck: its waits have
+time limits, so it runs periodically. A thread that waits for Spark while a backlog is decoded does
+not count as stuck either.
 
 The loop reloads the configuration after a SIGHUP. Some changes take effect without a restart.
 """

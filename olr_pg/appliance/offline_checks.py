@@ -1,10 +1,9 @@
 """Checks an offline source for `olr-pg doctor`: its logs, and whether its dictionary says that its
 redo can be decoded (supplemental logging, encrypted tablespaces).
 
-One check runs when a run begins: `warn_of_rows` warns if the run is about to create target tables
-whose source tables already have rows, because the redo does not contain these rows. If the source
-or the target does not answer, the check reports nothing, because the run itself reports the missing
-answer.
+One check runs when a run begins. If the run will create a target table whose source table already
+has rows, `warn_of_rows` warns: the redo does not contain these rows. If the source or the target
+does not answer, the check reports nothing, because the run itself reports the missing answer.
 """
 
 from __future__ import annotations

@@ -474,8 +474,8 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
     """Return the time since which redo is missing after the last readable redo; None if no redo is
     known to be missing.
 
-    If the gap is not between two available logs (for example, because a log that Oracle lists
-    cannot be read), the missing redo was written after the last readable log. If the source is
+    The gap may not be between two available logs, for example if a log that Oracle lists cannot be
+    read. Then the missing redo was written after the last readable log. If the source is
     unreachable, it is unknown how much redo it has written since the last query.
     """
     known = progress.source.missing_since

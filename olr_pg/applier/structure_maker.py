@@ -18,8 +18,8 @@ the change, whoever made it.
 
 If a table or column that a change names does not exist, the change stays `due`, with the reason. A
 foreign key, for example, can name a column of its parent table that another worker of the applier
-renames a moment later. A foreign key also stays `due` while its parent table lacks the key: the
-changes of several tables are not recorded in the order in which the source made them.
+renames a moment later. A foreign key also stays `due` while its parent table lacks the key. The
+reason: changes of several tables are not recorded in the order in which the source made them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs the checks of the target in order; they change nothing.
 
-`close_key_columns` detects keys whose values PostgreSQL could round to the same value, so that two
+`close_key_columns` detects keys whose values PostgreSQL could round to the same value. Then two
 rows of the source would have the same key in the target.
 
 `may_refuse` finds target columns that may refuse values of the source, so that an operator can

@@ -412,8 +412,8 @@ def csv_lines(report: Report) -> Iterator[str]:
     """Yield a line of CSV for each object (RFC 4180), after a header line.
 
     A spreadsheet runs a cell as a formula if it begins with one of `_FORMULA`. The names of objects
-    come from the source, so a cell that begins like a formula gets an apostrophe before it, which
-    makes it text (OWASP, “CSV Injection”).
+    come from the source and can look like a formula. So a cell that begins like a formula gets an
+    apostrophe as its first character, and is then text (OWASP, “CSV Injection”).
     """
     names = ("kind", "name", "status", "carried over", "effort", "minutes", "cost units", "reasons")
     yield ",".join(names)

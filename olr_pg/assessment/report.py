@@ -143,7 +143,7 @@ class Item(NamedTuple):
     """An object of the source.
 
     Attributes:
-        kind: the kind of object as in DBA_OBJECTS. For kinds that this view lacks, a term of this
+        kind: the kind of object as in DBA_OBJECTS. If this view lacks the kind, a term of this
             module.
         minutes: estimated minutes of work.
         reasons: the reasons for the effort, and the actions to take.

@@ -107,7 +107,7 @@ class Lineage:
         each.
 
         `capture.wanted_logs` explains how the parent of an incarnation is found. The incarnation
-        from which transactions were delivered counts even if its logs are deleted: logs of its
+        from which transactions were delivered counts even if its logs are deleted. Logs of its
         parent may still exist, with redo that this incarnation has orphaned.
 
         Raises:

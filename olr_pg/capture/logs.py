@@ -390,8 +390,8 @@ class LogPlaces:
     def _files(self, problems: list[OlrPgError]) -> Iterator[_File]:
         """Yield each file once, even if several places contain it.
 
-        A place that cannot be listed now is a problem that can pass, if it could be listed before
-        or if the error is one of a device or a network.
+        If a place cannot be listed now, the problem can pass in two cases: the place could be
+        listed before, or the error is an error of a device or a network.
 
         Args:
             problems: list to which such problems are added.
@@ -440,8 +440,8 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Return whether another file contains the whole log, so that a file with only a part of
-        the log, or with the compressed log, can be ignored.
+        """Return whether another file contains the whole log. Then a file with only a part of the
+        log, or with the compressed log, can be ignored.
 
         Args:
             known: pairs of paths (whole log, part) that the last scan logged; they are not logged

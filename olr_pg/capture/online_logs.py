@@ -492,9 +492,9 @@ class OnlineLogs:
         return [*problems, *self._broken_headers()]
 
     def _broken_headers(self) -> Iterator[OlrPgError]:
-        """Yield an error for each group whose header has been damaged for `COMPARE_SECONDS`, which
-        is longer than Oracle needs to write it, unless the log that Oracle writes is known for
-        every thread.
+        """Yield an error for each group whose header has been damaged for `COMPARE_SECONDS`. This
+        time is longer than Oracle needs to write a header. Yield nothing if the log that Oracle
+        writes is known for every thread.
         """
         before = self._clock() - COMPARE_SECONDS
         has_headers = any(group.header is not None for group in self._groups)

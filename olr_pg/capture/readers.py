@@ -11,9 +11,9 @@ is ignored.
 
 Oracle does not write logs that are compressed with a tool, and olr_pg does not decode them. But a
 directory of logs often contains some, because scripts compress old archived logs. A compressed log
-must not be skipped like a file that is not a redo log: if it is the first or the last log, no gap
-shows that its changes are missing. So the beginning of the file is decompressed. The beginning
-shows whether the file is a log, and which log.
+must not be skipped like a file that is not a redo log. If the compressed log is the first or the
+last log, no gap shows that its changes are missing. So the beginning of the file is decompressed.
+The beginning shows whether the file is a log, and which log.
 """
 
 from __future__ import annotations
@@ -586,8 +586,8 @@ def up_to_current(logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
     """Return the logs. If a log was current when it was copied, leave out all later logs of its
     thread.
 
-    A log switch can happen between two copies, so there may be a copy of a log after one that was
-    current when it was copied.
+    A log switch can happen between two copies. So one copy may contain a log that was current when
+    it was copied, and another copy may contain the next log.
 
     Args:
         logs: in stream order.

@@ -7,8 +7,8 @@ too late must cause an error. Only the record of known threads shows that they a
 
 The error must not disappear at the next start. The checkpoint and the ledger have passed a late
 transaction, so a restart would skip it without a message. So the record also contains the late
-transaction of each target, and nothing is decoded for the target until an operator has corrected it
-and has removed the file.
+transaction of each target. Nothing is decoded for such a target until an operator has corrected the
+target and has removed the file.
 """
 
 from __future__ import annotations

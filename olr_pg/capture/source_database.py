@@ -51,9 +51,9 @@ class LoadsBehind(NamedTuple):
     rows_scn: int = 0
 
     def permit(self, dictionaries: Sequence[Snapshot], saved: int) -> bool:
-        """Return whether no dictionary is later than a change that a target needs. A load stores
-        the dictionary as of its rows if Oracle has no undo for `start_scn`: a transaction that was
-        open then has kept DDL away from the tables that it had changed.
+        """Return whether no dictionary is later than a change that a target needs. If Oracle has no
+        undo for `start_scn`, a load stores the dictionary as of its rows. The reason: a transaction
+        that was open at `start_scn` has prevented DDL of the tables that it had changed.
 
         Args:
             saved: the SCN of the checkpoint; 0 without one.

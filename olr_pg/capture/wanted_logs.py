@@ -134,9 +134,9 @@ def check_beginning(
     reports a gap, because the logs may still arrive.
 
     Args:
-        scn: the start SCN; 0 to start at the oldest log. If it is 0, the logs must not begin after
-            `known_scn`, because DDL and rows in the redo between them would be lost without an
-            error. Perhaps a log was not copied yet, or was deleted.
+        scn: the start SCN; 0 to start at the oldest log. If the start SCN is 0, the logs must not
+            begin after `known_scn`. Otherwise DDL and rows in the redo between them would be lost
+            without an error. Perhaps a log was not copied yet, or was deleted.
         reached: the position of each thread in the recovery image.
         known_scn: the SCN up to which the dictionary is known; 0 if unknown.
 
@@ -320,8 +320,8 @@ def absent_gaps(
     A log before the oldest log of its thread is no gap; `check_beginning` decides whether it is
     needed. If no log of a thread was found, its absent logs are gaps, except logs that end before
     decoding starts. Decoding starts at `scn`, or if that is 0, at the lowest SCN of all logs. A log
-    with a listed copy (`AbsentLog.problem` is set) is a gap even if it is the oldest, because the
-    copy may still arrive and decoding may have to start with it.
+    with a listed copy (`AbsentLog.problem` is set) is a gap even if it is the oldest log. The copy
+    may still arrive, and decoding may have to start with it.
     """
     oldest: dict[int, LogPosition] = {}
     for log in scan.logs:

@@ -404,8 +404,9 @@ def _check_listed(
     settings: ApplierSettings,
     names: Sequence[TableName],
 ) -> None:
-    """Check that the list contains each table, or that an earlier command has removed it from the
-    list, but lost its connection before it had deleted all their records.
+    """Check that the list contains each table. A table may also be missing because an earlier
+    command removed it from the list, but lost its connection before it had deleted all records of
+    the table.
 
     Raises:
         OlrPgError: 8015, a table is not replicated, or no other table stays in the list.

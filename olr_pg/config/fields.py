@@ -290,8 +290,8 @@ Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
 
 
 def _plain(value: str) -> str:
-    """Reject a reference such as ``${NAME}`` where no secret is expected: nothing would replace it,
-    so olr_pg would use a user, a host or a directory of that name.
+    """Reject a reference such as ``${NAME}`` where no secret is expected. Nothing would replace
+    this reference, so olr_pg would use a user, a host or a directory with this text as its name.
     """
     if _VARIABLE.search(value):
         raise problem(

@@ -11,8 +11,8 @@ results name to ``DIRECTORY``, and then creates the file ``_SUCCESS``. Files of 
 deleted with the folder.
 
 Each task writes the changes of some splits. A task writes files with unique names to a folder that
-readers of Parquet ignore. So it does no harm if a task runs twice or fails: the driver moves only
-the files that the task's result names to the final directory.
+readers of Parquet ignore. A task that runs twice or fails does no harm: the driver moves only the
+files that the task's result names to the final directory.
 """
 
 from __future__ import annotations

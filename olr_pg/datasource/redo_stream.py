@@ -3,7 +3,7 @@
 A batch contains the transactions that commit between two offsets; each offset is a position in
 every redo thread. Each position is the end of a split, so the survey knows it; the survey continues
 with each new log. If a transaction began before the first offset, the batch in which it commits
-reads it again from the split in which it began.
+reads the whole transaction again, from the split in which it began.
 
 An offset never lies after the SCN up to which every redo thread was read, because later commits
 could depend on a log that is not available yet. The stream waits until the missing log arrives, and
@@ -422,9 +422,8 @@ class RedoStream:
         return at is not None and at[1] < _opens(start).get(at[0], FirstLog(start.incarnation, 0))
 
     def _may_be_first(self, obstacle: OlrPgError, start: StreamOffset) -> bool:
-        """Return whether a log that cannot be read may lie before the first log of a redo thread,
-        so that a stream that began now would never deliver it. Later, a gap shows that a log is
-        missing.
+        """Return whether an unreadable log may lie before the first log of a redo thread. A stream
+        that began now would never deliver such a log. Later, a gap shows that a log is missing.
         """
         at = _position(obstacle)
         if at is None:

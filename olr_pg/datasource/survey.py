@@ -4,8 +4,8 @@ and ends of transactions.
 The survey decodes only changes of the SYS tables, so it is as fast as reading the logs. The survey
 finds facts that a task with a single split cannot know:
 
-- the versions of tables, so that each row is decoded with the table definition that was valid when
-  it changed;
+- the versions of tables, so that each row is decoded with the table definition at the time of its
+  change;
 - where exactly the LWN groups of a split begin, which determines which split owns each transaction;
 - where the transactions of a split end, so that a task reads only that far, and a split without
   wanted transactions is skipped;

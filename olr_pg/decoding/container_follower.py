@@ -523,8 +523,8 @@ class ContainerFollower:
                 yield made
 
     def as_of(self, number: int, scn: int) -> Table | None:
-        """Return the definition that the table with a name had at an SCN after the snapshot; None
-        if no table had the name then, or if it could not be replicated.
+        """Return the definition, at an SCN after the snapshot, of the table that then had a name.
+        None if no table had the name, or if the table could not be replicated.
 
         Args:
             number: the number of the name.

@@ -1,13 +1,14 @@
 """Follows dictionary changes: a table has several versions of its definition, each valid from an
 SCN on.
 
-How it works with splits in parallel ------------------------------------ A subscription contains
-the tables of clients and the SYS tables that contain the definitions of tables. Tasks decode the
-rows of SYS tables like other rows, and return them separately (`SplitResult.dictionary`). Clients
-receive rows of SYS tables only if they subscribed to these SYS tables. The row plan can contain
-several versions of a table, each with its SCNs. The kernel that looks up an object uses the version
-for the record's SCN. So a row change is decoded with the definition that was valid when it was
-made, in any task.
+How it works with splits in parallel
+------------------------------------
+A subscription contains the tables of clients and the SYS tables that contain the definitions of
+tables. Tasks decode the rows of SYS tables like other rows, and return them separately
+(`SplitResult.dictionary`). Clients receive rows of SYS tables only if they subscribed to these SYS
+tables. The row plan can contain several versions of a table, each with its SCNs. The kernel that
+looks up an object uses the version for the record's SCN. So a row change is decoded with the
+definition that was valid when it was made, in any task.
 
 A task does not know the DDL in other splits. A task decodes with the table versions that were known
 when its job began. The driver (`ordering.merger.Merger`) merges splits in redo order. The merger

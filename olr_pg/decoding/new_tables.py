@@ -229,8 +229,8 @@ class NewTables:
         self._add(table.obj, first if first and can_follow else own)
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
-        """Record that a table, which may be replicated under its old name, was renamed to a name
-        that no replicated table has had.
+        """Record that a table was renamed to a name that no replicated table has had. The table may
+        be replicated under its old name.
 
         Args:
             table: the first table that had the new name, with the number of this name.

@@ -396,8 +396,8 @@ def _float32(raw: bytes) -> Decimal:
 
 
 def _decimals(kind: PgKind) -> Callable[[bytes], Decimal] | None:
-    """Return a function that converts a number, or a text that contains one, to a decimal, which
-    can be NaN or infinite; None for other types.
+    """Return a function that converts a number, or a text that contains a number, to a decimal. The
+    decimal can be NaN or infinite. None for other types.
     """
     if kind is PgKind.FLOAT4:
         return _float32

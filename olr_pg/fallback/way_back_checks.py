@@ -3,9 +3,9 @@ fallback.
 
 In PostgreSQL: logical decoding is enabled; a slot and a WAL sender are free; the role can
 replicate, owns the tables and can publish them; each table has a replica identity; PostgreSQL has
-not removed WAL that the slot needs. In Oracle: the account can read and change each table, which is
-tested with statements that affect no row; no security policy hides rows from the account; it can
-disable the tables' triggers and enable them again.
+not removed WAL that the slot needs. In Oracle: the account can read and change each table (tested
+with statements that affect no row); no security policy hides rows from the account; the account can
+disable and enable the tables' triggers.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[Path]:
-    """Delete the file if an exception leaves the context: the part that was written would use disk
+    """Delete the file if an exception leaves the context. Otherwise the written part would use disk
     space, which may be scarce.
     """
     try:

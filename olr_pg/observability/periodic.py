@@ -1,10 +1,10 @@
 """Runs a task periodically in a thread, with a clock that never jumps.
 
 A machine's clock is corrected from time to time, perhaps by an hour. Ages, lags and rates are
-differences of two times. If the clock was changed between the two times, a table that is behind
-would show no lag for an hour, or a lag that is an hour too long. So a steady time is the Unix time
-at the start of the process plus the time since then, including time in which the machine was
-suspended. To show a steady time to people, or to compare it with the time of a file, add
+differences of two times. If the clock was changed by an hour between the two times, a table that is
+behind would show no lag for an hour, or a lag that is an hour too long. So a steady time is the
+Unix time at the start of the process plus the time since then, including time in which the machine
+was suspended. To show a steady time to people, or to compare it with the time of a file, add
 `clock_shift`.
 """
 

@@ -393,8 +393,9 @@ class LiveDatabase:
         return snapshot if same and has_tables(snapshot, names) else None
 
     def _check_charsets(self, snapshots: Sequence[Snapshot]) -> None:
-        """Check that each container still has the character sets of its dictionary: at the start,
-        because an earlier run has stored it, and before the first redo of a new list is read.
+        """Check that each container still has the character sets of its dictionary. The check runs
+        at the start, because an earlier run may have stored the dictionary, and before the first
+        redo of a new list is read.
 
         Otherwise text would be decoded with the old character sets.
 
@@ -840,7 +841,7 @@ class LiveDatabase:
         self, archived: Mapping[tuple[int, int, int], tuple[int, int]], scn: int
     ) -> dict[tuple[int, int, int], int] | None:
         """Return the ends of the last logs that are not needed any more, as the last listing shows
-        them; None if it does not show the end before the first log of each thread.
+        them. None if the listing does not show the end before the first log of each thread.
 
         Args:
             archived: the logs that are needed.

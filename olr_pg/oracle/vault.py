@@ -64,7 +64,7 @@ class LogVault:
         confirmed: returns the SCN below which everything is confirmed; None if unknown.
         transport: fetches the logs; None if they are mounted on this host.
         needed: called with an SCN up to which copies could be removed; returns the SCN below which
-            no start needs redo, which loads can make lower; None if unknown. This function is
+            no start needs redo. Loads can make this SCN lower. None if unknown. This function is
             called only if copies could be removed.
 
     Raises:

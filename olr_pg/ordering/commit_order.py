@@ -203,8 +203,8 @@ class ParallelCommits:
         """Return the SCN up to which all commits are known, if all redo was read up to `scn`.
 
         A parallel commit limits the result to its commit SCN until every thread was read past the
-        SCN of its end, because a child's record in another thread can have the same SCN as the end.
-        If the end is missing, the commit is ignored after `WAITED_SCNS`.
+        SCN of its end. The reason: a child's record in another thread can have the same SCN as the
+        end. If the end is missing, the commit is ignored after `WAITED_SCNS`.
         """
         held = [begun for begun, end in self._over if end >= scn]
         held += [begun for begun in self._begun.values() if scn - begun < WAITED_SCNS]

@@ -453,7 +453,7 @@ class Merger:
         """Return the saved states, except those that end where the dictionary is already known.
 
         Only states at the front of the list are left out. A later state stays even if it ends at a
-        lower SCN, because a return to an earlier state undoes all splits that were merged after it,
+        lower SCN. A return to an earlier state undoes all splits that were merged after this state,
         in every thread.
         """
         settled = self.watermark

@@ -8,8 +8,8 @@ commit below the barrier, and before all others.
 
 - DDL comes after the transactions that have the same commit SCN. DDL before the SCN at which
   decoding starts is `past`: it only defines the tables, and is not applied.
-- A change that cannot be decoded comes before the transactions that have the same commit SCN, so
-  that the table stops before its later changes are applied. Missing LOB values come before these
+- A change that cannot be decoded comes before the transactions with the same commit SCN. So the
+  table stops before its later changes are applied. Missing LOB values come before these
   transactions too, because they belong to one of them.
 
 If DDL adds a column with a default such as ``seq.NEXTVAL``, Oracle updates the existing rows in the

@@ -186,7 +186,7 @@ class WholeWay:
         owner: the owner of the scratch schema.
         target: the target's connection string.
         out: the directory of the command. A file in this directory records that the target had no
-            ledger before, so that the next run knows this if the current run is killed.
+            ledger before. If the current run is killed, the next run reads this file.
         session: returns the Spark session; called only if there is too much data for this process.
     """
 

@@ -142,9 +142,9 @@ class DecodeProgress:
     def _missing_since(self, gap: Gap) -> float:
         """Return the time since which redo is missing: the time of the last log before the gap.
 
-        If that log does not exist any more, the time of the first log after the gap is used,
-        because the missing redo is older. If there is no such log either, it is the time at which
-        the gap was noticed.
+        If that log does not exist any more, the function uses the time of the first log after the
+        gap, because the missing redo is older. If there is no such log either, it is the time at
+        which the gap was noticed.
         """
         place = gap.resetlogs_id, gap.thread, gap.first_sequence
         here = {

@@ -9,8 +9,8 @@ descriptor is passed through the socket. The first process maps the file, so it 
 result. If text lines are requested, the other processes also render the transactions that are
 complete within a split, so that the first process has little left to do. Transactions that cannot
 be rendered, for example because of an invalid date, stay packed. The first process renders such
-transactions, so that an error is raised at its position, and that a replaced date is counted once,
-even if a split is decoded again after a DDL.
+transactions. So an error is raised at its position, and a replaced date is counted once, even if a
+split is decoded again after a DDL.
 """
 
 from __future__ import annotations

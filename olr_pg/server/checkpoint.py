@@ -1,19 +1,21 @@
 """The checkpoint file: the SCN from which a restarted client must start.
 
-What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
-has confirmed: the transactions in the ready queue, those that are open in the decoder, and those
-that are not decoded yet. StartSCN delivers every transaction that *began* at or after it. So a
-client that starts at MinStartSCN receives all unconfirmed transactions. Such a client also receives
-some confirmed transactions again: those that began later than an unconfirmed transaction. The
-client recognizes and skips them by commit SCN and XID.
+What it means
+-------------
+MinStartSCN is the lowest begin SCN of the transactions that no client has confirmed: the
+transactions in the ready queue, those that are open in the decoder, and those that are not decoded
+yet. StartSCN delivers every transaction that *began* at or after it. So a client that starts at
+MinStartSCN receives all unconfirmed transactions. Such a client also receives some confirmed
+transactions again: those that began later than an unconfirmed transaction. The client recognizes
+and skips them by commit SCN and XID.
 
 When it changes (`port_session.PortSession` decides; this module makes it durable):
 
 - Nothing is written before a client confirms a transaction that was transmitted to it. StartSCN
   alone never writes anything.
-- A confirmation by a client that started at or before the saved SCN writes the lowest begin SCN of
-  the transactions that are still unconfirmed. If the client started at a lower SCN on purpose, the
-  new value can be lower than before: the client receives confirmed transactions again, and confirms
+- A client that started at or before the saved SCN confirms: this writes the lowest begin SCN of the
+  transactions that are still unconfirmed. If the client started at a lower SCN on purpose, the new
+  value can be lower than before: the client receives confirmed transactions again, and confirms
   them again. If nothing was saved before, the first confirmation writes the first value;
   transactions that began before the client's StartSCN are ignored.
 - A client that started after the saved SCN has skipped transactions that no client has confirmed.
@@ -23,7 +25,7 @@ When it changes (`port_session.PortSession` decides; this module makes it durabl
   SCN (it never lowers it). The decoder's progress counts for three kinds of clients: a client that
   has confirmed something since its start, a client with the same TableList query as the client
   whose confirmations are saved, and the bundled applier. For other clients, the decoder's progress
-  does not count: a client whose table never changes has nothing to confirm, and must not skip the
+  does not count. A client whose table never changes has nothing to confirm, and must not skip the
   transactions that another client still needs.
 
 `confirmed_by` identifies the client whose confirmations are saved: the bundled applier by the name

@@ -293,9 +293,8 @@ class PortSession:
         """Answer StartSCN.
 
         The checkpoint's recovery image is used only for the client that has confirmed everything
-        that committed before the image. Another client can start at the same SCN although it lacks
-        these transactions, because the SCN does not change while a transaction is open for a long
-        time.
+        that committed before the image. Another client that lacks these transactions can start at
+        the same SCN, because the SCN does not change while a transaction is open for a long time.
 
         Raises:
             OlrPgError: any error of the source.

@@ -39,9 +39,9 @@ receives one transaction at a time. The server reports such a client (4016,
 `QueueStatus.held_back`).
 
 If there are several targets, each has its own queue, and a slow client must not delay the decoder
-for the others. Therefore a queue then has a *backlog* on disk: when the memory limit is reached,
-further transactions are appended to the backlog, and they are read back when *ready* is empty. A
-queue with a backlog counts as full only if its backlog is full.
+for the others. Therefore a queue then has a *backlog* on disk. When the memory limit is reached,
+further transactions are appended to the backlog. They are read back when *ready* is empty. A queue
+with a backlog counts as full only if its backlog is full.
 
 The queue also contains events of tables (DDL, or a change that cannot be decoded), at their
 positions between the transactions (`queued_events`). `take` stops before an event; the next `take`
@@ -789,8 +789,8 @@ class _Stretch(NamedTuple):
 
 
 class LowestBegin:
-    """A sliding minimum of begin SCNs. If a later section has a minimum that is lower or equal, the
-    earlier section is dropped, because it cannot contain the overall minimum.
+    """A sliding minimum of begin SCNs. If a later section has a lower or equal minimum, the earlier
+    section is dropped, because it cannot contain the overall minimum.
 
     Each section is added once and removed once, so the average cost does not depend on the number
     of transactions.

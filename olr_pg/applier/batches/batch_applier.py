@@ -51,8 +51,8 @@ class TableProgress(NamedTuple):
         held: the first held change, if the table is stopped.
         incomplete: the number of LOB values that the table lacks (`incomplete_values`).
         paused: whether an operator has paused the table.
-        behind: another table, whose batches take most of the time of the same worker, so that
-            changes of this table wait; None if there is no such table.
+        behind: the table for which this table waits: batches of that table take most of the time of
+            the same worker. None if this table does not wait.
     """
 
     name: str
@@ -74,8 +74,8 @@ class CommitDurability:
 
     Args:
         follows: called before the commit; returns whether another batch follows. If another batch
-            follows, this commit does not need to wait, because a later commit that waits for the
-            disk also flushes this commit.
+            follows, this commit does not need to wait for the disk. A later commit that waits for
+            the disk also flushes this commit.
 
     Attributes:
         lags: whether the commit did not wait for the disk.

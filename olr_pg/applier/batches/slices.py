@@ -1,11 +1,11 @@
 """Applies a large transaction in slices, one after the other, within one target transaction.
 
 All changes of a slice are applied together as a set, like a batch of small transactions. Net
-changes per key are computed for each slice, not for the whole transaction. If a source statement
-gives rows each other's keys (``SET k = k + 1``), a slice may need a key that only a later slice
-removes. So if PostgreSQL refuses a slice, all changes of the transaction are retried as one set, if
-they are not too large. Otherwise each slice is retried alone, and the changes of a refused slice
-are applied one by one, with the conflict policy.
+changes per key are computed for each slice, not for the whole transaction. A source statement such
+as ``SET k = k + 1`` can give a row the key that another row had. Then a slice may need a key that
+only a later slice removes. So if PostgreSQL refuses a slice, all changes of the transaction are
+retried as one set, if they are not too large. Otherwise each slice is retried alone, and the
+changes of a refused slice are applied one by one, with the conflict policy.
 """
 
 from __future__ import annotations

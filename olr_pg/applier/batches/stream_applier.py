@@ -124,8 +124,9 @@ class StreamApplier:
     def forget(self) -> None:
         """Discard the positions and plans of the tables after a lost connection.
 
-        PostgreSQL may have crashed. If so, PostgreSQL has lost the last commits, and emptied
-        UNLOGGED tables, which is detected when a new plan is made (`target.crash_watch`).
+        PostgreSQL may have crashed. If so, PostgreSQL has lost the last commits, and has emptied
+        UNLOGGED tables. The applier detects emptied tables when it makes a new plan
+        (`target.crash_watch`).
         """
         self._reached = {}
         self._writers.clear()

@@ -441,8 +441,8 @@ class Worker:
         self._notify()
 
     def _given_up(self, batch: TableBatch, error: psycopg.Error) -> OlrPgError | None:
-        """Handle an error that persists. If the table itself can be its cause, stop the table and
-        return None, else return the error.
+        """Handle an error that persists. If the table itself can be the cause of the error, stop
+        the table and return None. Otherwise return the error.
         """
         applier, selection = batch.queue.applier, batch.selection
         is_tried = may_last(error) and not (self._committed or self._closing.is_set())

@@ -145,8 +145,8 @@ class NeededRedo(NamedTuple):
     checkpoint.
 
     Attributes:
-        loads: the lowest start SCN of the loads that replication has not reached yet, including
-            loads and copies that are not complete; None without such a load.
+        loads: the lowest start SCN of the loads that replication has not reached yet. This includes
+            incomplete loads and copies. None without such a load.
         table: ``OWNER.NAME`` of the table with this load; empty without such a load.
         recorded: the SCN of the last checkpoint that the target has a record of; None without a
             record. This SCN is lower than that of the server's checkpoint if the target was
@@ -237,8 +237,9 @@ def end_handover(
 ) -> Mapping[str, int] | None:
     """Record that the loads up to `confirmed_scn` are handed over.
 
-    A load that was completed since `handover` was read is not among them: the changes of its table
-    are not requested yet, although `confirmed_scn` may be higher than the SCN of the load.
+    The result does not contain a load that was completed after `handover` was read. The changes of
+    its table are not requested yet, although `confirmed_scn` may be higher than the SCN of the
+    load.
 
     Call this method only if `confirmed_scn` has reached the SCN up to which all tables of the
     subscription were recorded as complete. That SCN may be higher than the SCN of a new load. The

@@ -217,7 +217,7 @@ _OBSTACLE: Final = (
 table.
 """
 _PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
-"""Keys of an error's `where` that tell where in the redo the change is that cannot be decoded."""
+"""Keys of an error's `where` that contain the position of the undecodable change in the redo."""
 
 
 def apply_event(

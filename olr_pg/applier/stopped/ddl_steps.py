@@ -1,7 +1,7 @@
 """Applies the steps of source DDL (`dictionary.evolution.Step`) as SQL in the target.
 
 If an operator has already made the same change in the target, the step is skipped. If an operator
-has chosen the type of a column, the column keeps this type; values that do not fit cause an error
+has chosen the type of a column, the column keeps this type. Values that do not fit cause an error
 when they arrive.
 
 If Oracle adds a column with a default, all existing rows have this value, although the redo does

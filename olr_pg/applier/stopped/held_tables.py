@@ -1,5 +1,5 @@
-"""Reads which tables are stopped, and the oldest held change of each, which shows since when the
-table is behind.
+"""Reads which tables are stopped, and the oldest held change of each table. This change shows since
+when the table is behind.
 """
 
 from __future__ import annotations

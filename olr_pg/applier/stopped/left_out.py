@@ -47,9 +47,10 @@ WHERE subscription = %(subscription)s AND left_scn IS NULL AND source_table <> A
         AND o.source_table = l.source_table
         AND (o.source = 'renamed' OR o.finished_at IS NOT NULL AND NOT o.handed_over))
 """
-"""Old names of renamed tables are not recorded: no rows belong to them. Nor are tables whose load
-is complete, but not handed over (`session.handover`): when such a table is in the list, replication
-starts at the load again, so nothing is missing. `tables add` can fail after it has loaded a table.
+"""Old names of renamed tables are not recorded: no rows belong to them. A table whose load is
+complete but not handed over (`session.handover`) is not recorded either. When such a table is in
+the list, replication starts at the load again, so nothing is missing. `tables add` can fail after
+it has loaded a table.
 """
 
 _BACK: Final = """
@@ -99,7 +100,7 @@ def left_out_reason(
     connection: Connection[Any], subscription: str, table: str
 ) -> OlrPgError | None:
     """Return the error of a table whose changes may be missing because the appliance ran without
-    it; None if it lacks nothing.
+    this table. None if no changes are missing.
     """
     row = connection.execute(_LEFT, (subscription, table)).fetchone()
     return None if row is None or row[0] is None else _gap(table, row[0])

@@ -13,9 +13,9 @@ partition of that name.
 
 `add_partition` adds to the target a partition that was added in the source. Oracle adds a partition
 of ranges only above all others, so its range begins in the target where the highest range of the
-target ends. The partition is created as a table of its own and then attached, because that does not
-block other sessions (PostgreSQL, ALTER TABLE … ATTACH PARTITION: SHARE UPDATE EXCLUSIVE on the
-partitioned table).
+target ends. The applier creates the partition as a separate table and then attaches it. This way
+does not block other sessions (PostgreSQL, ALTER TABLE … ATTACH PARTITION: SHARE UPDATE EXCLUSIVE on
+the partitioned table).
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class PartitionRows:
         )
 
     def _without_own(self, partitions: Sequence[str]) -> str | None:
-        """Return the first of these partitions of the source for which no partition of the target
-        is known to hold the rows; None if there is none.
+        """Return the first of these partitions of the source whose rows are in no known partition
+        of the target. None if there is no such partition.
         """
         names = (self._choices.name(one) if one else "" for one in partitions)
         return next((one for one in names if not one or not self._is_known(one)), None)

@@ -9,8 +9,9 @@ exactly once, and is deleted as soon as the target has the change. But an existi
 in the event's transaction, because later rows may violate it.
 
 A row creates, renames or removes an object. The source can drop an object and create another one of
-the same name before the target's object is removed. If so, the rows of both objects remain, and are
-made in their order; until the first change is made, the object of this name is the old object.
+the same name before the target's object is removed. If so, the rows of both objects remain, and
+their changes are made in order. Until the first change is made, the object of this name is the old
+object.
 """
 
 from __future__ import annotations
@@ -229,8 +230,9 @@ class StructureNotes:
         return (True,) in self._connection.execute(_FORGET, (one.number,)).fetchall()
 
     def _settle(self, kind: str, name: str) -> None:
-        """Delete the records of changes that the target has, in the order of the changes: an object
-        that must be removed first can have the name of one that is not created yet.
+        """Delete the records of changes that the target already has. Check the changes in their
+        order: an object that must be removed first can have the name of an object that is not
+        created yet.
         """
         for one in self._pending(kind, name):
             if not self._is(one.present):

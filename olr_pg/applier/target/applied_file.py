@@ -1,17 +1,16 @@
 """Records which transactions the target is known to have on disk, to detect a target that was
 restored from a backup.
 
-A restored backup lacks transactions that were already confirmed to the server, and so does a
-standby that was behind when it was promoted. The server does not deliver these transactions again.
-The target alone cannot show this, because its ledger was restored together with its rows. So for
-each table, the applier records the commit SCN up to which transactions were on the target's disk,
-in memory and in a file beside the server's checkpoint. Several transactions of a table can commit
-at the same SCN and be applied in different batches. So the record also contains how many of them
-were on disk, because a standby may have received only some. The applier writes the file before each
-confirmation.
-On each new connection, the applier compares this record with the ledger. Transactions that were not
-on disk yet are not recorded. So a killed applier or a crash of PostgreSQL does not look like a
-restore.
+A restored backup lacks transactions that were already confirmed to the server. A standby that was
+behind when it was promoted also lacks such transactions. The server does not deliver these
+transactions again. The target alone cannot show this, because its ledger was restored together with
+its rows. So for each table, the applier records the commit SCN up to which transactions were on the
+target's disk, in memory and in a file beside the server's checkpoint. Several transactions of a
+table can commit at the same SCN and be applied in different batches. So the record also contains
+how many of them were on disk, because a standby may have received only some. The applier writes the
+file before each confirmation. On each new connection, the applier compares this record with the
+ledger. Transactions that were not on disk yet are not recorded. So a killed applier or a crash of
+PostgreSQL does not look like a restore.
 """
 
 from __future__ import annotations
@@ -198,9 +197,9 @@ class AppliedTables:
         """Write the file if the record has changed. If the file cannot be written, log a warning: a
         restart can still work, but detects less. Only the session's thread calls this method. Call
         this method before each confirmation: a restart trusts the server's saved SCN, so the file
-        must not know less than the server. If the file knew less, and the target failed over to a
-        standby that lacks the last transactions while the applier ended, these transactions would
-        be lost without a message.
+        must not know less than the server. Suppose that the file knew less, and that the target
+        failed over to a standby without the last transactions while the applier ended. Then these
+        transactions would be lost without a message.
         """
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:

@@ -1,9 +1,9 @@
 """Checks that the source is not behind the target, and that it still has the redo that the target
 lacks.
 
-If the source is a clone (which keeps the DBID) or was restored to an earlier point in time, the
-target can contain commits with higher SCNs than the source has reached. New changes of the source
-with lower SCNs would then be skipped as if they were already applied.
+The source can be a clone, which keeps the DBID, or can be restored to an earlier point in time.
+Then the target can contain commits with higher SCNs than the source has reached. New changes of the
+source with lower SCNs would then be skipped as if they were already applied.
 """
 
 from __future__ import annotations

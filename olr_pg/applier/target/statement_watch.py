@@ -8,8 +8,8 @@ answer after `LOOK_SECONDS`, the watch queries the state of its session over a s
 
 - If PostgreSQL executes the statement, or the statement waits for a lock, it continues. If the
   statement waits for other sessions, `blocked` names these sessions.
-- If PostgreSQL waits for the client while the client waits for PostgreSQL, or if the session does
-  not exist, the statement or the answer is lost. After `answer_seconds` the watch closes the
+- The statement or the answer is lost in two cases: PostgreSQL waits for the client while the client
+  waits for PostgreSQL, or the session does not exist. After `answer_seconds` the watch closes the
   connection.
 - If PostgreSQL does not answer the watch either, the watch closes the connection after
   `answer_seconds`.

@@ -16,7 +16,7 @@ So the replication from Oracle and the way back both use one row in the target, 
   creation to its removal. The run fails if it would not recognise the transactions of a life
   (`register`).
 - Before the way back creates a ledger, it adds a life to the row. The way back fails if the stored
-  accounts do not include its own account, because then a run that does not know the account may be
+  accounts do not include its own account. In this case, a run that does not know the account may be
   in progress (`begin_life`).
 
 Because both lock the row, the second command sees the values that the first command has stored.

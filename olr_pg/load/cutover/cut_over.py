@@ -485,8 +485,9 @@ class _Cutover:
                     )
 
     def check_lock(self) -> None:
-        """Check that no appliance is running, if the step `applied` will be executed: it would fail
-        after the first step has recorded the end SCN, although the source may still change.
+        """If the step `applied` will be executed, check that no appliance is running. Otherwise the
+        step would fail after the first step has recorded the end SCN, although the source may still
+        change.
 
         Raises:
             OlrPgError: 4044, an appliance uses `context.data`.

@@ -698,8 +698,9 @@ def _is_misplaced(
 ) -> bool:
     """Return whether the two sides may have put some of these rows into different ranges.
 
-    If the source has a row with the key of an extra row, it orders keys in another way than the
-    target, for example because the column has a linguistic collation. The row must not be deleted.
+    If the source has a row with the key of an extra row, source and target order the keys
+    differently, for example because the column has a linguistic collation. The row must not be
+    deleted.
     """
     if any(key.is_doubtful(one.key) for one in rows):
         return True

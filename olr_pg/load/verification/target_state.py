@@ -18,8 +18,8 @@ If a column was added meanwhile, the compared rows lack its values, so no row is
 
 `SourceArrival` waits until a live source can be read as of the target's SCN. Another instance of a
 cluster, or a standby, can reach an SCN slightly later than the appliance reads the redo of that
-SCN. If a primary never reaches the SCN, it is not the database that the target was filled from, or
-it was restored to an earlier point in time. A standby can be behind its primary for any length of
+SCN. If a primary never reaches the SCN, the target was filled from another database, or the primary
+was restored to an earlier point in time. A standby can be behind its primary for any length of
 time, so a standby that lags proves nothing.
 """
 

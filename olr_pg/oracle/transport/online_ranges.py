@@ -41,8 +41,8 @@ LOOK_SECONDS: Final = 0.02
 """Interval at which the logs are checked for new redo."""
 
 _REOPEN_SECONDS: Final = 5.0
-"""Interval at which a file is opened again, because Oracle can drop the file of a log that is no
-longer written, and create a new file under the same name.
+"""Interval at which a file is opened again. Oracle can drop the file of a log that is no longer
+written, and create a new file under the same name.
 """
 
 _WAIT_SECONDS: Final = 0.1

@@ -581,8 +581,8 @@ class Body(Arrays):
         return [*self._check_open(name), close, f"{is_open} := false;"]
 
     def _check_open(self, name: str) -> list[str]:
-        """Return a check that a cursor is open, if a handler depends on it: PL/pgSQL has the same
-        error for a cursor that was never opened as for a value that is NULL.
+        """Return a check that a cursor is open, if a handler depends on this check. PL/pgSQL has
+        the same error for a cursor that was never opened as for a value that is NULL.
         """
         handlers = r"\b(VALUE_ERROR|INVALID_CURSOR|SQLCODE|SQLERRM)\b"
         if name in self._lost or not re.search(handlers, self._cursor.text, re.IGNORECASE):
