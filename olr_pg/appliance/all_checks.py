@@ -19,7 +19,7 @@ from olr_pg.appliance.encryption import check_key
 from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
-from olr_pg.applier.target_checks import check_target, check_target_names
+from olr_pg.applier.target_checks import check_planned_target, check_target
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import Filters, charsets_of, filters_of_target
@@ -218,7 +218,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
         )
         settings = replace(settings, containers=database.containers if database else ())
         if apply.embedded:  # doctor starts no server
-            found += check_target_names(settings, tables)
+            found += check_planned_target(settings, tables, structure)
         else:
             found += check_target(settings, tables, structure)
     found += _check_disk(config)

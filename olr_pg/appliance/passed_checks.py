@@ -142,6 +142,11 @@ FILTER: Final = (
 )
 TARGET: Final = (
     Check("postgres.names", "each table has a target of its own"),
+    Check(
+        "postgres.limits",
+        "each row, key and number of columns is within PostgreSQL's fixed limits",
+        _TARGET_TABLES,
+    ),
     Check("postgres.connection", "PostgreSQL answers", _POSTGRES[:1]),
     Check("postgres.pooler", "no connection pooler shares sessions", _POSTGRES[:2]),
     Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
@@ -246,6 +251,6 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
     yield from conditions if config.filter != Filter() else ()
     yield from MAPPING
     if apply is not None:
-        yield from TARGET[:1] if apply.embedded else TARGET
+        yield from TARGET[:2] if apply.embedded else TARGET
     yield from WAY_BACK if apply is not None and config.fallback is not None else ()
     yield from MACHINE

@@ -35,6 +35,7 @@ from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
+from olr_pg.applier.target.fixed_limits import check_fixed_limits, read_block_bytes
 from olr_pg.applier.target.ledger import OtherSubscription, of_another_table, other_subscriptions
 from olr_pg.applier.target.modifiers import (
     integer_digits,
@@ -300,8 +301,24 @@ _TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
 """Errors of `target_health.look` that are left out, because `check_kind` also reports them."""
 
 
-def check_target_names(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
-    """Check that no two tables have the same target table; this needs no connection."""
+def check_planned_target(
+    settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
+) -> list[Finding]:
+    """Check what needs no connection to the target: the names, and PostgreSQL's fixed limits.
+
+    Args:
+        structure: as for `check_target`.
+    """
+    structures = structure_by_table(structure)
+    found = _check_names(settings, tables)
+    for table in tables:
+        own = structures.get(table.full_name, NO_STRUCTURE)
+        found += check_fixed_limits(settings, table, own)
+    return found
+
+
+def _check_names(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
+    """Check that no two tables have the same target table."""
     try:
         check_names(settings, tables)
     except OlrPgError as problem:
@@ -318,7 +335,7 @@ def check_target(
         structure: the structure of these tables, if known. The check constraints in the structure
             show which values are possible.
     """
-    clashes = check_target_names(settings, tables)
+    clashes = _check_names(settings, tables)
     if clashes:
         return clashes
     try:
@@ -328,6 +345,7 @@ def check_target(
             names = [target_name(settings, table.owner, table.name) for table in tables]
             oids = [oid for oid, _ in find_tables(connection, names).values()]
             lost, special = _emptied(connection, settings), remarkable(connection, names)
+            block_bytes = read_block_bytes(connection)
             structures = structure_by_table(structure)
             found += [one.finding for one in check_database(connection, settings, oids)]
             for table in tables:
@@ -336,6 +354,7 @@ def check_target(
                 if table.full_name in lost:
                     found.append(coded("postgres.storage", lost_rows(table.full_name)))
                 found += check_flags(settings, table, own)
+                found += check_fixed_limits(settings, table, own, block_bytes)
                 found += _check_close_keys(settings, table, own)
             for one in look(connection, settings, tables):
                 if one.error.code not in _TOLD_OTHERWISE:

@@ -204,6 +204,17 @@ _REJECTED: Final = Meant(
     " pg_hba.conf, and whether the server is starting up",
 )
 
+_FIXED_LIMIT: Final = Meant(
+    Meaning.STATEMENT,
+    Code.STATEMENT_REFUSED,
+    "PostgreSQL cannot store this row, key or table, because a limit of PostgreSQL is fixed. If the"
+    " reason names an index, drop the index in the target, or create it on a shorter expression."
+    " If the row is too big, change numeric columns of the target to types of a fixed size, such"
+    " as bigint. Then run `olr-pg errors retry`, or continue the load with --resume. Or exclude"
+    " columns with `filter.columns`, and load the table again. `olr-pg doctor` finds such tables in"
+    " advance (postgres.limits)",
+)
+
 CODES: Final[dict[str, Meant]] = {
     "08004": _REJECTED,
     "25006": Meant(Meaning.AWAY, Code.TARGET_READ_ONLY),
@@ -225,7 +236,9 @@ CODES: Final[dict[str, Meant]] = {
     "53300": Meant(Meaning.AWAY, Code.TARGET_CONNECTIONS),
     # temp_file_limit is exceeded; other statements may stay below it.
     "53400": _LIMIT,
+    "54000": _FIXED_LIMIT,
     "54001": _LIMIT,  # max_stack_depth is exceeded
+    "54011": _FIXED_LIMIT,  # too many columns
     "55006": _BUSY,
     "55P02": _RIGHT,  # a setting cannot be changed now
     "55P03": _BUSY,
@@ -519,7 +532,7 @@ def target_error(
     if hint := _hint(error):
         reason = f"{reason} (PostgreSQL's hint: {hint})"
     if code is not None and found.meaning in {Meaning.STATEMENT, Meaning.DEFECT}:
-        found = Meant(found.meaning, code)
+        found = found._replace(code=code)
     return OlrPgError(
         found.code,
         f"{doing}: {reason}" if doing else reason,

@@ -63,7 +63,7 @@ def test_only_what_was_looked_at_is_listed() -> None:
     assert not {"oracle.standby-redo", "oracle.logs", "oracle.retention"} & set(unread)
     embedded = {**APPLY, "connect-string": "embedded"}
     of_target = [one for one in names(config(LIVE, apply=embedded)) if one.startswith("postgres")]
-    assert of_target == ["postgres.names"]
+    assert of_target == ["postgres.names", "postgres.limits"]
     assert "oracle.online-logs" in names(config({**LIVE, "redo": "online"}))
     filtered = config(OFFLINE, apply=APPLY, filter={"tables": {"exclude": ["A.C"]}})
     assert "filter" in names(filtered)
@@ -74,6 +74,7 @@ def test_every_name_is_that_of_findings(check: passed.Check) -> None:
     sources = [path.read_text("utf-8") for path in PACKAGE.rglob("*checks.py")]
     sources += [path.read_text("utf-8") for path in PACKAGE.rglob("grants.py")]
     sources += [path.read_text("utf-8") for path in PACKAGE.rglob("*_kind*.py")]
+    sources += [path.read_text("utf-8") for path in PACKAGE.rglob("fixed_limits.py")]
     quoted = re.compile(rf'"{re.escape(check.name)}"')
     own = Path(passed.__file__).read_text("utf-8")
     assert any(quoted.search(text) for text in sources if text != own), check.name

@@ -219,7 +219,7 @@ class _Translation:
     def _bind(self) -> str:
         self._seen += 1
         self._used = self._seen
-        return f"?{self._seen}"
+        return f":b{self._seen}"
 
     def _table(self) -> tuple[str, str] | None:
         """Return the table at the end of the output, if its rows are known at every SCN."""
@@ -548,7 +548,8 @@ class Catalogue:
         self._is_asked = True
         self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
         try:
-            cursor = self._sqlite.execute(sql, values)
+            binds = {f"b{number}": value for number, value in enumerate(values, 1)}
+            cursor = self._sqlite.execute(sql, binds)
             rows = [tuple(map(_from_sqlite, row)) for row in cursor.fetchall()]
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _fault(error) from error
