@@ -39,6 +39,7 @@ from olr_pg.fallback.pgoutput import Relation, TransactionReader, Truncate, lsn_
 from olr_pg.fallback.preparation import (
     begin,
     end_life,
+    log_whole_rows_of_partitions,
     read_beginning,
     read_slot,
     remove_target,
@@ -401,10 +402,12 @@ class _Session:
                     "disabled triggers and foreign keys in Oracle",
                     statements=[one.disabling for one in aside],
                 )
+            # The plans read the tables' OIDs. They come first, so that the check notices a table
+            # that was renamed before the OIDs were read, and the OIDs identify it afterwards.
+            self._plans = RelationPlans(way, self._target)
             self._check_publication()
             self._partitions = PartitionWatch(way, self._target)
             self._start()
-            self._plans = RelationPlans(way, self._target)
         self._reader = TransactionReader(way.directory)
         stack.callback(self._reader.close)
         self._writer = OracleWriter(self._oracle, way.conflict)
@@ -477,7 +480,8 @@ class _Session:
                 came from Oracle.
         """
         with _passing():
-            missing = unpublished(self._way, self._target)
+            log_whole_rows_of_partitions(self._way, self._target)
+            missing = self._plans.replaced() | unpublished(self._way, self._target)
             for place in OWN_TABLES:
                 if place in missing:
                     raise OlrPgError(Code.FALLBACK_NOT_PUBLISHED, missing[place])
@@ -604,6 +608,7 @@ class _Session:
 
     def _apply_alone(self, transaction: Transaction) -> None:
         """Apply one transaction change by change; stop the tables whose changes Oracle refuses."""
+        known = self._plans.known()
         while True:
             table = ""
             try:
@@ -614,11 +619,14 @@ class _Session:
                     table = ""
                     self._commit(transaction.end_lsn, 1)
             except OlrPgError as error:
-                failed = table or str(error.where.get("table", ""))
+                # An error about a description belongs to the table after `table`.
+                failed = str(error.where.get("table") or table)
                 is_of_table = error.code in _OF_TABLE or error.code // 10 == _VALUE_CODES
                 if not is_of_table or not failed or failed in self._stopped():
                     raise
                 self._roll_back()
+                # The transaction is read again from its first row, which can be older than its DDL.
+                self._plans.restore(known)
                 with _passing():
                     self._stop(failed, error, transaction.end_lsn)
             else:
@@ -648,7 +656,12 @@ class _Session:
         for message in transaction.read():
             if isinstance(message, Relation):
                 before_description()
-                self._plans.describe(message)
+                if self._plans.describe(message) and self._plans.table_name(message.oid):
+                    _log.warning(
+                        "the columns of a table have changed in PostgreSQL, which does not send the"
+                        " values that DDL changes in existing rows",
+                        table=self._plans.table_name(message.oid),
+                    )
                 continue
             if is_own is None:
                 is_own = any(map(self._plans.is_own, transaction.changed()))
@@ -782,7 +795,7 @@ class _Pending:
 
 
 def _no_rows(plan: RelationPlan) -> NetRows:
-    return NetRows(plan.key, len(plan.columns), plan.name)
+    return NetRows(plan.key, len(plan.columns), plan.name, is_key_logged=plan.is_key_logged)
 
 
 def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:

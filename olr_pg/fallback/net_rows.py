@@ -59,14 +59,18 @@ class NetRows:
         key: numbers of the key's columns in the row of the relation.
         count: number of columns of the relation.
         name: ``OWNER.NAME``, for errors.
+        is_key_logged: whether PostgreSQL sends the old key of each row whose key changes.
 
     Attributes:
         changes: number of changes added.
         size: bytes of the values added.
     """
 
-    def __init__(self, key: Sequence[int], count: int, name: str) -> None:
+    def __init__(
+        self, key: Sequence[int], count: int, name: str, *, is_key_logged: bool = True
+    ) -> None:
         self._key = tuple(key)
+        self._is_key_logged = is_key_logged
         self._count = count
         self._name = name
         self._segments: list[RowWrite | dict[Key, _Net]] = []
@@ -114,6 +118,12 @@ class NetRows:
     def _update(self, change: Update) -> None:
         new = self._checked(change.new)
         old = None if change.old is None else self._checked(change.old)
+        if old is None and not self._is_key_logged:
+            raise OlrPgError(
+                Code.FALLBACK_ROW_WITHOUT_KEY,
+                "the replica identity of the updated table does not contain the key",
+                table=self._name,
+            )
         if old is not None:
             new = _filled(new, old, self._key)
         key = self._key_of(new)

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
+import structlog
 from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.ledger import require_ledger
 from olr_pg.applier.target.way_back_lives import (
     Life,
@@ -27,16 +29,24 @@ from olr_pg.applier.target.way_back_lives import (
 )
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.pgoutput import lsn_number, lsn_text
-from olr_pg.fallback.relation_plans import OWN_TABLES, key_names, target_tables
+from olr_pg.fallback.relation_plans import (
+    GENERATED_ACTION,
+    NOT_SENT,
+    OWN_TABLES,
+    key_names,
+    target_tables,
+)
 from olr_pg.postgres.sqlstates import is_forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
     from olr_pg.fallback.oracle_ledger import OracleLedger
     from olr_pg.fallback.slot_stream import System
     from olr_pg.fallback.way_back import WayBack
+
+_log = structlog.get_logger(__name__)
 
 FREE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
@@ -66,6 +76,21 @@ _LEAVES: Final = """
 SELECT n.nspname, c.relname FROM pg_partition_tree(%s::regclass) t
 JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
 """
+_LACKING: Final = """
+WITH RECURSIVE part AS (
+    SELECT c.oid
+    FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
+    JOIN pg_namespace n ON n.nspname = w.schema
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind = 'p'
+        AND c.relreplident = 'f'
+  UNION ALL
+    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+)
+SELECT n.nspname, c.relname FROM part JOIN pg_class c ON c.oid = part.oid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relreplident <> 'f' AND c.relkind IN ('r', 'p') ORDER BY 1, 2
+"""
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '2s'"
 
 
 class Slot(NamedTuple):
@@ -299,6 +324,7 @@ def _ensure_identity(
             table=table.full_name,
         )
     names = target_columns(way.settings, table)
+    _check_columns_are_sent(connection, schema, name, table, names)
     identity, columns = found
     if identity == _FULL or {names[one] for one in key_names(table)} <= set(columns):
         return
@@ -308,6 +334,54 @@ def _ensure_identity(
         statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(sql.Identifier(*leaf))
         with _refusals(statement.as_string(connection)):
             connection.execute(statement)
+
+
+def _check_columns_are_sent(
+    connection: Connection[Any], schema: str, name: str, table: Table, names: Mapping[str, str]
+) -> None:
+    """Check that PostgreSQL sends the values of all columns that Oracle stores.
+
+    Raises:
+        OlrPgError: 7310, a column is generated.
+    """
+    target = read_table(connection, schema, name)
+    generated = {one.name for one in (target.columns if target else ()) if one.generated}
+    for column, there in names.items():
+        if there in generated:
+            raise OlrPgError(
+                Code.FALLBACK_TABLE_UNFIT,
+                NOT_SENT,
+                action=GENERATED_ACTION,
+                table=table.full_name,
+                column=column,
+            )
+
+
+def log_whole_rows_of_partitions(way: WayBack, connection: Connection[Any]) -> None:
+    """Set REPLICA IDENTITY FULL for new partitions of tables that have it.
+
+    A partition does not inherit the replica identity of its table. Without it, PostgreSQL rejects
+    updates and deletes of the applications in the partition, or does not send the old rows.
+
+    Raises:
+        psycopg.Error: the catalogue cannot be read.
+    """
+    tables = list(target_tables(way))
+    schemas, names = ([one[place] for one in tables] for place in (0, 1))
+    for schema, name in connection.execute(_LACKING, (schemas, names)).fetchall():
+        statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(
+            sql.Identifier(schema, name)
+        )
+        try:
+            with connection.transaction():
+                connection.execute(_LOCK_TIMEOUT)
+                connection.execute(statement)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.InsufficientPrivilege) as error:
+            _log.warning(
+                "a new partition has no REPLICA IDENTITY FULL, so PostgreSQL rejects updates and"
+                " deletes of its rows, or does not send the old rows",
+                statement=statement.as_string(connection), reason=str(error.diag.message_primary),
+            )  # fmt: skip
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import column_of_type, read_table
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.errors import Code, OlrPgError
 
@@ -35,6 +35,14 @@ OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
 """Tables that only the replication from Oracle changes. If a transaction changes one of them, its
 changes came from Oracle and must not be sent back.
 """
+
+NOT_SENT: Final = "PostgreSQL computes the column (GENERATED), and does not send its values"
+"""The error of a column that is generated in PostgreSQL and stored in Oracle."""
+
+GENERATED_ACTION: Final = (
+    "run `ALTER TABLE … ALTER … DROP EXPRESSION` in PostgreSQL before applications write, or make"
+    " the column virtual in Oracle and export the dictionary again"
+)
 
 _OIDS: Final = """
 SELECT n.nspname::text, c.relname::text, c.oid::int8
@@ -66,12 +74,15 @@ class RelationPlan(NamedTuple):
         columns: the columns of the relation's row, in order.
         key: numbers of the key's columns in `columns`.
         is_partial: whether Oracle's table has rows that a filter keeps out of PostgreSQL.
+        is_key_logged: whether PostgreSQL sends the old key of each row whose key changes, because
+            the replica identity contains the key.
     """
 
     table: Table
     columns: tuple[PlannedColumn, ...]
     key: tuple[int, ...]
     is_partial: bool = False
+    is_key_logged: bool = True
 
     @property
     def name(self) -> str:
@@ -131,10 +142,11 @@ class RelationPlans:
         self._places = {oids[place]: place for place in self._tables if place in oids}
 
     def describe(self, relation: Relation) -> bool:
-        """Store the description of a relation; return whether it differs from the previous
-        description.
+        """Store the description of a relation; return whether its columns differ from those of the
+        previous description.
         """
-        if self._relations.get(relation.oid) == relation:
+        before = self._relations.get(relation.oid)
+        if before == relation:
             return False
         self._relations[relation.oid] = relation
         if (relation.schema, relation.name) in OWN_TABLES:
@@ -143,7 +155,18 @@ class RelationPlans:
             self._plans[relation.oid] = self._plan(relation)
         except OlrPgError as error:
             self._plans[relation.oid] = error
-        return True
+        return before is not None and before.columns != relation.columns
+
+    def replaced(self) -> dict[tuple[str, str], str]:
+        """Return the tables whose name belongs to another table since this object was created, with
+        the reason: (schema, name) in PostgreSQL → the reason.
+        """
+        now = _oids(self._connection, list(self._places.values()))
+        return {
+            place: f"another table has the name {place[0]}.{place[1]} now"
+            for oid, place in self._places.items()
+            if now.get(place, oid) != oid
+        }
 
     def known(self) -> tuple[dict[int, Any], dict[int, Any]]:
         """Return the current descriptions, for `restore`."""
@@ -198,22 +221,24 @@ class RelationPlans:
             if source is None and self._way.omits(table.full_name, one.name):
                 columns.append(PlannedColumn(one.name, None))
                 continue
-            if source is None or typed is None or typed.type_oid != one.type_oid:
-                what = "Oracle has no such column" if source is None else "its type has changed"
+            if typed is None or typed.type_oid != one.type_oid:
+                # The rows are older than the column's present type, or than its removal.
+                typed = column_of_type(self._connection, *one[:3])
+            if source is None or typed is None:
+                what = "Oracle has no such column" if source is None else "its type was dropped"
                 raise OlrPgError(
                     Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=one.name
                 )
             made = self._way.value_column(table.full_name, source, typed)
             columns.append(PlannedColumn(source.name, made, _empty(source)))
         there = {one.name for one in columns if one.values is not None}
-        generated = {one.name for one in types.values() if one.generated}
-        for name in (name for pg, name in back.items() if pg not in generated):
-            if name not in there:
+        for pg, name in back.items():
+            known = types.get(pg)
+            # Rows that are older than a column leave it out.
+            if name not in there and (known is None or known.generated):
+                what = NOT_SENT if known else "PostgreSQL does not have the column any more"
                 raise OlrPgError(
-                    Code.FALLBACK_TABLE_CHANGED,
-                    "PostgreSQL does not have the column any more",
-                    table=table.full_name,
-                    column=name,
+                    Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=name
                 )
         numbers = {one.name: number for number, one in enumerate(columns) if one.values is not None}
         key = key_names(table)
@@ -223,11 +248,13 @@ class RelationPlans:
                 f"PostgreSQL does not have the key's columns {', '.join(lacking)}",
                 table=table.full_name,
             )
+        numbered = tuple(numbers[name] for name in key)
         return RelationPlan(
             table,
             tuple(columns),
-            tuple(numbers[name] for name in key),
+            numbered,
             table.full_name in self._way.partial,
+            all(relation.columns[number].is_key for number in numbered),
         )
 
 

@@ -19,7 +19,7 @@ from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, missing_t
 from olr_pg.datatypes.mapping import oracle_type_name
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import Cause, OracleColumn, ValueSettings, oracle_column
-from olr_pg.fallback.relation_plans import key_names
+from olr_pg.fallback.relation_plans import GENERATED_ACTION, NOT_SENT, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -227,6 +227,8 @@ def _planned(
         return ColumnReport(column.name, "", oracle, error=f"{target.full_name} has no {name}")
     there = target.columns[place]
     types = f"{_type_name(there)} to {oracle}"
+    if there.generated:
+        return ColumnReport(column.name, name, types, error=f"{NOT_SENT}: {GENERATED_ACTION}")
     try:
         back = oracle_column(table.full_name, column, there.kind, values)
     except OlrPgError as problem:

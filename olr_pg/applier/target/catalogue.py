@@ -31,31 +31,37 @@ WHERE c.relkind IN ('r', 'p')
 # A domain may be based on another domain. Then the type modifier comes from the domain that is
 # nearest to the base type. A type's binary format is identified by the function that reads it,
 # because types of extensions have no fixed OID.
-_COLUMNS = """
-WITH RECURSIVE base AS (
-    SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
-    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-    WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped
+_TYPED = """
+WITH RECURSIVE col AS ({}), base AS (
+    SELECT col.number, t.oid, t.typtype, t.typbasetype, col.modifier, t.typtypmod
+    FROM col JOIN pg_type t ON t.oid = col.type
   UNION ALL
-    SELECT d.attnum, t.oid, t.typtype, t.typbasetype,
+    SELECT d.number, t.oid, t.typtype, t.typbasetype,
         CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END, t.typtypmod
     FROM base d JOIN pg_type t ON t.oid = d.typbasetype WHERE d.typtype = 'd'
 )
-SELECT a.attname, a.atttypid::int8, b.oid::int8,
-    quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity,
+SELECT col.name, col.type::int8, b.oid::int8,
+    quote_ident(n.nspname) || '.' || quote_ident(b.typname), col.generated, col.identity,
     base.modifier,
     CASE WHEN b.typtype = 'e' OR (receives.prosrc = 'textrecv' AND b.oid <> 25) THEN 25
         WHEN receives.prosrc = 'vector_recv' THEN -1
         WHEN receives.prosrc = 'halfvec_recv' THEN -2
         WHEN receives.prosrc = 'sparsevec_recv' THEN -3
         ELSE 0 END
-FROM pg_attribute a
-JOIN base ON base.attnum = a.attnum AND base.typtype <> 'd'
+FROM col
+JOIN base ON base.number = col.number AND base.typtype <> 'd'
 JOIN pg_type b ON b.oid = base.oid
 JOIN pg_namespace n ON n.oid = b.typnamespace
 LEFT JOIN pg_proc receives ON receives.oid = b.typreceive
-WHERE a.attrelid = %(table)s ORDER BY a.attnum
+ORDER BY col.number
 """
+_COLUMNS = _TYPED.format("""
+    SELECT attnum AS number, attname AS name, atttypid AS type, attgenerated <> '' AS generated,
+        attidentity AS identity, atttypmod AS modifier
+    FROM pg_attribute WHERE attrelid = %(table)s AND attnum > 0 AND NOT attisdropped""")
+_COLUMN_OF_TYPE = _TYPED.format("""
+    SELECT 1 AS number, %(name)s::text AS name, %(type)s::oid AS type, false AS generated,
+        '' AS identity, %(modifier)s::int4 AS modifier""")
 _KEY = """
 SELECT array_agg(a.attname::text ORDER BY k.n)
 FROM pg_index i
@@ -180,6 +186,17 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+
+
+def column_of_type(
+    connection: Connection[Any], name: str, type_oid: int, modifier: int
+) -> TargetColumn | None:
+    """Return a column that had this type before its table was altered. Return None if the type does
+    not exist any more.
+    """
+    values = {"name": name, "type": type_oid, "modifier": modifier}
+    row = connection.execute(_COLUMN_OF_TYPE, values).fetchone()
+    return None if row is None else TargetColumn(*row)
 
 
 def find_tables(

@@ -1,0 +1,301 @@
+"""Tables that are altered in PostgreSQL while the way back runs, or before it reads their WAL."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.appliance.appliance import settings_for
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.datatypes.choices import Choices
+from olr_pg.datatypes.policies import Policies
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import prepare, run, status
+from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
+from olr_pg.fallback.value_report import report_values
+from olr_pg.fallback.way_back import WayBack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.proving.served import Served
+
+VALUES: Final = ValueSettings(FallbackPolicies(), Choices(), Policies())
+_numbers = itertools.count(1)
+
+
+class Both(NamedTuple):
+    """Tables in both databases."""
+
+    served: Served
+    database: str
+    way: WayBack
+
+    def sql(self, *statements: str) -> None:
+        """Carry statements out in PostgreSQL, in one transaction."""
+        with psycopg.connect(self.database, options="-c search_path=app") as connection:
+            for one in statements:
+                connection.execute(one.encode())
+
+    def rows(self, table: str, columns: str = "*") -> tuple[list[Any], list[Any]]:
+        """The rows of PostgreSQL and those of Oracle."""
+        query = f"SELECT {columns} FROM {table} ORDER BY id"
+        with psycopg.connect(self.database, options="-c search_path=app") as connection:
+            there = connection.execute(query.encode()).fetchall()
+        with (
+            oracledb.connect(user="app", password="olr", dsn=self.served.dsn) as oracle,
+            oracle.cursor() as cursor,
+        ):
+            cursor.execute(query)
+            return there, cursor.fetchall()
+
+    def same(self, table: str, columns: str = "*") -> bool:
+        there, here = self.rows(table, columns)
+        return bool(there) and there == here
+
+    def stops(self) -> dict[str, str | None]:
+        """Run the way back; return why which tables have stopped."""
+        with pytest.raises(OlrPgError) as caught:
+            run(self.way, once=True)
+        assert caught.value.code == Code.FALLBACK_TABLES_STOPPED
+        found = status(self.way).ledger
+        assert found is not None
+        return {name: one.reason for name, one in found.stops.items() if one.is_stopped}
+
+    def known_again(self) -> Both:
+        """The same after Oracle's tables were altered, and the dictionary was exported."""
+        names = [one.name for one in self.way.tables]
+        return self._replace(way=self.way._replace(tables=_tables(self.served, names)))
+
+
+def _tables(served: Served, names: list[str]) -> tuple[Any, ...]:
+    server = served.server.database
+    snapshot = server.snapshot(server.current_scn())
+    return tuple(snapshot.find("APP", name.upper()) for name in names)
+
+
+@pytest.fixture
+def both(served: Served, logical_database: str) -> Callable[..., Both]:
+    """Make tables: the name is followed by the columns in Oracle and a statement of PostgreSQL."""
+
+    def make(*tables: tuple[str, str, str], prepared: bool = True) -> Both:
+        with psycopg.connect(logical_database, autocommit=True) as connection:
+            ensure_ledger(connection)
+            connection.execute("CREATE SCHEMA app")
+            connection.execute("SET search_path = app")
+            for name, here, there in tables:
+                served.execute(f"CREATE TABLE {name} ({here})")
+                connection.execute(f"CREATE TABLE {name} {there}".encode())
+        config, server = served.config(logical_database), served.server.database
+        subscription = f"altered{next(_numbers)}"
+        way = WayBack(
+            source=served.owner,
+            connect_string=logical_database,
+            subscription=subscription,
+            slot=f"slot_{subscription}",
+            publication=f"publication_{subscription}",
+            tables=_tables(served, [name for name, *_ in tables]),
+            settings=settings_for(config, server.snapshot(server.current_scn()), logical_database),
+            value_column=lambda table, of, typed: oracle_column(table, of, typed.kind, VALUES),
+        )
+        if prepared:
+            prepare(way)
+        return Both(served, logical_database, way)
+
+    return make
+
+
+ID: Final = "id NUMBER(10) PRIMARY KEY"
+GENERATED: Final = "GENERATED ALWAYS AS (v * 2) STORED"
+
+
+def test_rows_from_before_a_change_of_type_are_read_in_their_type(
+    both: Callable[..., Both],
+) -> None:
+    """The catalogue has the new type when the way back reads them."""
+    made = both(("retyped", f"{ID}, v NUMBER(12)", "(id int PRIMARY KEY, v int)"))
+    made.sql("CREATE DOMAIN small AS numeric(5, 0)")
+    for number, typed in enumerate(("bigint", "small", "text"), start=1):
+        made.sql(f"INSERT INTO retyped VALUES ({number}, '{number}')")
+        made.sql(f"ALTER TABLE retyped ALTER v TYPE {typed}")
+    made.sql("INSERT INTO retyped VALUES (4, '4')")
+    run(made.way, once=True)
+    assert made.rows("retyped")[1] == [(1, 1), (2, 2), (3, 3), (4, 4)]
+
+
+def test_rows_from_before_a_column_of_both_databases_leave_it_out(
+    both: Callable[..., Both],
+) -> None:
+    made = both(("widened", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"))
+    made.sql("INSERT INTO widened VALUES (1, 1), (2, 2)", "UPDATE widened SET v = 3 WHERE id = 2")
+    made.served.execute("ALTER TABLE widened ADD x NUMBER(5)")
+    made.sql("ALTER TABLE widened ADD x int", "INSERT INTO widened VALUES (3, 3, 3)")
+    made = made.known_again()
+    run(made.way, once=True)
+    assert made.same("widened")
+    made.sql("ALTER TABLE widened DROP x", "INSERT INTO widened VALUES (4, 4)")
+    assert "does not have the column any more" in str(made.stops()["APP.WIDENED"])
+
+
+def test_a_transaction_that_is_read_again_has_the_columns_of_its_first_row(
+    both: Callable[..., Both],
+) -> None:
+    """A stopped table of the same transaction makes it read again; names and types are alike."""
+    made = both(
+        ("narrow", f"{ID}, v NUMBER(1)", "(id int PRIMARY KEY, v int)"),
+        ("turned", f"{ID}, x NUMBER(5), y NUMBER(5)", "(id int PRIMARY KEY, x int, y int)"),
+    )
+    made.sql("INSERT INTO turned VALUES (1, 1, 2)")
+    made.sql(
+        "INSERT INTO turned VALUES (2, 1, 2)",
+        "ALTER TABLE turned DROP x",
+        "ALTER TABLE turned ADD x int",
+        "INSERT INTO turned (id, x, y) VALUES (3, 1, 2)",
+        "INSERT INTO narrow VALUES (1, 100)",
+    )
+    assert list(made.stops()) == ["APP.NARROW"]
+    assert made.rows("turned", "id, x, y")[1] == [(1, 1, 2), (2, 1, 2), (3, 1, 2)]
+
+
+def test_an_error_of_a_description_stops_its_own_table(both: Callable[..., Both]) -> None:
+    made = both(
+        ("first", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"),
+        ("second", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"),
+    )
+    made.sql(
+        "ALTER TABLE second ADD own int",
+        "INSERT INTO first VALUES (1, 1)",
+        "INSERT INTO second VALUES (1, 1)",
+    )
+    assert list(made.stops()) == ["APP.SECOND"]
+    assert made.same("first")
+
+
+def test_a_change_of_columns_is_logged_because_its_values_are_not_sent(
+    both: Callable[..., Both],
+) -> None:
+    made = both(("rewritten", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"))
+    made.sql("INSERT INTO rewritten VALUES (1, 1)")
+    made.sql("ALTER TABLE rewritten ALTER v TYPE bigint USING v * 10")
+    made.sql("INSERT INTO rewritten VALUES (2, 2)")
+    with capture_logs() as logged:
+        run(made.way, once=True)
+    assert [one["table"] for one in logged if one["log_level"] == "warning"] == ["APP.REWRITTEN"]
+    assert made.rows("rewritten") == ([(1, 10), (2, 2)], [(1, 1), (2, 2)])
+
+
+def test_an_update_whose_replica_identity_lacks_the_key_stops_its_table(
+    both: Callable[..., Both],
+) -> None:
+    """It could be one that changes the key, and PostgreSQL does not send unchanged large values."""
+    made = both(
+        (
+            "unlogged",
+            f"{ID}, v VARCHAR2(9), big VARCHAR2(4000)",
+            "(id int, v text PRIMARY KEY, big text)",
+        )
+    )
+    made.sql(
+        "ALTER TABLE unlogged ALTER big SET STORAGE EXTERNAL",
+        "INSERT INTO unlogged VALUES (1, 'a', repeat('A', 3000)), (2, 'b', repeat('B', 3000))",
+    )
+    run(made.way, once=True)
+    made.sql("ALTER TABLE unlogged REPLICA IDENTITY DEFAULT", "UPDATE unlogged SET id = 3 - id")
+    assert "7311" in str(made.stops()["APP.UNLOGGED"])
+
+
+def test_new_partitions_have_the_replica_identity_of_their_table(
+    both: Callable[..., Both],
+) -> None:
+    """A partition does not inherit it; without one, applications cannot update its rows."""
+    made = both(
+        ("grown", f"{ID}, v VARCHAR2(9)", "(id int, v text) PARTITION BY RANGE (id)"),
+        prepared=False,
+    )
+    made.sql("CREATE TABLE grown_1 PARTITION OF grown FOR VALUES FROM (0) TO (100)")
+    prepare(made.way)
+    made.sql(
+        "CREATE TABLE grown_2 PARTITION OF grown FOR VALUES FROM (100) TO (200)"
+        " PARTITION BY RANGE (id)",
+        "CREATE TABLE grown_3 PARTITION OF grown_2 FOR VALUES FROM (100) TO (200)",
+        "INSERT INTO grown VALUES (1, 'a'), (101, 'b'), (102, 'c')",
+    )
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        made.sql("UPDATE grown SET v = 'd' WHERE id = 101")
+    run(made.way, once=True)
+    made.sql("UPDATE grown SET v = 'd' WHERE id = 101", "DELETE FROM grown WHERE id = 102")
+    run(made.way, once=True)
+    assert made.same("grown")
+
+
+def test_a_new_partition_that_is_locked_is_named(both: Callable[..., Both]) -> None:
+    made = both(("locked", f"{ID}, v VARCHAR2(9)", "(id int, v text) PARTITION BY RANGE (id)"))
+    made.sql("CREATE TABLE locked_1 PARTITION OF locked FOR VALUES FROM (0) TO (100)")
+    with psycopg.connect(made.database) as other, capture_logs() as logged:
+        other.execute("LOCK TABLE app.locked_1")
+        run(made.way, once=True)
+    assert {one.get("statement") for one in logged if one["log_level"] == "warning"} == {
+        'ALTER TABLE "app"."locked_1" REPLICA IDENTITY FULL'
+    }
+
+
+def test_a_column_that_postgresql_computes_is_refused_before_applications_write(
+    both: Callable[..., Both],
+) -> None:
+    """PostgreSQL does not send its values, so Oracle's column would be NULL."""
+    made = both(
+        (
+            "computed",
+            f"{ID}, v NUMBER(5), g NUMBER(6)",
+            f"(id int PRIMARY KEY, v int, g int {GENERATED}, own int {GENERATED})",
+        ),
+        prepared=False,
+    )
+    with psycopg.connect(made.database) as connection:
+        (report,) = report_values(connection, made.way.tables, made.way.settings, VALUES)
+    assert not report.is_ready
+    assert [one.name for one in report.columns if "GENERATED" in one.error] == ["G"]
+    with pytest.raises(OlrPgError) as refused:
+        prepare(made.way)
+    assert refused.value.code == Code.FALLBACK_TABLE_UNFIT
+    assert refused.value.where["column"] == "G"
+    made.sql("ALTER TABLE computed ALTER g DROP EXPRESSION")
+    prepare(made.way)
+    made.sql("INSERT INTO computed VALUES (1, 1, 9)")
+    run(made.way, once=True)
+    assert made.same("computed", "id, v, g")
+    made.sql(
+        "ALTER TABLE computed DROP g",
+        f"ALTER TABLE computed ADD g int {GENERATED}",
+        "INSERT INTO computed VALUES (2, 1)",
+    )
+    assert "GENERATED" in str(made.stops()["APP.COMPUTED"])
+
+
+def test_published_tables_that_exchange_their_names_stop(
+    both: Callable[..., Both], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.fallback.fallback_run.PUBLICATION_SECONDS", 0.0)
+    made = both(
+        ("one_side", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"),
+        ("other_side", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"),
+    )
+    made.sql("INSERT INTO one_side VALUES (1, 1)")
+
+    def exchange(_: object) -> None:
+        made.sql(
+            "ALTER TABLE one_side RENAME TO third",
+            "ALTER TABLE other_side RENAME TO one_side",
+            "ALTER TABLE third RENAME TO other_side",
+        )
+
+    with pytest.raises(OlrPgError) as caught:
+        run(made.way, once=True, progress=exchange)
+    assert caught.value.code == Code.FALLBACK_TABLES_STOPPED
+    assert str(caught.value).count("another table has the name") == 2
