@@ -61,12 +61,17 @@ if TYPE_CHECKING:
 PLAIN: Final = "{}"
 """The SQL expression of a bind without a conversion."""
 
-_NUMBER_DIGITS: Final = 38
+_NUMBER_PAIRS: Final = 20
+"""A NUMBER has 20 digits of base 100, which are 39 or 40 decimal digits (values-and-lobs §3)."""
+
+_FLOAT_DIGITS: Final = 38
 _NUMBER_EXPONENT_MAX: Final = 125
 _NUMBER_EXPONENT_MIN: Final = -130
 _ROUNDING: Final = Context(prec=2000, rounding=ROUND_HALF_UP)
 _BITS_PER_DIGIT: Final = math.log10(2)
 _EPOCH: Final = datetime(2000, 1, 1)  # noqa: DTZ001 - a label without a zone
+_NOTHING: Final = timedelta()
+_MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH_DAYS: Final = _EPOCH.toordinal()
 _DAY: Final = 86_400_000_000
 _YEAR_MAX: Final = 9999
@@ -84,7 +89,7 @@ _TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 _DOCUMENTS: Final = frozenset({PgKind.JSON, PgKind.JSONB, PgKind.XML})
 _BEFORE_CHRIST: Final = "'SYYYY-MM-DD HH24:MI:SS"
 _AS_DATE: Final = f"TO_DATE({{}}, {_BEFORE_CHRIST}')"
-_AS_TIMESTAMP: Final = f"TO_TIMESTAMP({{}}, {_BEFORE_CHRIST}.FF6')"
+_AS_TIMESTAMP: Final = f"TO_TIMESTAMP({{}}, {_BEFORE_CHRIST}.FF9')"
 
 
 class Cause(StrEnum):
@@ -441,19 +446,23 @@ def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
     Oracle stores it without a further change.
     """
     precision, scale = column.precision, column.scale
-    digits, is_float = _NUMBER_DIGITS, precision is not None and scale is None
+    is_float = precision is not None and scale is None
+    digits = _FLOAT_DIGITS
     if is_float and precision is not None:
         digits = min(digits, math.ceil(precision * _BITS_PER_DIGIT))
+    limit = _NUMBER_EXPONENT_MAX
+    if precision is not None and scale is not None:
+        limit = precision - scale - 1
 
     def fit(number: Decimal, judge: _Judge) -> object:
+        if number and number.adjusted() > limit:
+            return judge.unfit(Cause.DIGITS, f"the number is too large for {_named(column)}")
         kept = number
         if scale is not None:
             kept = _rounded(kept, -scale)
-        if precision is None or is_float:
+        if is_float or (precision is None and scale is not None):
             kept = _rounded(kept, kept.adjusted() - digits + 1)
-        limit = _NUMBER_EXPONENT_MAX
-        if precision is not None and scale is not None:
-            limit = precision - scale - 1
+        kept = _rounded(kept, _last_power(kept))
         if kept and kept.adjusted() > limit:
             return judge.unfit(Cause.DIGITS, f"the number is too large for {_named(column)}")
         if kept and kept.adjusted() < _NUMBER_EXPONENT_MIN:
@@ -464,6 +473,22 @@ def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
         return int(kept) if kept == kept.to_integral_value() and kept.adjusted() < 19 else kept
 
     return fit
+
+
+def _last_power(number: Decimal) -> int:
+    """Return the lowest power of ten whose digit a NUMBER with the first digit of `number` has."""
+    return 2 * (number.adjusted() // 2 - _NUMBER_PAIRS + 1)
+
+
+def _is_number(number: Decimal) -> bool:
+    """Return whether a NUMBER can store a number unchanged."""
+    return number.is_finite() and (
+        not number
+        or (
+            _NUMBER_EXPONENT_MIN <= number.adjusted() <= _NUMBER_EXPONENT_MAX
+            and _rounded(number, _last_power(number)) == number
+        )
+    )
 
 
 def _rounded(number: Decimal, exponent: int) -> Decimal:
@@ -851,10 +876,18 @@ def _json(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         text = _text_of(raw, kind)
         try:
-            content = json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
+            content = json.loads(
+                text,
+                parse_float=_json_number,
+                parse_int=_json_number,
+                parse_constant=_no_constant,
+            )
+            if "\\u" in text:
+                json.dumps(content, ensure_ascii=False, default=str).encode()
             return _Document(content, text)
-        except ValueError:
-            return judge.unfit(Cause.DOCUMENT, "the value is not JSON")
+        except (ValueError, ArithmeticError, RecursionError):
+            what = "the value is not JSON that Oracle can store, or is nested too deeply"
+            return judge.unfit(Cause.DOCUMENT, what)
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
         documents = [(at, one) for at, one in enumerate(values) if isinstance(one, _Document)]
@@ -864,9 +897,20 @@ def _json(request: _Request) -> _Plan | None:
             values[at] = one.text if as_text else one.content
         return _text_bind("JSON({})")(values) if as_text else (oracledb.DB_TYPE_JSON, PLAIN)
 
-    causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
     note = "dates and other types that exist only in Oracle's JSON become strings"
-    return _Plan(convert, bind, causes, note)
+    return _Plan(convert, bind, (Cause.DOCUMENT,), note)
+
+
+def _json_number(text: str) -> int | Decimal:
+    """Return a number of a document.
+
+    Raises:
+        ValueError, ArithmeticError: a NUMBER cannot store it unchanged.
+    """
+    number = Decimal(text)
+    if not _is_number(number):
+        raise ValueError(f"{text[:50]} is no NUMBER")
+    return int(number) if number == number.to_integral_value() else number
 
 
 def _no_constant(name: str) -> object:
@@ -944,9 +988,14 @@ def _blob(request: _Request) -> _Plan | None:
 
 
 class _Label(NamedTuple):
-    """A date and time of any year that PostgreSQL supports, in microseconds since 2000."""
+    """A date and time of any year that PostgreSQL supports, in microseconds since 2000.
+
+    Attributes:
+        nanos: nanoseconds after the microsecond, which only a text can contain.
+    """
 
     micros: int
+    nanos: int = 0
 
     @property
     def day(self) -> int:
@@ -969,7 +1018,7 @@ class _Label(NamedTuple):
         """
         cycles, _ = divmod(self.day - 1, 146_097)
         moved = _EPOCH + timedelta(microseconds=self.micros - cycles * 146_097 * _DAY)
-        rest = f".{moved.microsecond:06d}" if fraction else ""
+        rest = f".{moved.microsecond:06d}{self.nanos:03d}" if fraction else ""
         year = self.year
         sign = "-" if year < 0 else " "
         return f"{sign}{abs(year):04d}{moved:-%m-%d %H:%M:%S}{rest}"
@@ -1010,10 +1059,12 @@ def _moments(
 
         def read(raw: bytes, judge: _Judge) -> _Label:
             label = _read_micros(raw, judge)
-            if not 1 < label.year < _YEAR_MAX:
-                return label
-            local = label.moment().replace(tzinfo=UTC).astimezone(there).replace(tzinfo=None)
-            return _label_of(local)
+            # As in the replication from Oracle, years that Python does not have take the offset of
+            # the nearest year.
+            known = _EPOCH + timedelta(microseconds=min(max(label.micros, _KNOWN_MIN), _KNOWN_MAX))
+            offset = known.replace(tzinfo=UTC).astimezone(there).utcoffset()
+            assert offset is not None
+            return _Label(label.micros + offset // _MICROSECOND)
 
         return read, (Cause.INFINITY, Cause.YEARS, Cause.FRACTION)
     if kind in _TEXTS:
@@ -1022,7 +1073,11 @@ def _moments(
 
 
 def _label_of(moment: datetime) -> _Label:
-    return _Label((moment - _EPOCH) // timedelta(microseconds=1))
+    return _Label((moment - _EPOCH) // _MICROSECOND)
+
+
+_KNOWN_MIN: Final = _label_of(datetime(2, 1, 1)).micros  # noqa: DTZ001 - labels
+_KNOWN_MAX: Final = _label_of(datetime(9998, 12, 31)).micros  # noqa: DTZ001
 
 
 def _read_days(raw: bytes, judge: _Judge) -> _Label:
@@ -1040,14 +1095,29 @@ def _read_micros(raw: bytes, judge: _Judge) -> _Label:
 
 
 def _read_text(raw: bytes, judge: _Judge) -> _Label:
+    """Read the text that the replication from Oracle writes, or another form of ISO 8601."""
+    text, cycles = raw.decode().strip(), 0
+    fraction = _NANOSECONDS.search(text)
+    nanos = fraction[1].rstrip("0").ljust(3, "0") if fraction else "0"
     try:
-        moment = datetime.fromisoformat(raw.decode().strip())
+        if len(nanos) > 3:
+            raise ValueError("the fraction is finer than nanoseconds")
+        if text.startswith("-"):
+            text, cycles = (
+                f"{400 * _EARLY_CYCLES + 1 - int(text[1:5]):04d}{text[5:]}",
+                _EARLY_CYCLES,
+            )
+        moment = datetime.fromisoformat(text)
     except ValueError:
         label: _Label = judge.unfit(Cause.DOCUMENT, "the text is not a date in ISO 8601 format")
         return label
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return _label_of(moment)
+    micros = _label_of(moment.replace(tzinfo=None)).micros - cycles * 146_097 * _DAY
+    return _Label(micros - (moment.utcoffset() or _NOTHING) // _MICROSECOND, int(nanos))
+
+
+_NANOSECONDS: Final = re.compile(r"[.,]\d{6}(\d+)", re.ASCII)
+_EARLY_CYCLES: Final = 12
+"""Cycles of 400 years by which years before Christ are moved to years that Python has."""
 
 
 def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
@@ -1061,8 +1131,8 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
             return None
         (read, causes), column = found, request.column
         is_date = column.type_code == OracleType.DATE
-        digits = 0 if is_date else 6 if column.scale is None else min(column.scale, 6)
-        unit = 10 ** (6 - digits)
+        digits = 0 if is_date else 6 if column.scale is None else column.scale
+        unit = 10 ** (9 - digits)
 
         def convert(raw: bytes, judge: _Judge) -> object:
             label = read(raw, judge)
@@ -1073,11 +1143,13 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
                 return judge.unfit(
                     Cause.YEARS, "Oracle's calendar does not contain the days 5 to 14 October 1582"
                 )
-            rest = label.micros % unit
+            total = 1000 * label.micros + label.nanos
+            rest = total % unit
             if rest:
                 detail = f"{_named(column)} stores only {digits} digits of fractional seconds"
-                label = judge.unfit(Cause.FRACTION, detail, _Label(label.micros - rest))
-            return label.moment() if year > 0 else label
+                cut = _Label(*divmod(total - rest, 1000))
+                label = judge.unfit(Cause.FRACTION, detail, cut)
+            return label if year < 0 or label.nanos else label.moment()
 
         return _Plan(convert, _temporal_bind(is_date, zoned=zoned), causes, _lost_note(request))
 
@@ -1091,7 +1163,8 @@ def _lost_note(request: _Request) -> str:
     column, lost = request.column, list[str]()
     if column.type_code == OracleType.TIMESTAMP_TZ:
         lost.append("its time zone (it becomes the same time in UTC)")
-    if column.type_code != OracleType.DATE and (column.scale or 0) > 6:
+    is_micro = request.kind not in _TEXTS and column.type_code != OracleType.DATE
+    if is_micro and (column.scale or 0) > 6:
         lost.append("digits beyond microseconds")
     return (
         f"a row that is updated in PostgreSQL loses in Oracle {', and '.join(lost)}" if lost else ""
@@ -1169,9 +1242,12 @@ def _day_second(request: _Request) -> _Plan | None:
             detail = f"the column stores only {column.scale} digits of fractional seconds"
             total = judge.unfit(Cause.FRACTION, detail, total - sign * rest)
         whole = abs(total) // _DAY
-        if whole >= 10 ** (9 if column.precision is None else column.precision):
-            return judge.unfit(Cause.INTERVAL, f"{whole} days are too many for the column")
-        return timedelta(microseconds=total)
+        try:
+            if whole < 10 ** (9 if column.precision is None else column.precision):
+                return timedelta(microseconds=total)
+        except OverflowError:
+            pass  # Python has only whole days at the lower end of Oracle's range
+        return judge.unfit(Cause.INTERVAL, f"{whole} days are too many for the column")
 
     bind = _always(oracledb.DB_TYPE_INTERVAL_DS)
     causes = (Cause.INTERVAL, Cause.INFINITY, Cause.FRACTION)

@@ -230,7 +230,9 @@ CASES: Final[list[tuple[str, Column, Cause, dict[str, object]]]] = [
     ("1234::int4", column(N, precision=5, scale=-2), Cause.DIGITS, {"cut": 1200}),
     ("1e126::numeric", column(N), Cause.DIGITS, {"null": None}),
     ("1234567890123456789012345678901234567899.5::numeric", column(N), Cause.DIGITS,
-     {"cut": Decimal("1.2345678901234567890123456789012345679E39")}),
+     {"cut": Decimal(1234567890123456789012345678901234567900)}),
+    ("1.333333333333333333333333333333333333333::numeric", column(N), Cause.DIGITS,
+     {"cut": Decimal("1.33333333333333333333333333333333333333")}),
     ("0.1234567::numeric", column(N, precision=10), Cause.DIGITS, {"cut": Decimal("0.1235")}),
     ("1e300::float8", column(T.BINARY_FLOAT, 4), Cause.DIGITS, {"null": None}),
     ("0.1::float8", column(T.BINARY_FLOAT, 4), Cause.DIGITS, {"cut": 0.10000000149011612}),
@@ -263,6 +265,16 @@ CASES: Final[list[tuple[str, Column, Cause, dict[str, object]]]] = [
     ("'ff f'::text", column(T.BLOB, 4000), Cause.DOCUMENT, {"null": None}),
     ("'maybe'::text", column(T.BOOLEAN, 1), Cause.DOCUMENT, {"null": None}),
     ("'{'::text", column(T.JSON, 4000), Cause.DOCUMENT, {"null": None}),
+    ("'[1e126]'::json", column(T.JSON, 4000), Cause.DOCUMENT, {"null": None}),
+    ("'\"\\ud800\"'::json", column(T.JSON, 4000), Cause.DOCUMENT, {"null": None}),
+    ("(repeat('[', 3000) || repeat(']', 3000))::json", column(T.JSON, 4000), Cause.DOCUMENT,
+     {"null": None}),
+    ("'2024-01-01T00:00:00.1234567'::text", column(T.TIMESTAMP, 11, scale=6), Cause.FRACTION,
+     {"cut": datetime(2024, 1, 1, 0, 0, 0, 123456)}),  # noqa: DTZ001
+    ("'2024-01-01T00:00:00.1234567891'::text", column(T.TIMESTAMP, 11, scale=9), Cause.DOCUMENT,
+     {"null": None}),
+    ("'9999-12-31T23:59:59-12:00'::text", column(T.TIMESTAMP, 11, scale=6), Cause.YEARS,
+     {"null": None}),
     ("'no row'::text", column(T.ROWID, 10), Cause.DOCUMENT, {"null": None}),
     ("'\\xff'::bytea", text_column(T.CLOB, 4000), Cause.DOCUMENT, {"null": None}),
     ("'{{1},{2}}'::float4[]", column(T.VECTOR, 4000), Cause.DOCUMENT, {"null": None}),
@@ -320,6 +332,17 @@ NASTY: Final = (
     "'2024-01-01 00:00:00.123456'::timestamptz", "'1 mon'::interval", "'1 day'::interval",
     "'900 years'::interval", "'0.123456 s'::interval", "'{1,300}'::int2[]", "'{{1},{2}}'::float4[]",
     "'{}'::float8[]", "B'101'", "B'101'::varbit",
+    # Values that Python's numbers, dates or recursion do not take.
+    "1e5000::numeric + 0.001", "1e131071::numeric", "1e-16383::numeric", "'sNaN'::text",
+    "'1e999999999999999999999'::text", "repeat('9', 5000)::text", "repeat('[', 5000)::text",
+    "(repeat('[', 3000) || repeat(']', 3000))::json", "'1e99999999999999999999'::json",
+    "'[1e400]'::jsonb", "'\"\\ud800\"'::json", "repeat('<a>', 5000)::text",
+    "'9999-12-31T23:59:59-12:00'::text", "'0001-01-01T00:00:00+12:00'::text",
+    "'-9999-01-01'::text", "'-'::text", "'2024-01-01T00:00:00.1234567891'::text",
+    "'294276-12-31'::timestamp", "'4713-01-01 BC'::timestamptz", "'5874897-12-31'::date",
+    "'178000000 years'::interval", "'-2147483648 days'::interval", "'infinity'::interval",
+    "'-999999999 days -12:00'::interval",
+    "'[5:6]={1,2}'::int2[]", "'{NULL}'::float4[]", "''::varbit",
 )  # fmt: skip
 
 
@@ -327,7 +350,7 @@ def test_what_is_no_cause_of_a_column_does_not_happen(server: psycopg.Connection
     """The report reads only columns with causes, and names only those."""
     values = [bytes_of(server, one) for one in NASTY]
     for code in T:
-        for length, scale, precision in ((4, None, None), (4, 2, 4), (40, None, 10)):
+        for length, scale, precision in ((4, None, None), (4, 2, 4), (40, None, 9)):
             of = column(code, length, scale=scale, precision=precision, charset_id=31,
                         charset_form=1, char_length=length)  # fmt: skip
             for raw, oid in values:
@@ -368,7 +391,7 @@ def test_instants_are_bound_in_utc(server: psycopg.Connection[Any]) -> None:
     assert bound.expression == "FROM_TZ({}, '+00:00')"
     assert bound.values == [datetime(2024, 1, 1, 10)]  # noqa: DTZ001
     early = bound_of(server, of, "'0001-01-01 BC'::timestamptz")
-    assert early.expression == "FROM_TZ(TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS.FF6'), '+00:00')"
+    assert early.expression == "FROM_TZ(TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS.FF9'), '+00:00')"
 
 
 def test_what_an_update_loses_is_noted() -> None:
@@ -390,6 +413,77 @@ def test_dates_come_back_in_the_zone_that_they_were_taken_in(
         own = ValueSettings(FallbackPolicies(), Choices(), Policies(local_timezone=zone))
         bound = oracle_column(TABLE, column(T.DATE, 7), oid, own).bind([raw])
         assert bound.values == [datetime(2024, 7, 1, hour)]  # noqa: DTZ001
+
+
+EDGES: Final = (
+    *(DateTime(year, *rest) for year in (-4712, -45, -44, -1, 1, 2, 9998, 9999)
+      for rest in ((1, 1), (2, 28, 23, 59, 59), (6, 30, 12), (12, 31), (12, 31, 23, 59, 59))),
+    DateTime(1582, 10, 4), DateTime(1582, 10, 15), DateTime(1893, 4, 1), DateTime(1999, 12, 31),
+)  # fmt: skip
+"""Dates at which a conversion can go wrong; the first and the last year of Oracle too."""
+
+
+def label_of(value: object) -> DateTime:
+    """The date and time that is bound."""
+    if isinstance(value, datetime):
+        return DateTime(*value.timetuple()[:6], value.microsecond * 1000)
+    text = str(value).strip()
+    sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
+    date, _, time = text.partition(" ")
+    clock, _, fraction = time.partition(".")
+    year, month, day = map(int, date.split("-"))
+    return DateTime(sign * year, month, day, *map(int, clock.split(":")), int(fraction or 0))
+
+
+def gone_round(
+    of: Column, kind: PgKind, cells: list[bytes], zone: str | None = None
+) -> list[DateTime]:
+    """What Oracle gets of values that it had."""
+    policies = Policies(local_timezone=zone)
+    encoded, _ = encoder_for(of, kind, policies=policies)(column_of(cells))
+    raw = [encoded.value(row) for row in range(len(cells))]
+    own = ValueSettings(FallbackPolicies(), Choices(), policies)
+    bound = [oracle_column(TABLE, of, kind, own).bind([one]) for one in raw]
+    assert not any(one.altered for one in bound)
+    return [label_of(one.values[0]) for one in bound]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Vienna", "-03:00", "+14:00", "Pacific/Auckland"])
+def test_a_date_of_any_year_comes_back_in_its_zone(zone: str) -> None:
+    """The last day of Oracle's years often stands for no end."""
+    cells = [encode_date(one) for one in EDGES]
+    assert gone_round(column(T.DATE, 7), PgKind.TIMESTAMPTZ, cells, zone) == list(EDGES)
+
+
+@pytest.mark.parametrize("kind", [PgKind.TEXT, PgKind.TIMESTAMP])
+def test_a_date_of_any_year_comes_back_from_each_type(kind: PgKind) -> None:
+    cells = [encode_date(one) for one in EDGES]
+    assert gone_round(column(T.DATE, 7), kind, cells) == list(EDGES)
+
+
+def test_nanoseconds_come_back_from_a_text(server: psycopg.Connection[Any]) -> None:
+    finest = [one._replace(nanosecond=nanos) for one in EDGES for nanos in (1, 123_456_789)]
+    cells = [encode_timestamp(one) for one in finest]
+    assert gone_round(column(T.TIMESTAMP, 11, scale=9), PgKind.TEXT, cells) == finest
+    raw, oid = bytes_of(server, "'2024-01-01T02:00:00.123456789+02:00'::text")
+    bound = oracle_column(TABLE, column(T.TIMESTAMP_TZ, 13, scale=9), oid, settings()).bind([raw])
+    assert bound.values == [" 2024-01-01 00:00:00.123456789"]
+
+
+def test_all_digits_of_a_number_come_back() -> None:
+    """The result of a division in Oracle has 39 or 40 digits."""
+    numbers = [
+        Decimal(f"{sign}{digits}").scaleb(power)
+        for sign in "+-"
+        for digits, odd in (("3" * 40, 0), ("9" * 40, 0), ("3" * 39, 0), ("3" * 39, 1))
+        for power in (-130 + odd, -40 + odd, odd, 40 + odd)
+    ]
+    cells = [encode_number(one) for one in numbers]
+    encoded, _ = encoder_for(column(N))(column_of(cells))
+    raw = [encoded.value(row) for row in range(len(cells))]
+    bound = oracle_column(TABLE, column(N), PgKind.NUMERIC, settings()).bind(raw)
+    assert bound.altered == []
+    assert bound.values == numbers
 
 
 def test_an_empty_lob_stays_empty(server: psycopg.Connection[Any]) -> None:

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.charsets import DATABASE_FORM, charset
+from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.cells import text_bytes
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, NCLOB
@@ -232,6 +233,8 @@ def _to_numeric(column: SqlColumn, value: Value, _table: str) -> Value:
         number = Decimal(repr(float(number)))
     numbers = column.declared.numbers if column.declared.kind == "NUMBER" else ()
     if not numbers:
+        if column.declared.kind == "NUMBER" and abs(number.adjusted()) <= 2 * NUMBER_DIGITS:
+            return Decimal(decode_number(encode_number(number)))
         return _ROUNDED.plus(number)
     precision, scale = (*numbers, 0)[:2]
     number = _QUANTIZED.quantize(number, Decimal(1).scaleb(-scale))
