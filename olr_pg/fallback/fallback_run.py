@@ -92,8 +92,22 @@ _OF_TABLE: Final = frozenset(
 )
 """Errors that stop only one table: the table whose change caused the error."""
 
-_PASSING_NUMBERS: Final = ("ORA-00054", "ORA-00060", "ORA-02049", "ORA-08177", "ORA-30006")
-"""Oracle's errors for locks and deadlocks, after which the batch is retried."""
+_PASSING_NUMBERS: Final = (
+    # Locks and deadlocks.
+    *("ORA-00054", "ORA-00060", "ORA-02049", "ORA-04020", "ORA-04021", "ORA-08177", "ORA-30006"),
+    # Memory, undo, archived logs, and the temporary tablespace are full; undo was overwritten.
+    *("ORA-04030", "ORA-04031", "ORA-04036", "ORA-30036", "ORA-00257", "ORA-01652"),
+    *("ORA-01555", "ORA-22924"),
+    # The database has become a standby, and the service moves to the primary.
+    *("ORA-16000", "ORA-16456"),
+    # The network, and a session that has moved to another instance.
+    *("ORA-12153", "ORA-12547", "ORA-12570", "ORA-25402", "ORA-25408", "ORA-25425"),
+    # Code that the statement needs was compiled again.
+    *("ORA-04061", "ORA-04065", "ORA-04068"),
+)
+"""Oracle's errors that do not depend on the change, after which the batch is retried. A table would
+stop until somebody resumes it.
+"""
 
 _PLACES: Final[tuple[str, ...]] = ("column", "policy")
 """Parts of an error's location that are included in the reason of a stopped table."""

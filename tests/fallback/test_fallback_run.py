@@ -8,13 +8,23 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import oracledb
 import psycopg
 import pytest
 
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
+from olr_pg.fallback.fallback_run import (
+    _OF_TABLE,
+    _passing,
+    _PassingError,
+    end,
+    prepare,
+    resume_table,
+    run,
+    status,
+)
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.pgoutput import lsn_number
@@ -186,6 +196,55 @@ def test_ddl_in_postgresql_stops_the_table(made: MadeWay) -> None:
     with pytest.raises(OlrPgError, match="7313"):
         run(made.way, once=True)
     assert made.rows()[1] == [(1, "a", 1, None)]
+
+
+PASSING = (
+    "ORA-00028", "ORA-00054", "ORA-00060", "ORA-00257", "ORA-01012", "ORA-01033", "ORA-01034",
+    "ORA-01089", "ORA-01092", "ORA-01109", "ORA-01555", "ORA-01652", "ORA-02049", "ORA-02396",
+    "ORA-03113", "ORA-03114", "ORA-03135", "ORA-04020", "ORA-04021", "ORA-04030", "ORA-04031",
+    "ORA-04036", "ORA-04061", "ORA-04068", "ORA-08177", "ORA-12153", "ORA-12514", "ORA-12537",
+    "ORA-12541", "ORA-12547", "ORA-12570", "ORA-12571", "ORA-16000", "ORA-22924", "ORA-25402",
+    "ORA-25408", "ORA-30006", "ORA-30036",
+)  # fmt: skip
+OF_TABLE = (
+    "ORA-00942", "ORA-01031", "ORA-01400", "ORA-01407", "ORA-01438", "ORA-01502", "ORA-01536",
+    "ORA-01653", "ORA-01654", "ORA-01691", "ORA-02290", "ORA-02291", "ORA-02292", "ORA-04098",
+    "ORA-12081", "ORA-12899", "ORA-14400", "ORA-20001", "ORA-32795",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [*PASSING, *OF_TABLE])
+def test_each_error_of_oracle_is_retried_or_stops_its_table(code: str) -> None:
+    """What does not depend on the change is retried."""
+    with pytest.raises((_PassingError, OlrPgError)) as caught, _passing():
+        raise oracledb.DatabaseError(f"{code}: as told")
+    assert isinstance(caught.value, _PassingError) == (code in PASSING)
+    assert code in PASSING or caught.value.code in _OF_TABLE  # type: ignore[union-attr]
+
+
+def test_after_an_error_of_oracle_the_place_is_kept(
+    made: MadeWay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.fallback.fallback_run.FIRST_WAIT_SECONDS", 0.01)
+    left = ["ORA-20001", "ORA-01653", "ORA-01653", "ORA-00060", "ORA-03113"]
+    execute = OracleWriter._execute
+
+    def failing(self: OracleWriter, *arguments: Any) -> int:
+        found = execute(self, *arguments)
+        if left:
+            raise oracledb.DatabaseError(f"{left.pop()}: as told")
+        return found
+
+    monkeypatch.setattr(OracleWriter, "_execute", failing)
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    assert "ORA-01653" in stopped_at(made)  # the batch, and then the change by itself
+    assert left == ["ORA-20001"]
+    assert not made.same()
+    left.clear()
+    made.sql("INSERT INTO {t} VALUES (2, 'b', 1, NULL)")
+    assert resume_table(made.way, made.way.tables[0].full_name)
+    run(made.way, once=True)
+    assert made.same()
 
 
 RENAME = "ALTER TABLE app.{0} RENAME TO {1}"
