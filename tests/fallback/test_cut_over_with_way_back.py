@@ -16,7 +16,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.cutover import cutover
-from olr_pg.cli.migration.fallback import cutover_command, run_command
+from olr_pg.cli.migration.fallback import begin_command, cutover_command, run_command
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run, status
@@ -174,6 +174,25 @@ def test_a_source_that_changes_after_its_end_is_noticed(
     assert changed.value.code == Code.SOURCE_CHANGED_AFTER_CUTOVER
     served.execute("DELETE FROM sold WHERE id = 98")
     cutover(config, **goes_on)
+
+
+def test_a_return_without_a_cut_over_is_recorded_each_time(
+    logical_database: str, config: Path, served: Served
+) -> None:
+    """A service that begins again would disable what fires in Oracle, where applications are."""
+    with psycopg.connect(logical_database) as connection:
+        connection.execute("CREATE SCHEMA app")
+        connection.execute("CREATE TABLE app.sold (id int PRIMARY KEY, name text, made timestamp)")
+    for number in (1, 2):
+        begin_command(config)
+        with psycopg.connect(logical_database) as connection:
+            connection.execute(f"INSERT INTO app.sold VALUES ({number}, 'one')".encode())
+        run_command(config, once=True)
+        cutover_command(config, unverified=True)
+        with pytest.raises(OlrPgError) as taken_back:
+            run_command(config, once=True)
+        assert taken_back.value.code == Code.FALLBACK_TAKEN_BACK
+    assert rows_in_oracle(served) == [(1, "one"), (2, "one")]
 
 
 def test_what_is_written_during_the_return_is_not_lost(

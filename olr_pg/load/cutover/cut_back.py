@@ -138,16 +138,20 @@ def _check_nothing_was_written(config: Config) -> None:
 
 
 def _take_back(config: Config) -> None:
-    """Delete the cut-over's record, so that the next cut-over starts from the beginning. Keep the
+    """Record that applications use Oracle again, also if the fallback began without a cut-over.
+
+    Delete the cut-over's record, so that the next cut-over starts from the beginning. Keep the
     pairs of sequences that it recorded.
     """
     subscription = sources.apply_section(config).subscription
     with opened_target(config, ledger="required") as target, target.connection.transaction():
         connection = target.connection
         steps = read_steps(connection, subscription)
-        if _SEQUENCES in steps:
+        known = steps.get(_SEQUENCES) or steps.get(TAKEN_BACK)
+        if known is None or known.step != TAKEN_BACK or known.state != DONE:
             forget_steps(connection, subscription)
-            note_step(connection, subscription, TAKEN_BACK, DONE, steps[_SEQUENCES].detail)
+            detail = {} if known is None else known.detail
+            note_step(connection, subscription, TAKEN_BACK, DONE, detail)
 
 
 def check_not_taken_back(config: Config) -> None:
