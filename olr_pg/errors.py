@@ -2237,8 +2237,8 @@ class Code(IntEnum):
         "transactions that PostgreSQL has committed since the last confirmed position of the"
         " slot are missing in Oracle, and olr_pg cannot know which. Compare with `olr-pg"
         " fallback verify`, correct the rows, then run `olr-pg fallback end`. To keep the next"
-        " slot from being lost, raise max_slot_wal_keep_size, or use a slot that survives"
-        " failovers (PostgreSQL 17)",
+        " slot from being lost, raise max_slot_wal_keep_size, set idle_replication_slot_timeout = 0"
+        " (PostgreSQL 18), or use a slot that survives failovers (PostgreSQL 17)",
     )
     FALLBACK_SLOT_IN_USE = _Entry(
         7302,

@@ -41,6 +41,7 @@ from olr_pg.fallback.preparation import (
     end_life,
     log_whole_rows_of_partitions,
     read_beginning,
+    read_invalidation,
     read_slot,
     remove_target,
     wait_until_free,
@@ -553,7 +554,7 @@ class _Session:
             what = (
                 "the slot does not exist"
                 if slot is None
-                else ("PostgreSQL has removed WAL that the slot needs")
+                else read_invalidation(self._target, way.slot)
             )
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=way.slot)
         if slot.lsn > known.needed_lsn:

@@ -56,6 +56,17 @@ SELECT confirmed_flush_lsn::text, active, wal_status, restart_lsn::text,
     pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8
 FROM pg_replication_slots WHERE slot_name = %s
 """
+# The column exists since PostgreSQL 17.
+_INVALIDATION: Final = """
+SELECT to_jsonb(s) ->> 'invalidation_reason' FROM pg_replication_slots s WHERE slot_name = %s
+"""
+_INVALIDATIONS: Final[dict[str | None, str]] = {
+    None: "PostgreSQL has removed WAL that the slot needs",
+    "idle_timeout": "no process has read the slot for longer than idle_replication_slot_timeout,"
+    " so PostgreSQL has invalidated it",
+    "rows_removed": "PostgreSQL has removed rows of its catalogue that the slot needs",
+    "wal_level_insufficient": "wal_level was lowered, so PostgreSQL has invalidated the slot",
+}
 _CREATE_SLOT: Final = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput'{})"
 _FAILOVER_VERSION: Final = 170000
 
@@ -139,6 +150,12 @@ def read_slot(connection: Connection[Any], name: str) -> Slot | None:
     return Slot(
         lsn_number(confirmed or "0/0"), active, status, None if restart is None else int(kept)
     )
+
+
+def read_invalidation(connection: Connection[Any], name: str) -> str:
+    """Return as a sentence why PostgreSQL has invalidated the slot."""
+    found = connection.execute(_INVALIDATION, (name,)).fetchone()
+    return _INVALIDATIONS.get(found[0] if found else None, _INVALIDATIONS[None])
 
 
 def wait_until_free(connection: Connection[Any], name: str) -> None:

@@ -293,7 +293,7 @@ def _start_error(error: psycopg.Error, slot: str) -> OlrPgError | psycopg.Error:
     if is_missing(error):
         return OlrPgError(Code.FALLBACK_SLOT_LOST, "the slot does not exist", slot=slot)
     if is_unusable(error):
-        what = "PostgreSQL has removed WAL that the slot needs"
+        what = "PostgreSQL has invalidated the slot"
         return OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=slot)
     return error
 

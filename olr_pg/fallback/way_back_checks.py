@@ -65,7 +65,8 @@ SELECT current_setting('wal_level') AS wal_level,
     EXISTS (SELECT FROM pg_roles WHERE rolname = 'rds_replication') AS is_rds,
     has_database_privilege(current_database(), 'CREATE') AS may_publish,
     (SELECT setting::bigint FROM pg_settings WHERE name = 'max_slot_wal_keep_size') AS kept_mb,
-    pg_is_in_recovery() AS is_standby
+    pg_is_in_recovery() AS is_standby,
+    current_setting('idle_replication_slot_timeout', true) AS idle_timeout
 FROM pg_roles r WHERE r.rolname = current_user
 """
 _SLOT: Final = """
@@ -100,6 +101,7 @@ class _Facts(NamedTuple):
     may_publish: bool
     kept_mb: int | None
     is_standby: bool
+    idle_timeout: str | None
 
 
 class SlotState(NamedTuple):
@@ -207,6 +209,15 @@ def _check_server(
             " until the slot needs more WAL than this, PostgreSQL removes the WAL, and"
             " the way back is lost",
             "ALTER SYSTEM SET max_slot_wal_keep_size = -1;",
+            "SELECT pg_reload_conf();",
+        )
+    if facts.idle_timeout not in (None, "0"):
+        yield warning(
+            SLOT,
+            f"idle_replication_slot_timeout is {facts.idle_timeout}: if `olr-pg fallback run` does"
+            " not run for longer than this, PostgreSQL invalidates the slot, and the way back is"
+            " lost",
+            "ALTER SYSTEM SET idle_replication_slot_timeout = 0;",
             "SELECT pg_reload_conf();",
         )
 

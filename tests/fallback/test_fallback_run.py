@@ -28,7 +28,7 @@ from olr_pg.fallback.fallback_run import (
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.pgoutput import lsn_number
-from olr_pg.fallback.preparation import wait_until_free
+from olr_pg.fallback.preparation import read_slot, wait_until_free
 from olr_pg.fallback.relation_plans import PartitionWatch
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.load.cutover_steps import DONE, TAKEN_BACK, note_step
@@ -218,8 +218,9 @@ def test_each_error_of_oracle_is_retried_or_stops_its_table(code: str) -> None:
     """What does not depend on the change is retried."""
     with pytest.raises((_PassingError, OlrPgError)) as caught, _passing():
         raise oracledb.DatabaseError(f"{code}: as told")
-    assert isinstance(caught.value, _PassingError) == (code in PASSING)
-    assert code in PASSING or caught.value.code in _OF_TABLE  # type: ignore[union-attr]
+    error = caught.value
+    is_of_table = isinstance(error, OlrPgError) and error.code in _OF_TABLE
+    assert (isinstance(error, _PassingError), is_of_table) == (code in PASSING, code in OF_TABLE)
 
 
 def test_after_an_error_of_oracle_the_place_is_kept(
@@ -455,6 +456,29 @@ def test_what_is_lost_is_said(made: MadeWay) -> None:
     with pytest.raises(OlrPgError) as kept:
         prepare(made.way)
     assert kept.value.code == Code.FALLBACK_LEDGER_LOST
+
+
+def test_a_slot_that_was_idle_for_too_long_is_said(made: MadeWay) -> None:
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        if connection.info.server_version < 180_000:
+            pytest.skip("no such setting")
+        connection.execute("ALTER SYSTEM SET idle_replication_slot_timeout = '1s'")
+        connection.execute("SELECT pg_reload_conf()")
+
+        def is_lost() -> bool:
+            connection.execute("CHECKPOINT")
+            slot = read_slot(connection, made.way.slot)
+            return slot is not None and slot.wal_status == "lost"
+
+        try:
+            made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+            wait_until(is_lost, 60.0)
+        finally:
+            connection.execute("ALTER SYSTEM RESET idle_replication_slot_timeout")
+            connection.execute("SELECT pg_reload_conf()")
+    with pytest.raises(OlrPgError, match="idle_replication_slot_timeout") as lost:
+        run(made.way, once=True)
+    assert lost.value.code == Code.FALLBACK_SLOT_LOST
 
 
 def test_a_slot_that_was_read_by_others_is_noticed(made: MadeWay) -> None:

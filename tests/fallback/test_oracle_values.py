@@ -416,8 +416,9 @@ def test_dates_come_back_in_the_zone_that_they_were_taken_in(
 
 
 EDGES: Final = (
-    *(DateTime(year, *rest) for year in (-4712, -45, -44, -1, 1, 2, 9998, 9999)
-      for rest in ((1, 1), (2, 28, 23, 59, 59), (6, 30, 12), (12, 31), (12, 31, 23, 59, 59))),
+    *(DateTime(year, month, day, *time) for year in (-4712, -45, -44, -1, 1, 2, 9998, 9999)
+      for month, day in ((1, 1), (2, 28), (6, 30), (12, 31))
+      for time in ((0, 0, 0), (12, 0, 0), (23, 59, 59))),
     DateTime(1582, 10, 4), DateTime(1582, 10, 15), DateTime(1893, 4, 1), DateTime(1999, 12, 31),
 )  # fmt: skip
 """Dates at which a conversion can go wrong; the first and the last year of Oracle too."""
@@ -432,7 +433,8 @@ def label_of(value: object) -> DateTime:
     date, _, time = text.partition(" ")
     clock, _, fraction = time.partition(".")
     year, month, day = map(int, date.split("-"))
-    return DateTime(sign * year, month, day, *map(int, clock.split(":")), int(fraction or 0))
+    hour, minute, second = map(int, clock.split(":"))
+    return DateTime(sign * year, month, day, hour, minute, second, int(fraction or 0))
 
 
 def gone_round(

@@ -29,6 +29,7 @@ from olr_pg.simulator.sql import database
 from tests.fallback.made_way import way_document, write_document
 from tests.postgres.pooled import NEEDS_PGBOUNCER, pooled
 from tests.proving.served import Served, served_source
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,6 +197,26 @@ def test_wal_level_and_identities_are_checked(served: Served, target: str) -> No
             if one.check == "fallback.replica-identity":
                 connection.execute(one.mend[0].encode())
         assert names(checked(path)) == expected
+
+
+def test_a_slot_that_a_pause_would_invalidate_is_found(
+    served: Served, logical_database: str
+) -> None:
+    """The setting is one of the whole server, so the server is this module's own."""
+    with psycopg.connect(logical_database, autocommit=True) as connection:
+        connection.execute(POSTGRES)
+        if connection.info.server_version < 180_000:
+            pytest.skip("no such setting")
+        connection.execute("ALTER SYSTEM SET idle_replication_slot_timeout = '1h'")
+        try:
+            connection.execute("SELECT pg_reload_conf()")
+            setting = "SELECT current_setting('idle_replication_slot_timeout')"
+            wait_until(lambda: connection.execute(setting).fetchone() == ("1h",), 30.0)
+            found = [one.what for one in checked(config_file(served, logical_database))]
+        finally:
+            connection.execute("ALTER SYSTEM RESET idle_replication_slot_timeout")
+            connection.execute("SELECT pg_reload_conf()")
+    assert any("idle_replication_slot_timeout is 1h" in one for one in found)
 
 
 @NEEDS_PGBOUNCER
