@@ -36,7 +36,7 @@ from olr_pg.fallback.relation_plans import (
     key_names,
     target_tables,
 )
-from olr_pg.postgres.sqlstates import is_forbidden
+from olr_pg.postgres.sqlstates import is_forbidden, is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -393,7 +393,9 @@ def log_whole_rows_of_partitions(way: WayBack, connection: Connection[Any]) -> N
             with connection.transaction():
                 connection.execute(_LOCK_TIMEOUT)
                 connection.execute(statement)
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.InsufficientPrivilege) as error:
+        except psycopg.Error as error:
+            if not (is_locked(error) or is_forbidden(error)):
+                raise
             _log.warning(
                 "a new partition has no REPLICA IDENTITY FULL, so PostgreSQL rejects updates and"
                 " deletes of its rows, or does not send the old rows",

@@ -22,7 +22,7 @@ def column(kind: str, *numbers: int, in_characters: bool = False) -> SqlColumn:
     [
         ("NUMBER", (5, 2), "1.005", Decimal("1.01")),
         ("NUMBER", (5, -2), Decimal(1250), Decimal(1300)),
-        ("NUMBER", (), Decimal("1." + "1" * 45), Decimal("1." + "1" * 37)),
+        ("NUMBER", (), Decimal("1." + "1" * 45), Decimal("1." + "1" * 38)),
         ("INTEGER", (), Decimal("2.5"), Decimal(3)),
         ("VARCHAR2", (5,), Decimal("0.5"), ".5"),
         ("VARCHAR2", (5,), "", None),
