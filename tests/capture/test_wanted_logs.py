@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from olr_pg.capture.archived_log import Reached
+from olr_pg.capture.archived_log import AbsentLog, Reached
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogScan, discover_logs, open_log
 from olr_pg.capture.wanted_logs import (
+    absent_gaps,
     check_beginning,
     ends_of,
     incarnations_of,
@@ -24,7 +25,7 @@ from olr_pg.capture.wanted_logs import (
     without_orphans,
 )
 from olr_pg.dictionary.model import Database
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 
@@ -270,3 +271,60 @@ def test_the_rest_of_a_log_that_was_half_read_is_missed_whatever_its_scn(
     assert not lost_ends([half, whole], {OLD: 250})
     assert not lost_ends([whole, half], {OLD: 250})
     assert not lost_ends([replace(half, header=replace(half.header, next_scn=250))], {OLD: 250})
+
+
+ABSENT, LISTED = "absent", "listed"
+
+
+@pytest.mark.parametrize("scn", [0, 100, 150, 200, 250, 399])
+@pytest.mark.parametrize("read", [None, 1, 2, 3])
+@pytest.mark.parametrize("from_image", [False, True])
+def test_which_absent_logs_are_missed(
+    any_log: ArchivedLog, scn: int, read: int | None, *, from_image: bool
+) -> None:
+    """Each state of three logs of a thread: found, absent, or absent with a copy that is listed.
+
+    Behind a log that was read, all are needed. Without one, the oldest log that was found is the
+    beginning (whether it begins early enough, `check_beginning` decides), but a copy that is listed
+    may still arrive. Without any log of the thread, those that decoding would begin with count.
+    """
+    other = log_of(any_log, OLD, 9, 250, 400)
+    other = replace(other, header=replace(other.header, thread=2))
+    for states in product(("found", ABSENT, LISTED), repeat=3):
+        logs = {number: log_of(any_log, OLD, number, 100 * number, 100 * number + 100)
+                for number in (1, 2, 3)}  # fmt: skip
+        known = dict(zip((1, 2, 3), states, strict=True))
+        found = [logs[number] for number in known if known[number] == "found"]
+        problem = OlrPgError(Code.LOG_NOT_BROUGHT, "the line is down")
+        absent = tuple(
+            AbsentLog(
+                log.position, log.header.first_scn, log.next_scn,
+                problem if known[number] == LISTED else None,
+            )
+            for number, log in logs.items()
+            if known[number] != "found"
+        )  # fmt: skip
+        decoded, reached = DecodedLogs(), dict[int, Reached]()
+        if read is not None and from_image:
+            reached[1] = Reached(logs[read].position, logs[read].next_scn)
+        elif read is not None:
+            decoded.add(logs[read].position)
+        expected = set()
+        for number, state in known.items():
+            end = 100 * number + 100
+            oldest = min((one for one in known if known[one] == "found"), default=None)
+            if state == "found":
+                continue
+            if read is not None:
+                is_missed = number > read
+            elif state == LISTED:
+                is_missed = end > scn
+            elif oldest is not None:
+                is_missed = number > oldest
+            else:
+                is_missed = end > (scn or 250)
+            if is_missed:
+                expected.add((number, 100 * number))
+        gaps = absent_gaps(LogScan((*found, other), (), (), absent=absent), scn, reached, decoded)
+        assert {(one.first_sequence, one.scn) for one in gaps} == expected
+        assert {(one.resetlogs_id, one.thread) for one in gaps} <= {(OLD, 1)}
