@@ -30,6 +30,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import rename_referenced
+from olr_pg.applier.target.table_identity import forget_file
 from olr_pg.datatypes.columns import column_of
 from olr_pg.dictionary.beside_columns import IDENTITY
 from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, Step, filled_rows
@@ -212,6 +213,7 @@ class StepWriter:
         self._notes = StructureNotes(
             self._connection, self._settings, self._event, self._target, self._names.after
         )
+        forget_file(self._connection, *self._ledger.key)
         self._empty_partitions([step for step in steps if step.kind in _OF_PARTITIONS])
         regrouped = [step for step in steps if step.kind is DdlKind.REGROUP]
         if regrouped:

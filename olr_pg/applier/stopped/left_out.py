@@ -27,7 +27,7 @@ from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
-from olr_pg.applier.target.table_identity import moved_tables, replaced_reason
+from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reason
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
 from olr_pg.errors import Code, OlrPgError
 
@@ -167,6 +167,8 @@ def stop_unfit(
             continue
         reason = unfit_reason(connection, settings, name)
         if reason is None:
+            if name in lost:
+                accept_file(connection, settings.subscription, name)
             _warn_of_firing(connection, settings, name)
             continue
         ledger = event_ledger(settings, name)

@@ -1,5 +1,5 @@
-"""Detects that a target table was restored, dropped, or created again without the ledger, or the
-ledger without the table.
+"""Detects that a target table was restored, dropped, emptied, or created again without the ledger,
+or the ledger without the table.
 
 `pg_restore --clean --schema` and DROP TABLE with CREATE TABLE put another table in the place of a
 target table. After such an exchange, the ledger records changes as applied that the new table may
@@ -21,11 +21,19 @@ In another database or server, OIDs prove nothing, and they are recorded again. 
 OID of a table together with its position, and the applier records the unknown OIDs at each start
 and when it plans a table. Before the applier records OIDs, it compares the known OIDs.
 `column_check` makes a new plan necessary when another table takes the name.
+
+TRUNCATE gives a table another file, like VACUUM FULL, CLUSTER and some forms of ALTER TABLE. So the
+ledger also stores the number of the file. If the file is another one and the table is empty,
+somebody has emptied the table. If the table has rows, a restore after TRUNCATE looks like VACUUM
+FULL: a warning advises to compare the table.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from psycopg import sql
 
 from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.errors import Code, OlrPgError
@@ -34,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from psycopg import Connection
+
+_log = structlog.get_logger(__name__)
 
 # Providers of managed services can revoke this right. Then the OIDs are not recorded.
 _MAY_READ: Final = "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
@@ -63,7 +73,8 @@ _LOCK: Final = """
 SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
 """
 _RECORD: Final = """
-UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_place = %(place)s || '/' || l.tableoid
+UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_place = %(place)s || '/' || l.tableoid,
+    target_file = NULL
 WHERE subscription = %(subscription)s AND source_table = %(source)s
 """
 _RECORD_IF_NAMED: Final = f"""
@@ -80,7 +91,7 @@ FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
 _LOCKED: Final = f"{_UNKNOWN} FOR UPDATE SKIP LOCKED"
 _RECORD_ALL: Final = """
 UPDATE olr_pg.ledger AS l
-SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid
+SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid, target_file = NULL
 FROM unnest(%(names)s::text[], %(oids)s::oid[]) AS found (name, oid)
 WHERE l.subscription = %(subscription)s AND l.source_table = found.name
 """
@@ -88,13 +99,36 @@ _FORGET: Final = """
 UPDATE olr_pg.ledger SET target_oid = NULL, target_place = NULL
 WHERE subscription = %s AND source_table = ANY(%s)
 """
-_MOVED: Final = """
+_FILE: Final = """coalesce(pg_relation_filenode(l.target_oid)::int8, (
+    SELECT sum(pg_relation_filenode(relid)::int8) FROM pg_partition_tree(l.target_oid) WHERE isleaf
+), 0)::int8"""
+_RECORD_FILES: Final = f"""
+UPDATE olr_pg.ledger AS l SET target_file = {_FILE}
+FROM (SELECT source_table FROM olr_pg.ledger AS l
+    WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL
+    FOR UPDATE SKIP LOCKED) AS found
+WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
+"""  # noqa: S608 - constants alone
+_HAS_UNKNOWN_FILES: Final = """
+SELECT FROM olr_pg.ledger
+WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL LIMIT 1
+"""
+_FORGET_FILE: Final = """
+UPDATE olr_pg.ledger SET target_file = NULL WHERE subscription = %s AND source_table = %s
+    AND target_file IS NOT NULL
+"""
+_REWRITTEN: Final = f"""
+SELECT c.oid::regclass::text, c.relkind = 'p' FROM olr_pg.ledger AS l
+JOIN pg_class AS c ON c.oid = l.target_oid
+WHERE subscription = %s AND source_table = %s AND target_oid = %s AND target_file <> {_FILE}
+"""  # noqa: S608 - constants alone
+_MOVED: Final = f"""
 SELECT source_table FROM olr_pg.ledger AS l
-WHERE subscription = %s AND target_oid IS NOT NULL AND (
+WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} OR
     target_place NOT LIKE '%%/' || l.tableoid OR NOT EXISTS (
         SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = l.target_oid AND n.nspname || '.' || c.relname = l.target_table))
-"""
+"""  # noqa: S608 - constants alone
 
 
 def replaced_reason(
@@ -109,7 +143,11 @@ def replaced_reason(
         oid: the OID of the table that has the target table's name.
     """
     row = _known(connection, subscription, source)
-    return None if row is None else _difference(connection, row, source, oid)
+    if row is None:
+        return None
+    return _difference(connection, row, source, oid) or _emptied(
+        connection, row, subscription, source, oid
+    )
 
 
 def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
@@ -125,13 +163,16 @@ def check_identity(connection: Connection[Any], subscription: str, source: str, 
     row = _known(connection, subscription, source)
     if row is None:
         return
-    if replaced := _difference(connection, row, source, oid):
+    replaced = _difference(connection, row, source, oid)
+    if replaced := replaced or _emptied(connection, row, subscription, source, oid):
         raise replaced
     known_oid, place, ledger_oid, _ = row
     if known_oid != oid or place.rpartition("/")[2] != str(ledger_oid):
         with connection.transaction():
             connection.execute(_LOCK, (subscription, source))
             _record(connection, _RECORD_IF_NAMED, subscription, source, oid)
+    else:
+        accept_file(connection, subscription, source)
 
 
 def record_loaded(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
@@ -150,10 +191,15 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
     if place is None:
         return
     values: dict[str, Any] = {"place": place, "subscription": subscription}
+    # Most starts find nothing. They update nothing, and need no lock and no right to update.
+    if connection.execute(_UNKNOWN, values).fetchone() is not None:
+        _record_unknown(connection, values)
+    if connection.execute(_HAS_UNKNOWN_FILES, values).fetchone() is not None:
+        connection.execute(_RECORD_FILES, values)
+
+
+def _record_unknown(connection: Connection[Any], values: dict[str, Any]) -> None:
     with connection.transaction():
-        # Most starts find nothing. They update nothing, and need no lock and no right to update.
-        if connection.execute(_UNKNOWN, values).fetchone() is None:
-            return
         unknown = connection.execute(_LOCKED, values).fetchall()
         oids = _oids(connection, [target for _, target, _ in unknown])
         # If both OIDs differ, both were restored.
@@ -170,6 +216,30 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
 def forget_tables(connection: Connection[Any], subscription: str, sources: Iterable[str]) -> None:
     """Delete the recorded OIDs, because the DDL of the source gives the names to other tables."""
     connection.execute(_FORGET, (subscription, list(sources)))
+
+
+def forget_file(connection: Connection[Any], subscription: str, source: str) -> None:
+    """Delete the recorded number of a table's file, because a DDL of the source is applied."""
+    connection.execute(_FORGET_FILE, (subscription, source))
+
+
+def accept_file(connection: Connection[Any], subscription: str, source: str) -> None:
+    """Log a warning if the table was rewritten since the last start, and record its new file."""
+    row = _known(connection, subscription, source)
+    found = connection.execute(_REWRITTEN, (subscription, source, row and row[0])).fetchone()
+    if found is None:
+        return
+    name, is_partitioned = found
+    if not is_partitioned:  # a partition may have been added
+        _log.warning(
+            "the target table has another file: if nobody ran VACUUM FULL, CLUSTER or ALTER TABLE,"
+            " somebody emptied it and restored rows: compare it with `olr-pg verify`",
+            table=source,
+            target=name,
+        )
+    with connection.transaction():
+        forget_file(connection, subscription, source)
+        connection.execute(_RECORD_FILES, {"subscription": subscription})
 
 
 def lost_table(
@@ -235,6 +305,36 @@ def _difference(
         else "the schema olr_pg was restored without the table"
     )
     return OlrPgError(Code.TARGET_TABLE_REPLACED, what, table=source)
+
+
+def _emptied(
+    connection: Connection[Any],
+    row: tuple[int | None, str, int, bool],
+    subscription: str,
+    source: str,
+    oid: int,
+) -> OlrPgError | None:
+    """Return an error if somebody has emptied the table, for example with TRUNCATE."""
+    _, place, ledger_oid, had_rows = row
+    here = _this_database(connection)
+    if not had_rows or here is None or place != f"{here}/{ledger_oid}":
+        return None
+    found = connection.execute(_REWRITTEN, (subscription, source, oid)).fetchone()
+    if found is None:
+        return None
+    # The name is quoted by PostgreSQL.
+    has_rows = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(found[0]))
+    if connection.execute(has_rows).fetchone() == (True,):
+        return None
+    return OlrPgError(
+        Code.TARGET_TABLE_REPLACED,
+        "somebody has emptied the target table, although olr_pg has applied rows to it",
+        action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
+        f" {source}`. If the source's table is empty too, set `target_file` of the table's row in"
+        f" olr_pg.ledger to NULL. Then run `olr-pg errors retry {source}`. If you have copied all"
+        " rows, run only this command",
+        table=source,
+    )
 
 
 def _record(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -417,3 +419,72 @@ def test_a_standby_that_lags_is_not_one_put_back(replication: Replication) -> No
         assert is_transient(caught.value)
         applied.forget()
         applied.check(connection)
+
+
+_SAVED = ("t", "ledger", "subscription")
+
+
+def _save(r: Replication, name: str) -> None:
+    r.execute(f"CREATE SCHEMA {name}; CREATE TABLE {name}.t AS TABLE s.t")
+    for table in _SAVED[1:]:
+        r.execute(f"CREATE TABLE {name}.{table} AS TABLE olr_pg.{table}")
+    for file in ("applied.json", "checkpoint.json"):
+        shutil.copy(r.folder / file, r.folder / f"{name}-{file}")
+
+
+def _put_back(r: Replication, rows: str, ledger: str, directory: str) -> None:
+    r.execute("TRUNCATE s.t")
+    for table in _SAVED[1:]:
+        r.execute(f"DELETE FROM olr_pg.{table}")
+    if rows != "empty":
+        r.execute(f"INSERT INTO s.t TABLE {rows}.t")
+    if ledger != "missing":
+        for table in _SAVED[1:]:
+            r.execute(f"INSERT INTO olr_pg.{table} TABLE {ledger}.{table}")
+    for file in ("applied.json", "checkpoint.json"):
+        (r.folder / file).unlink(missing_ok=True)
+        if directory != "missing":
+            shutil.copy(r.folder / f"{directory}-{file}", r.folder / file)
+
+
+def test_what_is_restored_without_the_rest_is_never_continued_silently(
+    replication: Replication,
+) -> None:
+    """All combinations of rows, ledger and directory, each older, newer or missing."""
+    r = replication
+    _with_decoder_at_the_end(r)
+    for name in ("older", "newer"):
+        for _ in range(2):
+            _one_more(r)
+            if r.listener is not None:
+                _again(r)
+            r.apply()
+        _again(r)
+        r.apply()
+        _save(r, name)
+    _one_more(r)
+    everything = list(range(1, len(r.script.transactions) + 1))
+    found = {}
+    kept = "older", "newer", "missing"
+    states = ("older", "newer", "empty"), kept, kept
+    for combination in product(*states):
+        _put_back(r, *combination)
+        r.execute("DELETE FROM olr_pg.error; DELETE FROM olr_pg.held")
+        _again(r)
+        with capture_logs() as logs:
+            try:
+                r.apply()
+                outcome = "right" if _ids(r) == everything else "wrong"
+            except OlrPgError as error:
+                outcome = str(int(error.code))
+        is_named = any("has another file" in one["event"] for one in logs)
+        found[combination] = "named" if outcome == "wrong" and is_named else outcome
+    assert set(found.values()) == {"right", "named", "5010", "5024"}
+    # Rows that are only older look as if VACUUM FULL had been run.
+    named = {one for one, outcome in found.items() if outcome == "named"}
+    assert named == set(product(("older",), ("newer",), states[2]))
+    assert {one for one, outcome in found.items() if outcome == "right"} == {
+        *product(("newer",), ("newer",), states[2]),
+        *product(("older",), ("older",), ("older", "missing")),
+        ("empty", "missing", "missing"),
+    }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.stopped.left_out import unfit_reason
@@ -194,3 +195,42 @@ def test_a_load_records_its_table_with_the_position(applied: Replication) -> Non
         reason = unfit_reason(connection, r.settings(), "S.EMPTY")
         assert reason is not None
         assert reason.code == Code.TARGET_TABLE_REPLACED
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_a_table_that_somebody_has_emptied_stops_at_the_next_start(
+    applied: Replication, is_partitioned: bool
+) -> None:
+    r = applied
+    if is_partitioned:
+        r.execute(f"""
+            {_UNKNOWN} WHERE source_table = 'S.T'; ALTER TABLE s.t RENAME TO former;
+            CREATE TABLE s.t (id int PRIMARY KEY) PARTITION BY RANGE (id);
+            CREATE TABLE s.t1 PARTITION OF s.t DEFAULT; INSERT INTO s.t TABLE s.former
+        """)
+    r.apply(_TABLES)
+    r.execute("TRUNCATE s.t, s.empty")
+    r.transaction(r.insert({"ID": 2}, "T"), r.insert({"ID": 2}, "EMPTY"))
+    assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
+    assert (_ids(r, "t"), _ids(r, "empty")) == ([], [2])
+    r.execute("INSERT INTO s.t VALUES (1)")
+    with connect(r.target) as connection:
+        assert replay(connection, r.settings(), "S.T").error is None
+    r.apply(_TABLES)
+    assert _ids(r, "t") == [1, 2]
+
+
+def test_a_table_with_another_file_and_rows_is_named_once(applied: Replication) -> None:
+    r = applied
+    r.apply(_TABLES)
+    for statements, names in (
+        (("TRUNCATE s.t", "INSERT INTO s.t VALUES (7)"), ["S.T"]),
+        (("VACUUM FULL s.u",), ["S.U"]),
+        (("DELETE FROM s.u", "VACUUM s.u"), []),
+    ):
+        for one in statements:
+            r.execute(one)
+        for expected in (names, []):
+            with capture_logs() as logged:
+                r.apply(_TABLES)
+            assert [one["table"] for one in logged if "another file" in one["event"]] == expected
