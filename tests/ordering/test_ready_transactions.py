@@ -20,6 +20,7 @@ from olr_pg.ordering.ready_transactions import (
     whole,
 )
 from olr_pg.redo.commit_position import CommitPosition
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.server.ready_one import ready_one
 
 
@@ -43,6 +44,38 @@ def test_a_run_is_cut_where_it_is_said() -> None:
     first, rest = run.cut(1)
     assert keys([first]) + keys([rest]) == keys([run])
     assert len(first) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_how_many_of_a_run_come_before_a_key_or_fit(seed: int) -> None:
+    """Of parts of runs in which several transactions commit at one SCN, beside their lists."""
+    rng = random.Random(seed)
+    places = sorted((rng.randint(20, 30), rng.randint(1, 99)) for _ in range(rng.randint(1, 12)))
+    run = joined(
+        [
+            ready_one(scn, scn - 5, scn, CommitPosition(0, 1, 7, block, 16), b"x" * size, 1)
+            for scn, block in dict.fromkeys(places)
+            for size in [rng.randint(1, 300)]
+        ]
+    )
+    middle = rng.randint(0, len(run))
+    for part in (run, *run.cut(middle)):
+        listed = list(part.transactions())
+        known = [(one.commit_scn, one.position) for one in listed]
+        assert known == sorted(known)
+        between = [(scn, CommitPosition(0, 1, 7, 50, 16)) for scn in range(18, 33)]
+        for key in (*known, *between):
+            assert part.count_before_key(key) == sum(one < key for one in known)
+            assert part.count_up_to_key(key) == sum(one <= key for one in known)
+        for scn in range(-1, 33):
+            assert part.count_up_to(scn) == sum(one <= scn for one, _ in known)
+        sizes = [len(one.blob) for one in listed]
+        for limit in range(0, 2_000, 37):
+            within = [sum(sizes[: at + 1]) for at in range(len(sizes))]
+            assert part.count_whole(99, limit) == sum(one <= limit for one in within)
+            assert part.count_whole(limit // 37, 9_999) == min(limit // 37, len(sizes))
+            costs = [one + TRANSACTION_BYTES * (at + 1) for at, one in enumerate(within)]
+            assert part.count_fitting(limit) == sum(one <= limit for one in costs)
 
 
 def test_what_commits_below_an_scn_is_parted_from_the_rest() -> None:
