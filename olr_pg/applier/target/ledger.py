@@ -663,15 +663,14 @@ class TableLedger:
         """
         with connection.transaction():
             state = self.lock(connection)
-            noted = connection.execute(_NOTED_REASON, (*self._key, int(reason.code))).fetchone()
-            if state.stopped and noted is None:
+            if state.stopped and not self._has_noted(connection, reason):
                 self.record(connection, _stop_row(reason, state.position))
 
     def stop_before(
         self, connection: Connection[Any], held_source: str, reason: OlrPgError, scn: int
     ) -> bool:
         """Stop the table because changes after `scn` are missing, in a transaction of its own. If
-        the table is already stopped, only record the reason.
+        the table is already stopped, only record the reason, unless a retry has recorded it.
 
         Returns:
             True if the table was not stopped before.
@@ -680,8 +679,14 @@ class TableLedger:
             state = self.lock(connection)
             if not state.stopped:
                 self.stop(connection, held_source)
-            self.record(connection, _stop_row(reason, TablePosition(scn, ())))
+            if not state.stopped or not self._has_noted(connection, reason):
+                self.record(connection, _stop_row(reason, TablePosition(scn, ())))
         return not state.stopped
+
+    def _has_noted(self, connection: Connection[Any], reason: OlrPgError) -> bool:
+        """Return whether a row with the code of the reason stops the table."""
+        values = *self._key, int(reason.code)
+        return connection.execute(_NOTED_REASON, values).fetchone() is not None
 
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
         """Store the definition of the table for its first held change, if none is stored yet. The

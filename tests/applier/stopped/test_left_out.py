@@ -93,6 +93,23 @@ def test_a_skipped_gap_is_one_that_an_operator_accepted(narrowed: Replication) -
     assert _ids(narrowed, "r") == [1, 3, 4]
 
 
+def test_a_stopped_table_that_leaves_the_list_has_one_gap(narrowed: Replication) -> None:
+    """A retry while the list lacks the table, and the start with the table, find the same gap."""
+    r = narrowed
+    r.execute("UPDATE olr_pg.ledger SET stopped = true WHERE source_table = 'S.R'")
+    with connect(r.target) as connection:
+        for _ in range(2):
+            assert replay(connection, r.settings(), "S.R").error is not None
+    number = _stops(r)
+    r.serve()
+    assert _stops(r) == number
+    with connect(r.target) as connection:
+        skip_error(connection, "olr_pg", number)
+        assert replay(connection, r.settings(), "S.R").error is None
+        assert read_errors(connection, "olr_pg", resolved=False) == []
+    assert _ids(r, "r") == [1, 3]
+
+
 def test_a_repeated_skip_accepts_no_later_gap(narrowed: Replication) -> None:
     """A command that is repeated by mistake after weeks, when the table was left out once more."""
     r = narrowed
