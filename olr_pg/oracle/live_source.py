@@ -503,6 +503,9 @@ class LiveDatabase:
         except OlrPgError as error:
             if not wanted or error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise
+            if error.code == NOT_REACHED:
+                # A checkpoint can be after the last SCN of an idle source.
+                return self._containers.read_dictionaries(names, structure=False)
             reason = error.detail
         lacking = set[str]()
         for scn in begun_scns(self._files()):

@@ -254,6 +254,14 @@ def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
             assert caught.value.where["scn"] == min(loads.values())
 
 
+def test_a_checkpoint_after_the_last_scn_of_an_idle_source_takes_a_longer_list(
+    source: OracleSource, tmp_path: Path
+) -> None:
+    for tables in (ORDERS_ONLY, BOTH):
+        with live(source, tmp_path, SCN + 1) as database:
+            assert database.resolve(tables)[0].scn == SCN
+
+
 def test_a_stored_dictionary_is_removed_if_its_redo_is_confirmed_and_deleted(
     source: OracleSource, state: OracleState, tmp_path: Path
 ) -> None:
