@@ -30,7 +30,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from psycopg import Connection
 
@@ -301,14 +301,19 @@ def add(
         if begin_copy:
             return
     else:
-        _check_targets(wider, [str(name) for name in names])
+        known = _tables_at_work(loaded)
+        absent = [] if known is None else [str(one) for one in names if str(one) not in known]
+        _check_targets(wider, [str(name) for name in names], absent)
     _take(loaded, changes, added=[str(name) for name in names])
 
 
-def _check_targets(config: Config, names: Sequence[str]) -> None:
+def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]) -> None:
     """Raise an error if a target table is unfit, as a load does. Changes that committed before this
     command are not wanted, so none of them counts as missing, and with a live source none is
     applied. (How far an offline source has written is unknown.)
+
+    Args:
+        absent: the tables that a running appliance does not replicate.
 
     Raises:
         OlrPgError: 5040–5043, 5046; 70xx, errors of a live source; 8015, Oracle has no undo for
@@ -328,7 +333,8 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
             for name in names:
                 if scn is not None:
                     target = _target(settings, name)
-                    begin_added(connection, settings.subscription, name, target, scn)
+                    key = settings.subscription, name, target
+                    begin_added(connection, *key, scn, is_absent=name in absent)
                 forget_left_out(connection, settings.subscription, name)
                 reason = unfit_reason(connection, settings, name)
                 if reason is not None:

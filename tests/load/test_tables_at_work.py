@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -18,16 +19,26 @@ from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
 from olr_pg.cli.migration import load
+from olr_pg.load import copy_task
+from olr_pg.observability import logging_setup
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.writer.instance import Pace
 from olr_pg.spark import session
 from tests.load.conftest import Project
+from tests.load.copied_histories import Bank
 from tests.load.table_data import simulated
+from tests.proving.served import served_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+KILLED = """
+import os, signal
+from olr_pg.cli import tables
+tables._take = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+tables.add({config!r}, ["APP.U"], load=False)
+"""
 TOKEN = "a-token-of-this-test"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -167,3 +178,45 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
     # A restart has the list, too.
     assert project.config().apply is not None
     work.command("config", "check")
+
+
+@pytest.mark.timeout(300)
+def test_a_table_whose_addition_was_killed_is_added_without_a_load(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only changes after the second command are wanted, although the first one has recorded an
+    earlier position.
+    """
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    monkeypatch.setattr(logging_setup, "configure_logging", lambda *_, **__: None)
+    with served_source(tmp_path / "source", 3) as served:
+        bank = Bank(served, postgres_database, Random(1), lambda _: None)
+        document = json.loads(bank.config.read_text())
+        document["status"] = {"address": "127.0.0.1:0"}
+        document["apply"]["tables"] = ["APP.K"]
+        bank.config.write_text(json.dumps(document))
+        load.initial_load(bank.config)
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            connection.execute("CREATE TABLE app.u (id numeric, owner numeric, v text, n numeric)")
+        add = [sys.executable, "-c", KILLED.format(config=str(bank.config))]
+        with at_work(bank.config, postgres_database) as work:
+            work.await_that(is_caught_up)
+            assert subprocess.run(add, cwd=ROOT, check=False).returncode == -9
+            assert work.ask("SELECT 1 FROM olr_pg.ledger WHERE source_table = 'APP.U'") == [(1,)]
+            for name in ("U", "K"):
+                bank.insert(1, name)
+            bank.commit_all()
+            bank.switch()
+            rows = bank.sessions[0].cursor().execute("SELECT * FROM u").fetchall()
+            with psycopg.connect(postgres_database, autocommit=True) as connection:
+                for row in rows:
+                    connection.execute("INSERT INTO app.u VALUES (%s, %s, %s, %s)", row)
+            assert "now replicated: APP.U" in work.command("tables", "add", "APP.U", "--no-load")
+            bank.insert(2, "U")
+            bank.commit_all()
+            bank.switch()
+            wanted = [(len(rows) + 1,)]
+            work.await_that(lambda _: work.ask("SELECT count(*) FROM app.u") == wanted)
+            work.await_that(is_caught_up)
+        bank.listed = {"K", "U"}
+        assert bank.differences() == []

@@ -71,7 +71,7 @@ FROM (VALUES (%s::text, %s::text, %s::text, %s::bigint))
     LEFT JOIN olr_pg.incarnation AS i USING (subscription)
 ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.resetlogs_id
-WHERE l.left_scn IS NOT NULL AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
+WHERE (l.left_scn IS NOT NULL OR %s) AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
 """
 
 
@@ -276,7 +276,13 @@ def begin_created(
 
 
 def begin_added(
-    connection: Connection[Any], subscription: str, table: str, target: str, scn: int
+    connection: Connection[Any],
+    subscription: str,
+    table: str,
+    target: str,
+    scn: int,
+    *,
+    is_absent: bool = False,
 ) -> None:
     """Record that an operator wants only the changes of a table that commit after `scn`: its rows
     are in the target already, so earlier changes would be applied a second time. If the table is
@@ -284,5 +290,7 @@ def begin_added(
 
     Args:
         target: the name of the target table for the ledger.
+        is_absent: whether it is known that the table is not being replicated, although no start
+            has recorded this yet: an earlier command was killed before it changed the list.
     """
-    connection.execute(_ADDED, (subscription, table, target, scn))
+    connection.execute(_ADDED, (subscription, table, target, scn, is_absent))
