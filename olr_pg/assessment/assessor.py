@@ -18,6 +18,7 @@ from sqlglot.dialects.oracle import Oracle
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from olr_pg.applier.target.fixed_limits import check_fixed_limits
 from olr_pg.assessment.report import (
     AssessedColumn,
     AssessedTable,
@@ -30,6 +31,7 @@ from olr_pg.assessment.report import (
 )
 from olr_pg.datatypes.charsets import DATABASE_FORM, charset
 from olr_pg.dictionary.inventory import oracle_type_text
+from olr_pg.dictionary.structure import Index, Structure, UniqueKey
 from olr_pg.dictionary.sys_tables import non_flag_values
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import OlrPgError
@@ -39,7 +41,12 @@ from olr_pg.schema.value_kinds import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from olr_pg.dictionary.inventory import Inventory, InventoryTable, SchemaObject
+    from olr_pg.dictionary.inventory import (
+        Inventory,
+        InventoryIndex,
+        InventoryTable,
+        SchemaObject,
+    )
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.schema.relations import Relation, Relations
     from olr_pg.schema.statement import Statement
@@ -50,11 +57,13 @@ def assessed_table(
     relations: Relations,
     table: InventoryTable,
     found: Table | None,
+    indexes: Sequence[InventoryIndex] = (),
 ) -> AssessedTable:
     """Assess one table.
 
     Args:
         found: the table in the dictionary; None if the dictionary does not contain it.
+        indexes: the indexes of the table.
     """
     name = f"{table.owner}.{table.name}"
     if name not in replicated:
@@ -71,6 +80,7 @@ def assessed_table(
         logging=", ".join(word.removesuffix(" LOGGING").lower() for word in table.logging),
         key=_key(relations, table),
         columns=tuple(_columns(table, relations, found)),
+        limits=() if found is None else tuple(_limits(relations, found, indexes)),
     )
 
 
@@ -101,6 +111,31 @@ def _key(relations: Relations, table: InventoryTable) -> str:
         if one.kind == "unique" and one.enabled and not nullable & set(one.columns):
             return "unique key: " + ", ".join(one.columns)
     return ""
+
+
+def _limits(relations: Relations, table: Table, indexes: Sequence[InventoryIndex]) -> Iterator[str]:
+    """Yield what of a table can exceed the fixed limits of PostgreSQL."""
+    owner, name = table.source_owner, table.name
+    constraints = relations.constraints_of(owner, name)
+    structure = Structure(
+        unique_keys=tuple(
+            UniqueKey(owner=owner, table=name, name=one.name, columns=one.columns)
+            for one in constraints
+            if one.kind == "unique" and one.enabled
+        ),
+        indexes=tuple(
+            Index(
+                owner=owner,
+                table=name,
+                name=one.name,
+                columns=tuple(part.text for part in one.parts),
+            )
+            for one in indexes
+            if one.usable and one.kind == "NORMAL" and not one.constraint
+        ),
+    )
+    for finding in check_fixed_limits(relations.settings, table, structure):
+        yield finding.what
 
 
 def _columns(
@@ -365,6 +400,9 @@ def assess(
         rates: the measured rates of the target; None if they were not measured.
     """
     stored = {(table.owner, table.name): table for table in snapshot.tables}
+    indexes: dict[tuple[str, str], list[InventoryIndex]] = defaultdict(list)
+    for one in inventory.indexes:
+        indexes[one.table_owner, one.table].append(one)
     return Report(
         database=inventory.database,
         version=inventory.version,
@@ -372,7 +410,13 @@ def assess(
         owners=inventory.owners,
         items=list(_Assessor(inventory, stored, replicated, statements).items()),
         tables=[
-            assessed_table(replicated, relations, table, stored.get((table.owner, table.name)))
+            assessed_table(
+                replicated,
+                relations,
+                table,
+                stored.get((table.owner, table.name)),
+                indexes[table.owner, table.name],
+            )
             for table in inventory.tables
         ],
         others=inventory.others,

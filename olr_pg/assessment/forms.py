@@ -246,6 +246,7 @@ def _table(table: AssessedTable) -> Iterator[str]:
         f"<details><summary>{_name(table.name)} <span>{_text(', '.join(table.facts))}"
         "</span></summary>"
     )
+    yield from (f"<p>{_text(limit)}</p>" for limit in table.limits)
     yield from _grid(
         heads,
         (
@@ -361,6 +362,7 @@ def whole_report(report: Report) -> Iterator[str]:
     yield "Tables and their columns:"
     for table in report.tables:
         yield f"{table.name}: {', '.join(table.facts)}"
+        yield from (f"    {limit}" for limit in table.limits)
         for column in table.columns:
             target = column.target_type or "not created"
             remark = column.obstacle or column.lost

@@ -82,6 +82,7 @@ class AssessedTable(NamedTuple):
         replicated: ``yes``, or the reason why the table is not replicated.
         key: the kind and the columns of the key that identifies the table's rows; empty without a
             key.
+        limits: what of the table can exceed the fixed limits of PostgreSQL.
     """
 
     name: str
@@ -93,6 +94,7 @@ class AssessedTable(NamedTuple):
     logging: str
     key: str
     columns: tuple[AssessedColumn, ...]
+    limits: tuple[str, ...] = ()
 
     @property
     def facts(self) -> list[str]:

@@ -42,10 +42,14 @@ class Relation(NamedTuple):
 
 
 class Relations:
-    """Resolves names in the source's SQL to objects of the target."""
+    """Resolves names in the source's SQL to objects of the target.
+
+    Attributes:
+        settings: the settings of the applier, which contain the names and types in the target.
+    """
 
     def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._found: dict[tuple[str, str], Relation] = {}
         relations: tuple[InventoryTable | InventoryView, ...] = (
             *inventory.tables,
@@ -89,20 +93,20 @@ class Relations:
         """
         visible = [column for column in columns if not column.hidden or column.invisible]
         table = f"{owner}.{name}"
-        names = self._settings.choices.column_names(table, [column.name for column in visible])
+        names = self.settings.choices.column_names(table, [column.name for column in visible])
         found = {
-            column.name: relation_column(self._settings, table, column, names[column.name])
+            column.name: relation_column(self.settings, table, column, names[column.name])
             if is_table
             else RelationColumn(names[column.name], column_fact(column))
             for column in visible
         }
-        return Relation(owner, name, *target_name(self._settings, owner, name), found)
+        return Relation(owner, name, *target_name(self.settings, owner, name), found)
 
     def name(self, name: str, *, column: bool = False) -> str:
         """Return the name in the target for a name in the source that no mapping names
         explicitly.
         """
-        return self._settings.choices.name(name, column=column)
+        return self.settings.choices.name(name, column=column)
 
     def free_name(self, schema: str, of: str, name: str, suffix: str) -> str:
         """Return an unused name for an index, the index of a key, or a partition.
@@ -141,17 +145,17 @@ class Relations:
     def sequence(self, owner: str, name: str) -> tuple[str, str] | None:
         """Return (schema, name) of a sequence in the target; None if there is no such sequence."""
         key = self._behind(owner, name)
-        return target_name(self._settings, *key) if key in self._sequences else None
+        return target_name(self.settings, *key) if key in self._sequences else None
 
     def context(self, name: str) -> str:
         """Return the prefix of the PostgreSQL settings that replace an application context; empty
         if no context has that name.
         """
-        return self._settings.choices.contexts.get(name, "")
+        return self.settings.choices.contexts.get(name, "")
 
     def code_name(self, owner: str, name: str) -> tuple[str, str]:
         """Return (schema, name) of a function or procedure in the target."""
-        return target_name(self._settings, owner, name)
+        return target_name(self.settings, owner, name)
 
     def has_schema(self, name: str) -> bool:
         """Return whether tables, views or sequences are created in a schema of the target."""

@@ -34,7 +34,15 @@ from olr_pg.assessment.report import (
 )
 from olr_pg.cli.migration.assess import _write as write_report
 from olr_pg.datatypes.choices import Choices
-from olr_pg.dictionary.inventory import Inventory, InventoryView, LogDay, SchemaObject
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.inventory import (
+    IndexPart,
+    Inventory,
+    InventoryIndex,
+    InventoryView,
+    LogDay,
+    SchemaObject,
+)
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
@@ -374,3 +382,37 @@ def test_effort() -> None:
     assert any("UTL_HTTP" in reason for reason in hard.reasons)
     long = code_item("PROCEDURE", "S.L", "PROCEDURE l IS\n" + "x := 1;\n" * 60)
     assert (long.effort, long.minutes) == (Effort.MEDIUM, 61)
+
+
+def test_tables_that_can_exceed_what_postgresql_stores_are_named(
+    snapshot: Snapshot, report: Report
+) -> None:
+    """The key of a table is made of its texts, and one index more is on them."""
+    assert {limit for table in report.tables for limit in table.limits} == set()
+    inventory = shop_inventory(snapshot)
+    (customers,) = (one for one in snapshot.tables if one.name == "CUSTOMERS")
+    long = replace(
+        customers,
+        columns=tuple(
+            replace(one, length=4_000) if one.type_code == OracleType.VARCHAR2 else one
+            for one in customers.columns
+        ),
+    )
+    texts = [one.name for one in customers.columns if one.type_code == OracleType.VARCHAR2]
+    index = InventoryIndex(
+        owner=long.owner, name="BY_TEXT", table_owner=long.owner, table=long.name,
+        parts=tuple(IndexPart(text=name) for name in texts),
+    )  # fmt: skip
+    wider = replace(
+        snapshot, tables=tuple(long if one is customers else one for one in snapshot.tables)
+    )
+    changed = _report(inventory.model_copy(update={"indexes": (*inventory.indexes, index)}), wider)
+    (named,) = (table for table in changed.tables if table.limits)
+    assert named.name == long.full_name
+    (limit,) = named.limits
+    assert "the index BY_TEXT can need more than the 2,704 bytes" in limit
+    assert any(limit in line for line in whole_report(changed))
+    assert limit in "".join(html_pieces(changed))
+    assert [list(one["limits"]) for one in report_json(changed)["tables"] if one["limits"]] == [
+        [limit]
+    ]

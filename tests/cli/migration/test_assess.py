@@ -35,7 +35,7 @@ def test_a_live_source_is_assessed_with_the_times_that_moving_it_takes(
     finally:
         live.close()
     printed = capsys.readouterr().out
-    assert "Catching up: less than a minute after the load. This is an estimate: " in printed
+    assert "Catching up: less than a minute after the load. This value is an estimate: " in printed
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert sum(day["logs"] for day in report["redo"]) == len(summary.logs)
     assert report["redo_rates"]["bytes_per_second"] > 0
