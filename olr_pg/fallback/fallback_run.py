@@ -34,7 +34,7 @@ from olr_pg.errors import Code, OlrPgError, format_place, located
 from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, Record, TableStop, open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
-from olr_pg.fallback.oracle_writer import OracleWriter, check_bytes_are_kept
+from olr_pg.fallback.oracle_writer import CONSTRAINT, OracleWriter, check_bytes_are_kept
 from olr_pg.fallback.pgoutput import Relation, TransactionReader, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,
@@ -108,6 +108,10 @@ _PASSING_NUMBERS: Final = (
 )
 """Oracle's errors that do not depend on the change, after which the batch is retried. A table would
 stop until somebody resumes it.
+"""
+
+_TABLE_OF_CONSTRAINT: Final = """
+SELECT table_name FROM sys.dba_constraints WHERE owner = :1 AND constraint_name = :2
 """
 
 _PLACES: Final[tuple[str, ...]] = ("column", "policy")
@@ -503,7 +507,10 @@ class _Session:
             for place, table in target_tables(self._way).items():
                 if place in missing and table.full_name not in self._stopped():
                     error = OlrPgError(Code.FALLBACK_NOT_PUBLISHED, missing[place])
-                    self._stop(table.full_name, error, self.state.lsn)
+                    late = self.state.stops.get(table.full_name)
+                    # No transaction has failed, so there is none that `skip` could skip.
+                    lsn = self.state.lsn if late is None else late.lsn
+                    self._stop(table.full_name, error, lsn)
         self._published_at = time.monotonic()
 
     def _is_resumed(self) -> bool:
@@ -635,7 +642,7 @@ class _Session:
                     self._commit(transaction.end_lsn, 1)
             except OlrPgError as error:
                 # An error about a description belongs to the table after `table`.
-                failed = str(error.where.get("table") or table)
+                failed = str(error.where.get("table") or table) or self._named_in(error)
                 is_of_table = error.code in _OF_TABLE or error.code // 10 == _VALUE_CODES
                 if not is_of_table or not failed or failed in self._stopped():
                     raise
@@ -646,6 +653,20 @@ class _Session:
                     self._stop(failed, error, transaction.end_lsn)
             else:
                 return
+
+    def _named_in(self, error: OlrPgError) -> str:
+        """Return the table of the constraint that an error of COMMIT names: a constraint that is
+        DEFERRED is checked then. Return an empty string if it is none of the tables.
+        """
+        named = CONSTRAINT.search(error.detail)
+        owner, _, name = named[1].partition(".") if named else ("", "", "")
+        if not name:
+            return ""
+        with _passing(), self._oracle.cursor() as cursor:
+            cursor.execute(_TABLE_OF_CONSTRAINT, (owner, name))
+            row = cursor.fetchone()
+        tables = {(one.source_owner, one.name): one.full_name for one in self._way.tables}
+        return tables.get((owner, row[0]), "") if row else ""
 
     def _stopped(self) -> set[str]:
         return {name for name, one in self.state.stops.items() if one.is_stopped}

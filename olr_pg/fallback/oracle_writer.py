@@ -35,7 +35,8 @@ Empties = tuple[int, ...]
 """Numbers of the columns whose value is an empty LOB."""
 
 _NOT_UNIQUE: Final = "ORA-00001"
-_CONSTRAINT: Final = re.compile(r"\(([^()]+)\) violated")
+CONSTRAINT: Final = re.compile(r"\(([^()]+)\) violated")
+"""The name of a constraint in an error of Oracle, as OWNER.NAME."""
 
 
 class OracleWriter:
@@ -167,7 +168,7 @@ class OracleWriter:
                     raise
                 # Report only the name of the constraint, because Oracle's message may contain
                 # values of the row.
-                name = _CONSTRAINT.search(str(error))
+                name = CONSTRAINT.search(str(error))
                 where = f" (constraint {name[1]})" if name else ""
                 what = f"{write.operation} of a row that exists already in Oracle{where}"
                 raise _conflict(plan, ROW_EXISTS, what) from error

@@ -299,3 +299,35 @@ def test_published_tables_that_exchange_their_names_stop(
         run(made.way, once=True, progress=exchange)
     assert caught.value.code == Code.FALLBACK_TABLES_STOPPED
     assert str(caught.value).count("another table has the name") == 2
+
+
+def test_a_constraint_that_is_checked_at_the_commit_stops_its_own_table(
+    both: Callable[..., Both], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COMMIT of a transaction with a DEFERRED constraint is refused, and names no table."""
+    made = both(
+        (
+            "deferred",
+            f"{ID}, v NUMBER(5), CONSTRAINT late UNIQUE (v)",
+            "(id int PRIMARY KEY, v int)",
+        ),
+        ("beside", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"),
+    )
+    commit = oracledb.Connection.commit
+
+    def refusing(connection: oracledb.Connection) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM deferred WHERE v = 13")
+            is_refused = cursor.fetchone() != (0,)
+        if not is_refused:
+            commit(connection)
+            return
+        connection.rollback()
+        raise oracledb.IntegrityError(
+            "ORA-02091: transaction rolled back\nORA-00001: unique constraint (APP.LATE) violated"
+        )
+
+    made.sql("INSERT INTO deferred VALUES (1, 13)", "INSERT INTO beside VALUES (1, 1)")
+    monkeypatch.setattr(oracledb.Connection, "commit", refusing)
+    assert list(made.stops()) == ["APP.DEFERRED"]
+    assert made.same("beside")

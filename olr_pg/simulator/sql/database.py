@@ -79,6 +79,9 @@ def _keys(found: Definitions) -> Rows:
             for one in keys:
                 valid = "VALIDATED" if status == _ON else "NOT VALIDATED"
                 yield table.sim.owner, one.name, "R", table.name, status, valid
+        for key in table.keys:
+            kind = "P" if key.is_primary else "U"
+            yield table.sim.owner, key.name, kind, table.name, _ON, "VALIDATED"
 
 
 def _identities(found: Definitions) -> Rows:
