@@ -2249,14 +2249,18 @@ class Code(IntEnum):
         7303,
         "the ledger of the way back is missing in Oracle",
         "check `fallback.user`, and whether Oracle was restored from a backup. Without"
-        " the ledger, olr_pg cannot know which transactions Oracle contains: compare"
-        " with `olr-pg fallback verify`",
+        " the ledger, olr_pg cannot know which transactions Oracle contains. Compare with `olr-pg"
+        " fallback verify`, and correct the rows in Oracle. Then run `olr-pg fallback end` and"
+        " `olr-pg fallback begin` while nobody writes",
     )
     FALLBACK_SLOT_AHEAD = _Entry(
         7304,
         "the replication slot is ahead of Oracle's ledger",
-        "another program has read the slot, or Oracle was restored from a backup. The changes"
-        " between the two positions are missing in Oracle. Compare with `olr-pg fallback verify`",
+        "another program has read the slot, or Oracle was restored from a backup or failed over to"
+        " a standby that lacked transactions. The changes between the two positions are missing in"
+        " Oracle, and PostgreSQL does not send them again. Compare with `olr-pg fallback verify`,"
+        " and correct the rows in Oracle. Then run `olr-pg fallback end` and `olr-pg fallback"
+        " begin` while nobody writes",
     )
     FALLBACK_LEDGER_MOVED = _Entry(
         7305,
