@@ -93,8 +93,8 @@ class Code(IntEnum):
     DATA_DIRECTORY_UNUSABLE = _Entry(
         1092,
         "the data directory cannot be used",
-        "make the directory of `context.data` writable for this user. Its file system must support"
-        " locks",
+        "make the directory of `context.data` writable for this user. The file system of the"
+        " directory must support locks",
     )
     LIVE_SOURCE_NEEDED = _Entry(
         1093,
@@ -109,7 +109,7 @@ class Code(IntEnum):
     FILTER_LEAVES_NO_TABLE = _Entry(
         1095,
         "the filter excludes every table",
-        "correct `filter.tables`. Its patterns are matched with OWNER.NAME",
+        "correct `filter.tables`. The patterns are matched with OWNER.NAME",
     )
     FILTER_LEAVES_OUT_NEEDED_COLUMN = _Entry(
         1096,
@@ -319,8 +319,8 @@ class Code(IntEnum):
     LOG_TRUNCATED = _Entry(
         2004,
         "the log is truncated",
-        "copy the complete archived log again. Compare its size with V$ARCHIVED_LOG ((BLOCKS + 1)"
-        " * BLOCK_SIZE)",
+        "copy the complete archived log again. Compare the size of the log with V$ARCHIVED_LOG"
+        " ((BLOCKS + 1) * BLOCK_SIZE)",
     )
     BLOCK_CORRUPT = _Entry(
         2005,
@@ -656,9 +656,9 @@ class Code(IntEnum):
     VECTOR_WITHOUT_OBJECT = _Entry(
         2146,
         "a redo change vector of an unknown kind names no object",
-        "if it changed a row of a replicated table, the target lacks that change. Compare the"
-        " tables with `olr-pg verify`. Report the operation code and what `olr-pg dump` prints at"
-        " the position above",
+        "if this vector changed a row of a replicated table, the target lacks that change."
+        " Compare the tables with `olr-pg verify`. Report the operation code and what `olr-pg"
+        " dump` prints at the position above",
     )
     ROW_CONDITION_UNDECIDABLE = _Entry(
         2160,
@@ -844,8 +844,8 @@ class Code(IntEnum):
         3071,
         "a replicated table was dropped, renamed or created again",
         "remove the table from the replication: `olr-pg tables remove OWNER.NAME`. To replicate"
-        " it under a new name, run `olr-pg tables add` with this name, which loads the table."
-        " (With an offline source, this needs a newer dictionary snapshot)",
+        " the table under a new name, run `olr-pg tables add` with this name, which loads the"
+        " table. (With an offline source, this needs a newer dictionary snapshot)",
     )
     COLUMNS_CHANGED = _Entry(
         3072,
@@ -984,8 +984,8 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "if the file cannot be read, correct its permissions. If the file is damaged,"
-        " restore the file from a backup. Or remove it: the bundled applier then starts at the"
+        "if the file cannot be read, correct its permissions. If the file is damaged, restore"
+        " the file from a backup. Or remove the file: the bundled applier then starts at the"
         " oldest log and skips the changes that it has applied. Start your own client with the"
         " StartSCN from which it still needs changes",
     )
@@ -1025,8 +1025,8 @@ class Code(IntEnum):
     TLS_FILES_UNUSABLE = _Entry(
         4030,
         "the certificate or key of a port cannot be used",
-        "check the files of `tls`. They must be PEM files that this user can read. The key must"
-        " belong to the certificate, and an encrypted key needs `key-password`",
+        "check the files of `tls`. These files must be PEM files that this user can read. The"
+        " key must belong to the certificate, and an encrypted key needs `key-password`",
     )
     ADDRESS_NOT_ALLOWED = _Entry(
         4031,
@@ -1042,8 +1042,8 @@ class Code(IntEnum):
     CLIENT_TOO_SLOW = _Entry(
         4033,
         "the client took too long",
-        "change the client. It must send each request in one piece, read the answers, and"
-        " subscribe soon after it has connected. `target.limits` has the limits",
+        "change the client. The client must send each request in one piece, read the answers,"
+        " and subscribe soon after it has connected. `target.limits` has the limits",
     )
     TLS_NOT_AGREED = _Entry(
         4034,
@@ -1064,8 +1064,9 @@ class Code(IntEnum):
     TARGET_TOO_FAR_BEHIND = _Entry(
         4040,
         "a target is further behind the other targets than its limit allows",
-        "nothing is lost, and the others continue: olr_pg decodes separately for this target until"
-        " it is up to date. Find out why its client is slow, or raise `target[].max-spill-mb`",
+        "nothing is lost, and the others continue: olr_pg decodes separately for this target"
+        " until it is up to date. Find out why the target's client is slow, or raise"
+        " `target[].max-spill-mb`",
     )
     BACKLOG_UNWRITABLE = _Entry(
         4041,
@@ -1096,8 +1097,8 @@ class Code(IntEnum):
     THREAD_STUCK = _Entry(
         4045,
         "a thread of the appliance is stuck",
-        "systemd restarts the appliance after `WatchdogSec`. Without systemd, end it with SIGKILL"
-        " and start it again: nothing is lost. Report the error with the log",
+        "systemd restarts the appliance after `WatchdogSec`. Without systemd, end the appliance"
+        " with SIGKILL and start it again: nothing is lost. Report the error with the log",
     )
     ANOTHER_VERIFICATION = _Entry(
         4046,
@@ -1188,7 +1189,7 @@ class Code(IntEnum):
         5007,
         "a source column does not fit the type of the target column",
         "change the column's type in PostgreSQL, or in `apply.columns`, to one that the type"
-        " mapping allows. If its character set is unsupported, exclude the column with"
+        " mapping allows. If the column's character set is unsupported, exclude the column with"
         " `filter.columns`",
     )
     CHANGE_REFUSED = _Entry(
@@ -1505,9 +1506,10 @@ class Code(IntEnum):
     TARGET_TABLE_NOT_EMPTY = _Entry(
         5104,
         "the target table is not empty",
-        "empty the table, or load only other tables (`olr-pg initial-load --table OWNER.NAME`). If"
-        " its rows are correct, remove the table from `apply.tables` and load the other tables."
-        " Then run `olr-pg tables add OWNER.NAME --no-load`, which replicates only later changes",
+        "empty the table, or load only other tables (`olr-pg initial-load --table OWNER.NAME`)."
+        " If the table's rows are correct, remove the table from `apply.tables` and load the"
+        " other tables. Then run `olr-pg tables add OWNER.NAME --no-load`, which replicates only"
+        " later changes",
     )
     TABLE_REPLICATED_ALREADY = _Entry(
         5105,
@@ -2137,7 +2139,8 @@ class Code(IntEnum):
         "a distributed transaction is in doubt: its changes are neither in the loaded rows nor in"
         " the redo that is read after the load",
         "wait until Oracle's process RECO or the transaction manager has ended the transaction."
-        " Or end it on the source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'. Then load again",
+        " Or end the transaction on the source with COMMIT FORCE 'ID' or ROLLBACK FORCE 'ID'."
+        " Then load again",
     )
     POLICY_HIDES_DATA = _Entry(
         7047,

@@ -118,7 +118,8 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
             _CHECK,
             f"skipped, because {why}: {names}" + (f" and {more} more" * (more > 0)),
             action
-            or "if the file is not a log, ignore this warning. If it is a log, copy it again",
+            or "if the file is not a log, ignore this warning. If the file is a log, copy the file"
+            " again",
         )
 
 

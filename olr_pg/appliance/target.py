@@ -359,6 +359,6 @@ def _made(directory: Path, config: Config) -> Path:
         make_private_directory(directory, passable=is_passable(config))
     except OSError as error:
         is_file = isinstance(error, FileExistsError)
-        reason = "it is not a directory" if is_file else plain_reason(error)
+        reason = "the path is not a directory" if is_file else plain_reason(error)
         raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(directory)) from error
     return directory

@@ -364,7 +364,8 @@ def _slots(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
             Code.SLOT_KEEPS_WAL,
             f"no client reads the replication slot {row.slot_name!r}, which keeps"
             f" {row.kept / (1 << 20):,.0f} MiB of WAL (wal_status {row.wal_status})",
-            f"start its reader; if the slot is no longer used: {row.statement}",
+            "start the program that reads the slot; if the slot is no longer used:"
+            f" {row.statement}",
         )
 
 

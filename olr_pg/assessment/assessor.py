@@ -521,7 +521,7 @@ class _Assessor:
             reasons = ["the dictionary contains no reason"]
         minutes = effort.value * max(len(failed), 1)
         if carrier is Carrier.CONVERTED:
-            reasons.append("its rows are not replicated: it is not in `apply.tables`")
+            reasons.append("the rows are not replicated: the table is not in `apply.tables`")
         return Item("TABLE", name, carrier, effort, minutes, tuple(reasons))
 
     def _obstacle(self, name: str) -> str:
@@ -543,7 +543,7 @@ class _Assessor:
         if made is not None:
             return made
         text = self._sources.get((one.kind, one.full_name))
-        remark = "its source cannot be read" if text is None else ""
+        remark = "the source text of this object cannot be read" if text is None else ""
         parts = [part for part in self._of_table[one.full_name] if part.what != "package"]
         done = sum(part.runs for part in parts)
         if one.kind.startswith("PACKAGE") and done:
@@ -629,7 +629,7 @@ def _by_statement(kind: str, name: str, found: Sequence[Statement]) -> Item:
     if found and found[0].runs:
         reasons = (found[0].remark,) if found[0].remark else ()
         return _part(kind, name, Carrier.CONVERTED)._replace(reasons=reasons)
-    reason = found[0].reason if found else "its table is not created"
+    reason = found[0].reason if found else "the table of this object is not created"
     reasons = (reason,)
     low = Effort.LOW
     return Item(kind, name, Carrier.BY_HAND, low, low.value // 3, reasons, is_object=False)

@@ -106,12 +106,12 @@ def _head(report: Report, title: str) -> Iterator[str]:
     yield _bar(report)
     yield (
         '<p class="soft">The estimate follows fixed rules: minutes for each line of code, for'
-        " each construct that PostgreSQL lacks, and for each object that you create by hand. Use it"
-        " to compare and to plan; it is not a measurement. A cost unit is five minutes, as in"
-        " ora2pg. The letter of the level is the cost: A needs no rewriting, B up to five days,"
-        " C more. The digit is the kind of code: 1 no code, 2 triggers that olr_pg converts,"
-        " 3 routines that olr_pg converts, 4 triggers or views that you must rewrite, 5 routines"
-        " that you must rewrite.</p>\n"
+        " each construct that PostgreSQL lacks, and for each object that you create by hand. Use"
+        " the estimate to compare and to plan; it is not a measurement. A cost unit is five"
+        " minutes, as in ora2pg. The letter of the level is the cost: A needs no rewriting, B up"
+        " to five days, C more. The digit is the kind of code: 1 no code, 2 triggers that olr_pg"
+        " converts, 3 routines that olr_pg converts, 4 triggers or views that you must rewrite, 5"
+        " routines that you must rewrite.</p>\n"
     )
     if report.texts is not None and report.texts.remark:
         yield f"<p>{escape(report.texts.remark)}</p>\n"

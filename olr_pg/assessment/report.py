@@ -133,11 +133,11 @@ class TextColumns(NamedTuple):
         also = f" ({self.configured} have a configured set)" if self.configured else ""
         return (
             f"Text: the database declares {self.declared}, and olr_pg converts {self.as_declared}"
-            f" text columns from this set{also}. Oracle does not check the bytes that applications"
-            f" write: bytes of another set, such as WE8MSWIN1252, {spoilt} in PostgreSQL. Run"
-            " `olr-pg doctor --load` with the live source: it reads some rows, and names"
-            " columns with such bytes. Then name their set in `source.character-sets`"
-            " (docs/charsets.md)."
+            f" text columns from this set{also}. Oracle does not check the bytes that"
+            f" applications write: bytes of another set, such as WE8MSWIN1252, {spoilt} in"
+            " PostgreSQL. Run `olr-pg doctor --load` with the live source: it reads some rows,"
+            " and names columns with such bytes. Then name the character set of these columns in"
+            " `source.character-sets` (docs/charsets.md)."
         )
 
 

@@ -31,8 +31,8 @@ does not contain the SCN at which the incarnation began.
 """
 
 _IF_DAMAGED: Final = (
-    "restore the file from a backup. Or delete it: the next start writes it again. The ledger in"
-    " the target still shows from which incarnation transactions were applied"
+    "restore the file from a backup. Or delete the file: the next start writes it again. The"
+    " ledger in the target still shows from which incarnation transactions were applied"
 )
 
 _Number = Annotated[int, Field(ge=0)]

@@ -277,8 +277,8 @@ def _compressed(compression: Compression, data: bytes, path: str) -> OlrPgError:
     """
     what = f"the file is compressed with {compression.name}"
     action = (
-        f"decompress it ({compression.command} FILE); olr_pg reads logs only as Oracle wrote them."
-        f" {MOVE_AWAY}"
+        f"decompress the file ({compression.command} FILE); olr_pg reads logs only as Oracle"
+        f" wrote them. {MOVE_AWAY}"
     )
     content = content_start(compression, data, HEADER_BYTES)
     if not content:

@@ -33,9 +33,10 @@ VERSION: Final = 1
 """The version of the file's format that we write; a file without a version has version 1."""
 
 _IF_DAMAGED: Final = (
-    "restore the file from a backup. Or delete it, and make sure that the logs of all redo threads"
-    " are available when you start. If the last run ended with OLR-02014, first correct the tables"
-    " that the error names, because a start without the file skips the late transaction"
+    "restore the file from a backup. Or delete the file, and make sure that the logs of all redo"
+    " threads are available when you start. If the last run ended with OLR-02014, first correct"
+    " the tables that the error names, because a start without the file skips the late"
+    " transaction"
 )
 
 

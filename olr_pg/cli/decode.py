@@ -65,7 +65,7 @@ def parse_log(text: str) -> Path:
 def parse_place(text: str) -> str:
     """Parse a LOG argument that can also be a URL; see `parse_log` for other texts."""
     if not text:
-        raise typer.BadParameter("it is empty; name a file, a directory or a glob")
+        raise typer.BadParameter("the argument is empty; name a file, a directory or a glob")
     return text
 
 

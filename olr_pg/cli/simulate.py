@@ -385,8 +385,8 @@ def simulate(
             max=65_535,
             metavar="PORT",
             help="Serve as this Oracle database on this port of the loopback address (0: any"
-            " free port), until interrupted. It serves after all redo is written; with --live,"
-            " it also serves while it writes. Service SIM, user olr, password olr.",
+            " free port), until interrupted. The command serves after all redo is written; with"
+            " --live, it also serves while it writes. Service SIM, user olr, password olr.",
         ),
     ] = None,
     archive_every: Annotated[

@@ -29,7 +29,7 @@ _ROOM: Final = (
     " Nothing was changed"
 )
 _AGAIN: Final = (
-    "restore the file from a backup. Or delete it; then repeat the `olr-pg tables add` and"
+    "restore the file from a backup. Or delete the file; then repeat the `olr-pg tables add` and"
     " `olr-pg tables remove` commands that were run before"
 )
 

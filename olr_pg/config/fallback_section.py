@@ -51,9 +51,9 @@ class FallbackPolicies(Section):
     )
     digits: Literal["refuse", "cut", "null"] = Field(
         default="refuse",
-        description="numbers with more digits than their column. `cut` rounds digits after the"
-        " decimal point or after the 38th digit, as Oracle does. A number that is too large is"
-        " still rejected",
+        description="numbers with more digits than the column allows. `cut` rounds digits after"
+        " the decimal point or after the 38th digit, as Oracle does. A number that is too large"
+        " is still rejected",
     )
     infinity: Literal["refuse", "null"] = Field(
         default="refuse", description="infinite numbers and dates, and NaN"
@@ -127,8 +127,8 @@ class Fallback(Section):
         default=(),
         strict=False,
         description="a list of OWNER.TABLE.COLUMN, with `*` and `?`: columns that exist only in"
-        " PostgreSQL. Their values are not replicated to Oracle. If another column exists only"
-        " in PostgreSQL, its table stops",
+        " PostgreSQL. The values of these columns are not replicated to Oracle. If another"
+        " column exists only in PostgreSQL, its table stops",
     )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,

@@ -105,7 +105,8 @@ class Spark(Section):
     results: ConfigPath | None = Field(
         default=None,
         description="a directory for the decoded changes, which the appliance and all workers of"
-        " a Spark cluster share. Without it, Spark's Java processes transfer the decoded changes",
+        " a Spark cluster share. Without such a directory, Spark's Java processes transfer the"
+        " decoded changes",
     )
 
 
@@ -312,7 +313,7 @@ class DdlSection(Section):
     virtual_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
         description="a virtual column added, changed or dropped. olr_pg does the same with a"
-        " generated column in the target, if it can translate the expression. Otherwise it"
+        " generated column in the target, if it can translate the expression. Otherwise olr_pg"
         " reports the column and does not create it",
     )
     identity_column: Literal["follow", "ignore", "stop"] = Field(

@@ -230,8 +230,8 @@ class Control(Section):
     tokens: dict[str, Secret] = Field(
         min_length=1,
         description=(
-            "an object that maps names of persons or programs to tokens. With its token, a person"
-            ' or program may run commands. A token has 16 characters or more; write "${ENV_NAME}"'
+            "an object that maps names of persons or programs to tokens. A person or program may"
+            ' run commands with the token. A token has 16 characters or more; write "${ENV_NAME}"'
             ' or {"file": "PATH"}'
         ),
     )

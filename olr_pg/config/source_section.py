@@ -97,7 +97,7 @@ class SftpTransport(Section):
     )
     key_file: ConfigPath | None = Field(
         default=None,
-        description="the file with the private key. Without it and without a password, olr_pg"
+        description="the file with the private key. Without a key file and a password, olr_pg"
         " uses the keys of an SSH agent or of the user's home directory",
     )
     known_hosts: ConfigPath | None = Field(

@@ -274,7 +274,7 @@ class NewTables:
         if is_wanted is None:
             reason += "; only Oracle can run the query in `apply.tables`, which may select it"
         warn_of_new_table(
-            f"it was created or renamed at SCN {named.scn}{reason}",
+            f"the table was created or renamed at SCN {named.scn}{reason}",
             table=f"{named.owner}.{named.name}",
             scn=named.scn,
         )

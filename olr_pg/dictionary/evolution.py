@@ -239,9 +239,11 @@ class Step(NamedTuple):
             case DdlKind.REGROUP:
                 return self._regrouped()
             case DdlKind.DROP_TABLE:
-                return "it was dropped"
+                return "the table was dropped"
             case DdlKind.CREATE_AGAIN:
-                return "it was created again under the name that it had before it was dropped"
+                return (
+                    "the table was created again under the name that it had before it was dropped"
+                )
             case DdlKind.RENAME_TABLE | DdlKind.TAKE_NAME:
                 return self._renamed()
             case _:
@@ -249,9 +251,9 @@ class Step(NamedTuple):
 
     def _renamed(self) -> str:
         if self.verb == SWAPPED:
-            return f"its name was exchanged with that of {self.table}"
+            return f"the name of the table was exchanged with that of {self.table}"
         if self.kind is DdlKind.RENAME_TABLE:
-            return f"it was renamed to {self.table}"
+            return f"the table was renamed to {self.table}"
         return f"{self.table} was renamed to it"
 
     def _regrouped(self) -> str:
@@ -280,7 +282,7 @@ class Step(NamedTuple):
                 return f"partition {name} was exchanged with table {self.table}"
             case DdlKind.EXCHANGE_TABLE:
                 name = self.partition or "of an unknown name"
-                return f"it was exchanged with partition {name} of {self.table}"
+                return f"the table was exchanged with partition {name} of {self.table}"
             case _:
                 what = self.structure.kind if isinstance(self.structure, Constraint) else "index"
                 return f"{what} {called} was {self.verb}"
@@ -964,7 +966,10 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
     if _FILTERS.search(text):
         return "rows that do not fulfil a condition (INCLUDING ROWS) were left out"
     if _replaced_segments(old, new) and not (_KEEPS.search(text) or _EMPTIES.search(text)):
-        return "its segment was replaced: TRUNCATE, EXCHANGE or MOVE without a logged statement"
+        return (
+            "the segment of the table was replaced: TRUNCATE, EXCHANGE or MOVE without a logged"
+            " statement"
+        )
     if not text and set(old.partitions) - set(new.partitions):
         return "a partition is gone: DROP, SPLIT or MERGE without a logged statement"
     return None

@@ -1162,7 +1162,7 @@ def _lost_note(request: _Request) -> str:
     """
     column, lost = request.column, list[str]()
     if column.type_code == OracleType.TIMESTAMP_TZ:
-        lost.append("its time zone (it becomes the same time in UTC)")
+        lost.append("the time zone (the value becomes the same time in UTC)")
     is_micro = request.kind not in _TEXTS and column.type_code != OracleType.DATE
     if is_micro and (column.scale or 0) > 6:
         lost.append("digits beyond microseconds")

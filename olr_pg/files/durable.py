@@ -83,11 +83,11 @@ def damage(data: bytes) -> str:
     an operator: messages of a JSON parser would not help them.
     """
     if not data.strip(b"\0 \t\r\n"):
-        return "it is empty"
+        return "the file is empty"
     try:
         orjson.loads(data)
     except ValueError:
-        return "it is truncated, or something else has changed it"
+        return "the file is truncated, or something else has changed it"
     return "a key is missing or has a wrong value"
 
 

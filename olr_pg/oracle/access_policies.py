@@ -108,7 +108,7 @@ def _hiding_rows(connection: Any, tables: Sequence[Table], writes: bool) -> dict
     for obj in _flagged(connection, list(unknown)):
         reasons[unknown[obj].full_name] = (
             "according to TAB$.FLAGS, the table has a security policy that ALL_POLICIES does not"
-            " show. It can be a policy of Label Security, which may hide rows"
+            " show. The policy can be one of Label Security, which may hide rows"
         )
     return reasons
 

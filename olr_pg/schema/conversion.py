@@ -210,7 +210,7 @@ class _Converter:
             if one.deferrable or not one.validated:
                 lost = "DEFERRABLE" if one.deferrable else "NOVALIDATE"
                 reason = (
-                    f"its table has this key, but without {lost}, because replication requires that"
+                    f"the table has this key, but without {lost}, because replication requires that"
                 )
                 yield made._replace(kind="by hand", what="primary key").refused(reason)
             return
@@ -325,7 +325,7 @@ class _Converter:
         made = Statement("index", one.full_name, "", source=_index_text(one), what=what)
         relation = self._indexed(one)
         if relation is None:
-            return made.refused(f"its table {one.table_owner}.{one.table} is not created")
+            return made.refused(f"the table {one.table_owner}.{one.table} is not created")
         if one.kind not in _INDEX_KINDS:
             return made.refused(f"an index of the kind {one.kind}: use a GIN or GiST index")
         if not one.usable:

@@ -49,7 +49,7 @@ def partition_clause(
         )
     if key is not None and not set(columns) <= set(key.columns):
         return "", (
-            "its primary key lacks columns of the partition key, which PostgreSQL requires there:"
+            "the primary key lacks columns of the partition key, which PostgreSQL requires there:"
             " the table is created without partitions"
         )
     try:

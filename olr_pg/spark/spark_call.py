@@ -283,8 +283,8 @@ def spark_errors(**where: str) -> Iterator[None]:
 
 _MISSING_ON_EXECUTOR: Final = (
     (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed on that machine"),
-    (r"Cannot run program \"([^\"]+)\"", "its Python is missing"),
-    (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
+    (r"Cannot run program \"([^\"]+)\"", "Python is missing on that machine"),
+    (r"PYTHON_VERSION_MISMATCH", "that machine has another version of Python"),
     (r"cannot cache function", "the compiled kernels cannot be stored on that machine"),
 )
 """Patterns for the texts of Spark's errors after which a host could not start the process that runs

@@ -95,8 +95,8 @@ def test_an_operator_can_act_on_it(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (bytes(9), "it is empty"),
-        (b'{"thr', "it is truncated"),
+        (bytes(9), "the file is empty"),
+        (b'{"thr', "the file is truncated"),
         (b'{"threads": 3}', "a key is missing or has a wrong value"),
     ],
 )

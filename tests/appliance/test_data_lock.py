@@ -61,7 +61,7 @@ def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
         "context": {"data": "data"},
         "source": {"kind": "offline", "dictionary": "d.json", "logs": "logs"},
     }
-    with pytest.raises(OlrPgError, match="it is not a directory") as caught:
+    with pytest.raises(OlrPgError, match="the path is not a directory") as caught:
         data_directory(parse_config(document, tmp_path, {}))
     assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE
 

@@ -168,7 +168,7 @@ def test_a_compressed_log_is_an_error_that_says_what_decompresses_it(
             discover_logs([place])
         assert named.value.code == Code.LOG_COMPRESSED
         assert named.value.detail == f"the file is compressed with {name}"
-        assert f"decompress it ({found.command} FILE)" in named.value.action
+        assert f"decompress the file ({found.command} FILE)" in named.value.action
         assert (named.value.where["file"], named.value.where["sequence"]) == (file, 15)
     scan = scan_logs([str(logs.folder)])
     assert scan.without_passed(2267716).unusable == scan.unusable
@@ -203,7 +203,7 @@ def test_an_unknown_content_is_a_log_if_its_name_says_so(logs: RealLogs, magic: 
     with pytest.raises(OlrPgError) as caught:
         discover_logs([str(logs.folder)])
     assert (caught.value.code, caught.value.where["file"]) == (Code.LOG_COMPRESSED, log)
-    assert "decompress it" in caught.value.action
+    assert "decompress the file" in caught.value.action
     assert [file.path for file in scan_logs([str(logs.folder)]).skipped] == [other]
     logs.put("1/arch1_15_1224959854.dbf", logs.first)
     assert len(discover_logs([str(logs.folder)])) == 2  # it is there

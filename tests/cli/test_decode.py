@@ -53,7 +53,7 @@ def test_an_empty_log_is_not_the_current_directory(
     result = cli(*command, "")
     assert (result.returncode, result.stdout) == (2, "")
     assert "LOG..." in result.stderr
-    assert "it is empty" in result.stderr
+    assert "the argument is empty" in result.stderr
 
 
 def test_a_directory_of_logs_gives_what_the_reference_has(cli: Cli, real_log_dir: Path) -> None:

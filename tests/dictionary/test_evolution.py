@@ -222,7 +222,7 @@ def test_an_exchange_is_known_by_the_segments() -> None:
     assert first.steps[0].others == ("P2",)
     assert first.concerns_two
     assert str(first) == "partition P1 was exchanged with table APP.X"
-    assert str(second) == "it was exchanged with partition P1 of APP.T"
+    assert str(second) == "the table was exchanged with partition P1 of APP.T"
 
 
 def test_a_statement_that_nobody_explains_stops() -> None:

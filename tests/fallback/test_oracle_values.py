@@ -399,7 +399,9 @@ def test_what_an_update_loses_is_noted() -> None:
         return oracle_column(TABLE, of, kind, settings()).note
 
     nine = column(T.TIMESTAMP_TZ, 13, scale=9)
-    assert "its time zone (it becomes the same time in UTC)" in note(nine, PgKind.TIMESTAMPTZ)
+    assert "the time zone (the value becomes the same time in UTC)" in note(
+        nine, PgKind.TIMESTAMPTZ
+    )
     assert "digits beyond microseconds" in note(nine, PgKind.TIMESTAMPTZ)
     assert "digits" in note(column(T.INTERVAL_DS, 11, scale=9), PgKind.INTERVAL)
     assert note(column(T.TIMESTAMP, 11, scale=6), PgKind.TIMESTAMP) == ""

@@ -199,7 +199,7 @@ def test_a_table_that_leaves_the_list_stops_and_so_does_the_name_that_a_stranger
             "SELECT source_table, split_part(message, ' (', 1) FROM olr_pg.error ORDER BY 1"
         )
         assert messages.fetchall() == [
-            ("SHOP.A", "it was renamed to SHOP.OUT, which is not replicated"),
+            ("SHOP.A", "the table was renamed to SHOP.OUT, which is not replicated"),
             ("SHOP.B", "SHOP.X was renamed to it, whose rows are not replicated"),
         ]
         assert stopped_of(connection) == ["SHOP.A", "SHOP.B"]

@@ -84,6 +84,6 @@ def test_killed_workers_and_drivers_lose_and_double_nothing(
     assert {what: code for what, (code, _) in lacking.items()} == dict.fromkeys(
         ("python", "package", "version"), 6008
     )
-    assert "its Python is missing" in lacking["python"][1]
+    assert "Python is missing on that machine" in lacking["python"][1]
     assert "package" in lacking["package"][1]
     assert "version" in lacking["version"][1]

@@ -51,8 +51,9 @@ class BoundStatement(NamedTuple):
 NO_KEY_ACTION: Final = (
     "add supplemental logging of the key in the source; `olr-pg doctor` prints the statement."
     " Then later changes contain the key. Skip this change with `olr-pg errors skip`. Then"
-    " correct its row with `olr-pg verify --differences FILE` and `olr-pg repair --differences"
-    " FILE`, or load the table again: `olr-pg initial-load --anew --table OWNER.NAME`"
+    " correct the row of the change with `olr-pg verify --differences FILE` and `olr-pg repair"
+    " --differences FILE`, or load the table again: `olr-pg initial-load --anew --table"
+    " OWNER.NAME`"
 )
 """The action to report if the redo does not contain the key of a changed row."""
 

@@ -130,7 +130,7 @@ class PartitionRows:
         found = dict.fromkeys(name for one in names for name in self._holding(one) or ())
         for one in names:
             if not one or not self._is_known(one):
-                return f"it has no partition for {one or 'a partition of unknown name'}"
+                return f"the target has no partition for {one or 'a partition of unknown name'}"
         for name in set(self._holders.get(_UNKNOWN, ())) & self._tree.keys():
             if self._has_rows(name):
                 return f"{self._tree[name].name} has rows that may belong to it"

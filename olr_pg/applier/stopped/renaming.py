@@ -171,7 +171,7 @@ class Renaming:
         _log.info(
             "DDL was applied to the target",
             table=self._event.table,
-            what=f"it was renamed to {new}",
+            what=f"the table was renamed to {new}",
         )
 
     def exchange(self, other: str) -> None:
@@ -204,7 +204,7 @@ class Renaming:
         _log.info(
             "DDL was applied to the target",
             table=self._event.table,
-            what=f"its name was exchanged with that of {other}",
+            what=f"the name of the table was exchanged with that of {other}",
         )
 
     def _rename(self, new: str) -> None:

@@ -116,7 +116,7 @@ def session_words(row: Any) -> str:
         repr(row.application_name) if row.application_name else "",
         f"user {row.usename}" if row.usename else "",
         row.state or "",
-        f"its transaction is open for {span(row.seconds)}" if row.seconds is not None else "",
+        f"transaction open for {span(row.seconds)}" if row.seconds is not None else "",
         f"last statement {kind}" if kind else "",
     ]
     return parts[0] + f" ({', '.join(part for part in parts[1:] if part)})"

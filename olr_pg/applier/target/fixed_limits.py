@@ -207,8 +207,8 @@ def check_fixed_limits(
             f"{name}: rows of {', '.join(what for what, _ in large)} can need more than the"
             f" {limit:,} bytes that an index of PostgreSQL stores. PostgreSQL rejects a row with"
             " such a key (index row size exceeds btree version 4 maximum)",
-            "find the largest keys in Oracle with the following queries. If they are too large,"
-            " leave out the index in PostgreSQL, or create a hash index or an index on an"
+            "find the largest keys in Oracle with the following queries. If the keys are too"
+            " large, leave out the index in PostgreSQL, or create a hash index or an index on an"
             " expression, such as md5(COLUMN), instead. A primary key must be shorter",
             *(_longest_query(table, columns, names) for _, names in large),
         )

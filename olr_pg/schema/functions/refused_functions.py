@@ -12,7 +12,7 @@ _APPROXIMATE: Final = (
     "PostgreSQL has exact aggregates: use COUNT(DISTINCT …), PERCENTILE_CONT or SUM"
 )
 _BYTES: Final = (
-    "it counts bytes or code units of the source: use the function that counts characters"
+    "the function counts bytes or code units of the source: use the function that counts characters"
 )
 _COLLECTION: Final = "nested tables: use an array or a separate table"
 _CONTAINER: Final = "a function for containers (CDB), which PostgreSQL does not have"
