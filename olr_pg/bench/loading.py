@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 ROW_GROUP: Final = 100_000
 _FILE: Final = "bench.copy"
-"""Name of the anchor's file. It is in the server's data directory, because the server can write
-there.
+"""Name of the anchor's file. The file is in the server's data directory, because the server can
+write there.
 """
 
 

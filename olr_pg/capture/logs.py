@@ -294,7 +294,7 @@ class _File(NamedTuple):
     """A file in one of the places.
 
     Attributes:
-        real: its path without symbolic links.
+        real: the path of the file without symbolic links.
         named: whether the user specified this very path, not a directory or glob.
         stamp: the file's properties before it was opened, so that the next scan notices later
             changes.

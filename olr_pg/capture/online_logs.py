@@ -65,7 +65,7 @@ class _Group:
     """A group of online logs.
 
     Attributes:
-        members: paths of its files.
+        members: paths of the group's files.
         open_member: opens a member by its path.
         file: the member that is read; None if no member is open.
         header: the header of `file` as last read; None if it could not be read.

@@ -2,8 +2,9 @@
 
 Shell completion proposes the names of tables and targets, and the error codes. The names come from
 the configuration that the command would read, and from the dictionaries that this configuration
-names. They also come from dictionaries that an earlier run has stored in `context.data`. Completion
-opens no connection and resolves no secret. If a file cannot be read, no names are proposed.
+names. Names also come from dictionaries that an earlier run has stored in `context.data`.
+Completion opens no connection and resolves no secret. If a file cannot be read, no names are
+proposed.
 
 `usual_file` finds the default configuration file for commands without --config.
 

@@ -114,7 +114,7 @@ def parse_syntax(text: str, file: str) -> Any:
     """Parse the text of a configuration file.
 
     Args:
-        file: its name; the suffix ``.toml`` means TOML.
+        file: the name of the file; the suffix ``.toml`` means TOML.
 
     Raises:
         ConfigError: 1002, the text cannot be parsed.

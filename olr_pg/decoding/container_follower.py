@@ -90,7 +90,7 @@ class _Swap(NamedTuple):
     """The new name of a table that exchanges its name with another table.
 
     Attributes:
-        root: the number of its new name.
+        root: the number of the table's new name.
         is_first: whether the event of this table comes before the event of the other table.
         has_known_rows: whether the table's rows are replicated under its former name.
     """

@@ -12,8 +12,8 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _KEPT: Final = 1 << 30
-"""Bytes of freed memory that may be kept. It is more than the tables for a split of a bulk load
-need (over 256 MiB). The memory of a worker has other limits.
+"""Bytes of freed memory that may be kept. This amount is more than the tables for a split of a bulk
+load need (over 256 MiB). The memory of a worker has other limits.
 """
 
 _GIVEN_BACK: Final = 4 << 20

@@ -54,9 +54,9 @@ class Begin(NamedTuple):
 
 
 Take = Callable[["Table", Begin], bool]
-"""A function that is called with a new table and the beginning of its history. It returns whether
-the table will be replicated: from its beginning on, or if it has rows, after it was loaded. It is
-called before any transaction that committed later is delivered.
+"""A function that is called with a new table and the beginning of its history. The function returns
+whether the table will be replicated: from its beginning on, or if it has rows, after it was loaded.
+The function is called before any transaction that committed later is delivered.
 """
 
 Wanted = Callable[[str, str], bool | None]

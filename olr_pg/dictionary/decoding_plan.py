@@ -111,8 +111,9 @@ class Span(NamedTuple):
     Attributes:
         since, until: the table is valid for row changes with an SCN from `since` to before `until`;
             None for no end.
-        delivered: whether its rows are delivered to clients.
-        followed: whether it is a SYS table whose rows are decoded to follow dictionary changes.
+        delivered: whether the table's rows are delivered to clients.
+        followed: whether the table is a SYS table whose rows are decoded to follow dictionary
+            changes.
     """
 
     since: int = 0

@@ -455,7 +455,7 @@ def _structure_again(
 
     Args:
         kept: the columns that the copy keeps.
-        is_whole: whether it keeps every column.
+        is_whole: whether the copy keeps every column.
     """
     removed, added = list[Step](), list[Step]()
     for kind, olds, news in (

@@ -109,7 +109,8 @@ class InventoryColumn:
         identity: GENERATION_TYPE: ``ALWAYS``, ``BY DEFAULT``; empty for other columns.
         identity_sequence: the sequence that generates the identity column's values.
         hidden: HIDDEN_COLUMN: whether it is a system column or an invisible column.
-        invisible: whether it is a user's invisible column (hidden, and USER_GENERATED is YES).
+        invisible: whether the column is a user's invisible column (hidden, and USER_GENERATED is
+            YES).
     """
 
     name: Name

@@ -58,8 +58,8 @@ class Part(NamedTuple):
 
     Attributes:
         parent: OBJ# of the partition of a sub-partition; 0 for a partition.
-        place: its place among the partitions of the table (of its parent, in its parent); None if
-            unknown.
+        place: the place of this part among the partitions of the table (of its parent, in its
+            parent); None if unknown.
         segment: DATAOBJ#; 0 without a segment.
     """
 

@@ -377,8 +377,9 @@ def _check_columns_are_sent(
 def log_whole_rows_of_partitions(way: WayBack, connection: Connection[Any]) -> None:
     """Set REPLICA IDENTITY FULL for new partitions of tables that have it.
 
-    A partition does not inherit the replica identity of its table. Without it, PostgreSQL rejects
-    updates and deletes of the applications in the partition, or does not send the old rows.
+    A partition does not inherit the replica identity of its table. Without a replica identity,
+    PostgreSQL rejects updates and deletes of the applications in the partition, or does not send
+    the old rows.
 
     Raises:
         psycopg.Error: the catalogue cannot be read.

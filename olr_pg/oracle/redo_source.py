@@ -7,7 +7,8 @@ ORA-01219). So the source, which is the primary, provides everything else: the d
 values, and three facts about redo.
 
 - **The open redo threads.** The status of threads in a standby's control file follows the redo that
-  the standby applies. It says nothing about the redo that the standby has not received yet.
+  the standby applies. This status says nothing about the redo that the standby has not received
+  yet.
 - **The logs that the standby must receive** (`expected_logs`). A thread that is closed in the
   primary can have archived logs that the standby lacks: without them, transactions of other threads
   would be delivered too early. And if the primary no longer sends redo, only the primary's list of
@@ -108,8 +109,8 @@ class RedoSource:
     def has_news(self, incarnations: Sequence[int], scn: int) -> bool:
         """Return whether the lists of logs must be read: always, unless they are in a standby.
 
-        The standby is queried when the primary shows something new. It is queried again after
-        `poll-ms`, after twice that time and so on, because the new redo can arrive later.
+        The standby is queried when the primary shows something new. The standby is queried again
+        after `poll-ms`, after twice that time and so on, because the new redo can arrive later.
 
         Args:
             incarnations: resetlogs ids of the known incarnations.

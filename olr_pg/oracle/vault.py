@@ -127,7 +127,7 @@ class LogVault:
         """Return the vault's copy of a log; copy the log first if there is no undamaged copy.
 
         If a log cannot be written, because the disk is full, later logs must wait for it. Otherwise
-        they would use the space that becomes free, and decoding would never get this log.
+        the later logs would use the space that becomes free, and decoding would never get this log.
 
         Raises:
             OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 the fetch is in

@@ -56,7 +56,7 @@ def printed(connection: Connection[Any], table: str) -> Printed:
     table.
 
     Args:
-        table: its quoted name, with the schema.
+        table: the quoted name of the table, with the schema.
     """
     rows = connection.execute(_PRINTED, {"table": table}).fetchall()
     return {(kind, name): text for kind, name, text in rows}

@@ -62,7 +62,8 @@ class Delivery:
         view: the form and the selection of row changes; its filters apply in addition to the
             decoder's.
         bounds: the limits of its ready queue.
-        is_told: whether its client is the bundled applier, which receives events of tables.
+        is_told: whether the target's client is the bundled applier, which receives events of
+            tables.
 
     Attributes:
         view, is_told: see above.

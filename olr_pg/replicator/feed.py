@@ -91,15 +91,16 @@ class FeedTarget(Protocol):
     Attributes:
         name: the name of the target; empty if there is only one target.
         view: the part of the decoded changes that the target receives.
-        is_told: whether its client receives events of tables. Only the bundled applier does.
+        is_told: whether the target's client receives events of tables. Only the bundled applier
+            does.
         ends_with_table: whether the delivery ends with an error when changes of a table cannot be
             delivered any more, because the client receives no events.
         monitor: the state of its decoding.
         progress: the progress of its decoding.
         drained: set when everything available was queued.
         failure: the error that ended its decoding, if any.
-        is_renewed: returns whether its client is the bundled applier and is ending, because the
-            next applier has other tables.
+        is_renewed: returns whether the target's client is the bundled applier and is ending,
+            because the next applier has other tables.
     """
 
     name: str

@@ -30,8 +30,8 @@ class Relation(NamedTuple):
     """A table or view of the source.
 
     Attributes:
-        schema, name: its schema and name in the target.
-        columns: its columns, by their names in the source.
+        schema, name: schema and name of the relation in the target.
+        columns: the columns of the relation, by their names in the source.
     """
 
     owner: str

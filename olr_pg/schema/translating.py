@@ -36,9 +36,9 @@ class Source(NamedTuple):
     """A source in a FROM clause.
 
     Attributes:
-        called: its name in Oracle's SQL; empty for a subquery without a name.
-        alias: its name in the translation; empty if its columns are not qualified.
-        columns: its columns by their names in Oracle, in their order.
+        called: the source's name in Oracle's SQL; empty for a subquery without a name.
+        alias: the source's name in the translation; empty if its columns are not qualified.
+        columns: the source's columns by their names in Oracle, in their order.
         optional: whether an outer join can set all its columns to NULL.
         owner: the owner, if it is a table or view.
     """

@@ -40,8 +40,8 @@ receives one transaction at a time. The server reports such a client (4016,
 
 If there are several targets, each has its own queue, and a slow client must not delay the decoder
 for the others. Therefore a queue then has a *backlog* on disk. When the memory limit is reached,
-further transactions are appended to the backlog. They are read back when *ready* is empty. A queue
-with a backlog counts as full only if its backlog is full.
+further transactions are appended to the backlog. These transactions are read back when *ready* is
+empty. A queue with a backlog counts as full only if its backlog is full.
 
 The queue also contains events of tables (DDL, or a change that cannot be decoded), at their
 positions between the transactions (`queued_events`). `take` stops before an event; the next `take`
@@ -777,7 +777,7 @@ class _Stretch(NamedTuple):
     arrival.
 
     Attributes:
-        lowest: their lowest begin SCN.
+        lowest: the lowest begin SCN of these transactions.
         begins: shape (end - first); the begin SCN of each transaction; None if only `lowest` is
             known.
     """

@@ -42,7 +42,7 @@ class QueuedChanges(NamedTuple):
     """Changes of whole transactions.
 
     Attributes:
-        size: bytes of their values.
+        size: bytes of the values of these changes.
         held: bytes that the server keeps for these changes until they are confirmed.
     """
 

@@ -76,8 +76,8 @@ class _Partition(NamedTuple):
     Attributes:
         parent: OID of the table that it is a partition of.
         by_hash: whether this table is partitioned by hash.
-        is_default: whether it is the default partition, which holds the rows for which the parent
-            has no other partition.
+        is_default: whether this partition is the default partition, which holds the rows for which
+            the parent has no other partition.
         default_above: OID of the parent's default partition if this partition is a range up to
         MAXVALUE; 0 if it is not, or if the parent has no default partition.
     """

@@ -224,8 +224,8 @@ class Renaming:
         source table.
 
         Raises:
-            OlrPgError: 5147, it is not such a table, or the configuration does not allow dropping
-                it.
+            OlrPgError: 5147, the table is not such a table, or the configuration does not allow
+                dropping it.
         """
         identifier = sql.Identifier(*target)
         allowed = self._settings.ddl.get(DdlKind.DROP_TABLE) is DdlPolicy.FOLLOW

@@ -66,7 +66,7 @@ class SequenceMove(NamedTuple):
 
     Attributes:
         sequence: ``OWNER.NAME``; for an identity column ``OWNER.TABLE.COLUMN``.
-        before, after: its next value before and after the change.
+        before, after: the sequence's next value before and after the change.
     """
 
     sequence: str

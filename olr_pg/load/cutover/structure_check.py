@@ -38,7 +38,8 @@ class Lacking(NamedTuple):
     """An object of the source that is missing in the target.
 
     Attributes:
-        name: its kind and its name in the source, ``foreign key SHOP.ORDERS.ORDERS_FK``.
+        name: the kind and the name of the object in the source, ``foreign key
+            SHOP.ORDERS.ORDERS_FK``.
         reason: the reason why `olr-pg schema apply` cannot create the object; empty if it can.
     """
 

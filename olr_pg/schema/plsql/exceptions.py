@@ -105,7 +105,7 @@ class Tried(NamedTuple):
     """The statements of a block, whose errors its handlers catch.
 
     Attributes:
-        text: their text in PL/SQL.
+        text: the text of the statements in PL/SQL.
         changes, calls: the number of statements that change rows, and of calls of routines.
         conversions: where the statements convert texts to numbers: ``SQL`` or ``PL/SQL``.
     """
@@ -120,7 +120,7 @@ class Declared(NamedTuple):
     """An exception that a routine declares.
 
     Attributes:
-        condition: its condition in PL/pgSQL.
+        condition: the exception's condition in PL/pgSQL.
         others: as of `_Numbered`.
         number: the error number of EXCEPTION_INIT; 0 without it.
     """

@@ -30,8 +30,8 @@ class Head(NamedTuple):
     Attributes:
         returns: the return type; None for a procedure.
         is_definer: whether the routine runs with the rights of its owner.
-        is_fixed: whether it is declared DETERMINISTIC: for the same arguments it always returns the
-            same value.
+        is_fixed: whether the routine is declared DETERMINISTIC: for the same arguments it always
+            returns the same value.
     """
 
     kind: str

@@ -48,9 +48,9 @@ class Signature(NamedTuple):
     """The data of a routine that is needed to translate a call of the routine.
 
     Attributes:
-        full_name: its name in the source, with owner and package.
-        schema, name: its schema and name in the target.
-        returns: its return type; None for a procedure.
+        full_name: the routine's name in the source, with owner and package.
+        schema, name: the routine's schema and name in the target.
+        returns: the routine's return type; None for a procedure.
     """
 
     full_name: str

@@ -40,7 +40,7 @@ class Lwn(NamedTuple):
     """A complete LWN with all its chunks.
 
     Attributes:
-        block, blocks: its first block in the log, and its number of blocks.
+        block, blocks: the first block of the LWN in the log, and its number of blocks.
         scn: the lowest SCN of its records.
         next_scn: an SCN above those of all its records.
     """

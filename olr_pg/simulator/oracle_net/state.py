@@ -93,14 +93,14 @@ class OracleState:
     """The state of one database (container).
 
     Args:
-        snapshot: its tables and facts.
+        snapshot: the tables and facts of the database.
         dbid: DBID of the CDB, as in log headers; the snapshot contains the container's own DBID.
         logging: supplemental logging of tables, by ``OWNER.NAME``; the default is ALL columns.
 
     Attributes:
         scn: the current SCN.
         archive: the directory of its logs, as its views show it.
-        version: its release, including the release update.
+        version: the release of the database, including the release update.
         directories: the local folders of its directory objects, by name.
     """
 

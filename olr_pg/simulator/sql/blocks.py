@@ -96,7 +96,7 @@ class Variable:
 
     Attributes:
         kind: the first word of its type.
-        value: its initial value; empty for NULL.
+        value: the variable's initial value; empty for NULL.
     """
 
     name: str

@@ -38,7 +38,7 @@ class Step(Protocol):
         session: the name of the session.
         errors: the numbers of the expected ORA errors, of which one must occur; empty if it must
             succeed.
-        line: its line in the script, from 1.
+        line: the statement's line in the script, from 1.
         binds: rows of binds; empty for no binds, several rows for an array.
     """
 
