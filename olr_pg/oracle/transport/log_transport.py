@@ -76,4 +76,4 @@ def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRan
     from olr_pg.oracle.transport.sftp_transport import SftpHost, SftpRanges
 
     host = SftpHost(section)
-    return OnlineRanges(lambda: SftpRanges(host), section.sessions, str(host))
+    return OnlineRanges(lambda: SftpRanges(host), section.sessions, str(host), end=host.close)

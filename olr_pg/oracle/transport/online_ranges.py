@@ -91,6 +91,7 @@ class OnlineRanges:
         place: the address of the remote host, for messages.
         look_seconds: minimum interval between two checks for new redo.
         clock: returns the monotonic time in seconds.
+        end: ends the openings of sessions that are in progress.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class OnlineRanges:
         place: str,
         look_seconds: float = LOOK_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
+        self._end = end
         self.look_seconds = look_seconds
         self._connect = connect
         self._sessions = sessions
@@ -257,6 +260,7 @@ class OnlineRanges:
 
     def close(self) -> None:
         """Close all sessions."""
+        self._end()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         with suppress(Empty):

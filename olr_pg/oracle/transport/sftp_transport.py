@@ -17,6 +17,8 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import select
+import socket
 import struct
 import threading
 import time
@@ -282,6 +284,11 @@ _REFUSED_SECONDS: Final = 60.0
 _REFUSED_SECONDS_MAX: Final = 600.0
 """First and maximum time without a new attempt after the host has refused a login."""
 
+_LOST_LOGINS: Final = frozenset(
+    {"Authentication timeout.", "Authentication failed: transport shut down or saw EOF"}
+)
+"""What the library says of a login without an answer."""
+
 _TERMINATING: Final = "the appliance is terminating"
 
 _BROKEN: Final = (OSError, EOFError, UnicodeError, paramiko.SSHException, paramiko.SFTPError)
@@ -318,14 +325,18 @@ class SftpHost:
 
     After the host has refused a login, there is no new attempt for some time, because hosts lock
     accounts and block addresses after several refused logins. Until a login was accepted, threads
-    log in one after the other, so that a wrong password is not sent several times at once.
+    log in one after the other, so that a wrong password is not sent several times at once. If the
+    connection is lost during a login, this counts as a refusal only if no login was accepted yet:
+    some hosts end the connection instead of an answer.
     """
 
     def __init__(self, section: SftpTransport, clock: Callable[[], float] = time.monotonic) -> None:
         self.section = section
         self._clock = clock
         self._one = threading.Lock()
-        self._accepted = False
+        self._accepted = self._was_accepted = False
+        self._clients: set[paramiko.SSHClient] = set()
+        self._closed = threading.Event()
         self._refusal = ""
         self._again = 0.0
         self._pause = _REFUSED_SECONDS
@@ -347,14 +358,26 @@ class SftpHost:
                     f"{self._refusal} (olr_pg tries to log in again in {left:.0f} s, or after a"
                     " restart)"
                 )
+            self._clients.add(client)
             try:
-                _connect(client, self.section, seconds)
+                _connect(client, self.section, seconds, self._closed)
             except paramiko.AuthenticationException as error:
-                self._accepted, self._refusal = False, _words(error)
-                self._again = self._clock() + self._pause
-                self._pause = min(2 * self._pause, _REFUSED_SECONDS_MAX)
+                self._accepted = False
+                if not (self._was_accepted and str(error) in _LOST_LOGINS):
+                    self._refusal = _words(error)
+                    self._again = self._clock() + self._pause
+                    self._pause = min(2 * self._pause, _REFUSED_SECONDS_MAX)
                 raise
-            self._accepted, self._pause = True, _REFUSED_SECONDS
+            finally:
+                self._clients.discard(client)
+            self._accepted = self._was_accepted = True
+            self._pause = _REFUSED_SECONDS
+
+    def close(self) -> None:
+        """End the logins that are in progress, and allow no more."""
+        self._closed.set()
+        for client in tuple(self._clients):
+            client.close()
 
 
 class SftpLogs:
@@ -424,12 +447,51 @@ class SftpLogs:
         """See `LogTransport.close`."""
         with self._lock:
             self._closed = True
+            self._host.close()
             for client in self._clients:
                 client.close()
 
 
-def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float) -> None:
-    """Connect; `seconds` limits each step of the connection."""
+def _open_socket(host: str, port: int, seconds: float, closed: threading.Event) -> socket.socket:
+    """Connect to the first address of a host that answers within `seconds`.
+
+    Raises:
+        OSError, UnicodeError: no address answers.
+        EOFError: `closed` was set.
+    """
+    failure: OSError = TimeoutError()
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            code, end = sock.connect_ex(address), time.monotonic() + seconds
+            while code in (errno.EINPROGRESS, errno.EALREADY):
+                if closed.is_set():
+                    raise EOFError
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                select.select([], [sock], [], _LOOK_SECONDS)
+                code = sock.connect_ex(address)
+            if code not in (0, errno.EISCONN):
+                raise OSError(code, os.strerror(code))
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            sock.setblocking(True)
+            return sock
+    raise failure
+
+
+def _connect(
+    client: paramiko.SSHClient, section: SftpTransport, seconds: float, closed: threading.Event
+) -> None:
+    """Connect; `seconds` limits each step of the connection, and `closed` ends it."""
     # Reject hosts whose key is unknown: another host could pretend to be Oracle's host.
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     path = None if section.known_hosts is None else str(section.known_hosts)
@@ -447,6 +509,7 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float)
         if is_locked:  # do not send the password of the key to the host
             password = None
     has_secret = key is not None or password is not None
+    sock = _open_socket(section.host, section.port, seconds, closed)
     client.connect(
         section.host,
         section.port,
@@ -454,6 +517,7 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float)
         password,
         pkey=key,
         timeout=seconds,
+        sock=sock,
         banner_timeout=seconds,
         auth_timeout=seconds,
         channel_timeout=seconds,

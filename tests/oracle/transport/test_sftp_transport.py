@@ -8,8 +8,9 @@ import resource
 import socket
 import struct
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from paramiko.auth_handler import AuthHandler
 
 from olr_pg.config.source_section import CommandTransport, SftpTransport
 from olr_pg.errors import Code, OlrPgError
@@ -265,7 +267,7 @@ def test_a_refused_login_is_tried_again_later_and_later(
 ) -> None:
     now, tries = 0.0, list[float]()
 
-    def connect(_client: Any, _section: Any, _seconds: float) -> None:
+    def connect(_client: Any, _section: Any, _seconds: float, _closed: Any) -> None:
         tries.append(now)
         if now < 1_500:
             raise paramiko.AuthenticationException("no")
@@ -278,6 +280,56 @@ def test_a_refused_login_is_tried_again_later_and_later(
         now += 10.0
     assert tries[:6] == [0, 60, 180, 420, 900, 1_500]
     assert len(tries) == 5 + 150  # once it was accepted, each connection logs in
+
+
+def test_a_connection_that_is_lost_during_a_login_is_no_refusal_once_a_login_was_accepted(
+    host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport, into = logs(host), tmp_path / "log"
+    wait: Any = AuthHandler.wait_for_response
+
+    def end(handler: Any, event: threading.Event) -> Any:
+        handler.transport.sock.shutdown(socket.SHUT_RDWR)
+        return wait(handler, event)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AuthHandler, "wait_for_response", end)
+        told = failure(transport, into)  # perhaps the host refuses logins in this way
+        assert "saw EOF" in told
+        assert "tries to log in again in 60 s" in failure(transport, into)
+    transport = logs(host)
+    transport.fetch(LISTED, into)
+    with monkeypatch.context() as patch:
+        patch.setattr(AuthHandler, "wait_for_response", end)
+        for _ in range(2):
+            assert "tries to log in again" not in failure(transport, tmp_path / "other")
+    transport.fetch(LISTED, tmp_path / "other")
+    assert (tmp_path / "other").read_bytes() == DATA
+
+
+def test_the_end_of_the_appliance_waits_for_no_host_that_does_not_answer(tmp_path: Path) -> None:
+    """Neither for a connection, nor for a banner; and not once for each log that waits its turn."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        section = {"kind": "sftp", "host": address[0], "port": address[1], "user": "olr"}
+        section |= {"password": PASSWORD, "sessions": 4}
+        with ExitStack() as stack:
+            for is_accepted in (True, False):
+                transport = SftpLogs(SftpTransport.model_validate(section))
+                pool = stack.enter_context(ThreadPoolExecutor(4))
+                into = [tmp_path / f"{at}" for at in range(4)]
+                one = [pool.submit(_is_brought, transport, path) for path in into]
+                while not transport._host._clients:
+                    time.sleep(0.01)
+                transport.close()
+                assert [done.result(20) for done in one] == [False] * 4
+                if is_accepted:  # the queue of the listener is full now: connections hang
+                    for _ in range(3):
+                        hung = stack.enter_context(socket.socket())
+                        hung.setblocking(False)
+                        hung.connect_ex(address)
 
 
 def test_not_more_connections_are_opened_than_are_allowed(host: SshHost, tmp_path: Path) -> None:
