@@ -289,7 +289,7 @@ def test_a_connection_that_is_lost_during_a_login_is_no_refusal_once_a_login_was
     wait: Any = AuthHandler.wait_for_response
 
     def end(handler: Any, event: threading.Event) -> Any:
-        handler.transport.sock.shutdown(socket.SHUT_RDWR)
+        handler.transport.close()
         return wait(handler, event)
 
     with monkeypatch.context() as patch:
