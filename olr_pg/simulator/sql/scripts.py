@@ -127,7 +127,7 @@ class _Worker:
                 self.crash = error
             else:
                 if step.errors:
-                    self._failed(step, "it did not fail, but should have")
+                    self._failed(step, "the statement did not fail, but should have")
             with lock:
                 self._step = None
                 lock.notify_all()

@@ -79,7 +79,10 @@ COMMIT;
     ("line", "told"),
     [
         ("INSERT INTO t VALUES (1, NULL);", "line 4: ORA-00001"),
-        ("-- error: ORA-00001\nINSERT INTO t VALUES (2, NULL);", "line 5: it did not fail"),
+        (
+            "-- error: ORA-00001\nINSERT INTO t VALUES (2, NULL);",
+            "line 5: the statement did not fail",
+        ),
     ],
 )
 def test_a_statement_that_does_otherwise_is_named(tmp_path: Path, line: str, told: str) -> None:
