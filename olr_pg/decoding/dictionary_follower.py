@@ -57,12 +57,13 @@ import structlog
 from olr_pg.decoding.container_follower import ContainerFollower, Version
 from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView
 from olr_pg.decoding.split import Subscription, subscribe
-from olr_pg.dictionary.decoding_plan import Span
+from olr_pg.dictionary.decoding_plan import Span, TablePart, table_part
 from olr_pg.dictionary.evolution import ENDING, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import format_xid
+from olr_pg.wire.element_plan import build_element_plan, extended_element_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -113,10 +114,13 @@ class SubscribedTables:
         self._views = views
         self._raw_xml = any(view.raw_xml for view in views)
         self._tables: list[Table] = []
+        # The parts of the plans that do not change when a version of another table is added.
+        self._parts: list[TablePart] = []
+        self._elements = build_element_plan([])
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
         self._known_by: list[int] = []
-        self._ledgers = set[int]()
+        self._ledgers, self._delivered = set[int](), set[int]()
         internal = {table.object_key for table in followed}
         for table in tables:
             self._append(table, Span(followed=table.object_key in internal))
@@ -130,11 +134,7 @@ class SubscribedTables:
     @property
     def objects(self) -> frozenset[int]:
         """`Table.object_key` of the tables that clients receive."""
-        return frozenset(
-            table.object_key
-            for table, span in zip(self._tables, self._spans, strict=True)
-            if self._is_delivered(table, span)
-        )
+        return frozenset(self._delivered)
 
     def versions(self) -> Iterator[tuple[int, Table]]:
         """Yield the definitions of the tables that clients receive, each with the SCN from which it
@@ -153,7 +153,7 @@ class SubscribedTables:
         """
         table = version.table
         return (
-            key in self.objects
+            key in self._delivered
             or (version.root is not None and (key & _CONTAINER | version.root) in self.names)
             or key in self._ledgers
             or (table is not None and self._filters.is_ledger(table))
@@ -182,11 +182,16 @@ class SubscribedTables:
         Raises:
             OlrPgError: 4006 if a name is too long for the protocol.
         """
+        planned = len(self._parts)
+        self._elements = extended_element_plan(self._elements, self._tables[planned:])
+        self._parts += map(table_part, self._tables[planned:])
         return subscribe(
             self._tables,
             self._con_id,
             xml_tokens=self._xml_tokens,
             spans=self._spans,
+            parts=self._parts,
+            elements=self._elements,
             views=[view.of(self._tables, self._charsets, self._known_by) for view in self._views],
         )._replace(
             dropped=self._filters.dropped(self._tables),
@@ -203,6 +208,8 @@ class SubscribedTables:
             table = self._filters.shape(table)
             if self._raw_xml:
                 table = with_raw_xml(table)
+        if self._is_delivered(table, span):
+            self._delivered.add(table.object_key)
         self._tables.append(table)
         self._spans.append(span)
 

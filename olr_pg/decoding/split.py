@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.archived_log import ArchivedLog, FoundLog
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.decoding_plan import TablePart
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.transactions.row_fault import RowFault
@@ -255,20 +256,24 @@ def subscribe(
     views: Sequence[View] = (View(),),
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
+    parts: Sequence[TablePart] | None = None,
+    elements: ElementPlan | None = None,
 ) -> Subscription:
     """Prepare the subscription to `tables`, without filters for all targets.
 
     Args:
         con_id: the container of tables without one (`Table.con_id`).
         spans: the SCNs at which each table is valid; None if all are always valid.
+        parts: the parts of the tables in the row plan, if they are known.
+        elements: the element plan, if it is known.
 
     Raises:
         OlrPgError: 4006 if a name is too long for the protocol.
     """
     return Subscription(
         tuple(tables),
-        build_row_plan(tables, con_id, xml_tokens, spans),
-        build_element_plan(tables),
+        build_row_plan(tables, con_id, xml_tokens, spans, parts),
+        build_element_plan(tables) if elements is None else elements,
         tuple(views),
     )
 

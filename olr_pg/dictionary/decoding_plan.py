@@ -9,7 +9,7 @@ Facts: values-and-lobs §14.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,8 @@ def _missing(column: Column) -> UnstoredColumn:
     return UnstoredColumn.DEFAULT if column.added.default else UnstoredColumn.NULL
 
 
+_Number = TypeVar("_Number", np.uint8, np.int32)
+
 _NO_SCNS: Final = np.empty(0, np.int64)
 _NO_FLAGS: Final = np.empty(0, np.uint8)
 
@@ -183,11 +185,65 @@ class RowPlan(NamedTuple):
     row_scns: npt.NDArray[np.uint8] = _NO_FLAGS
 
 
+class TablePart(NamedTuple):
+    """The part of a row plan that depends only on one table, so that a plan can be made again after
+    the change of another table.
+
+    Attributes:
+        objects, segments: OBJ# and DATAOBJ# of the table and its partitions.
+        segment_column, column_lob, column_charset, column_pages, defaults: see `RowPlan`.
+        columns: the number of planned columns.
+        lob_objects, lob_data: (number, whether it is a LOB index) of the LOB segments and LOB
+            indexes, by OBJ# and by DATAOBJ#.
+        is_as_stored: see `RowPlan.as_stored`.
+    """
+
+    objects: tuple[int, ...]
+    segments: tuple[int, ...]
+    segment_column: npt.NDArray[np.int32]
+    columns: int
+    column_lob: npt.NDArray[np.uint8]
+    column_charset: npt.NDArray[np.int32]
+    column_pages: npt.NDArray[np.uint8]
+    has_lobs: bool
+    lob_objects: tuple[tuple[int, bool], ...]
+    lob_data: tuple[tuple[int, bool], ...]
+    defaults: Defaults
+    is_as_stored: bool
+
+
+def table_part(table: Table) -> TablePart:
+    """Return the part of `table` in a row plan."""
+    planned = planned_columns(table)
+    width = max((column.segcol for column in table.columns), default=0)
+    ordinals = {column.segcol: i for i, column in enumerate(planned)}
+    delivery = [lob_delivery(column) for column in planned]
+    segments = [table.dataobj, *(table.segments or table.partitions)]
+    return TablePart(
+        (table.obj, *table.partitions),
+        tuple(segment for segment in segments if segment),
+        np.array([ordinals.get(segcol, -1) for segcol in range(1, width + 1)], np.int32),
+        len(ordinals),
+        np.array(delivery, np.uint8),
+        np.array([column.charset_id or 0 for column in planned], np.int32),
+        np.array(
+            [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in planned],
+            np.uint8,
+        ),
+        any(delivery[: len(table.delivered)]),
+        tuple(_lob_objects(table, by_data=False)),
+        tuple(_lob_objects(table, by_data=True)),
+        column_defaults(planned, [table.guard is not None] * len(planned)),
+        _is_as_stored(table, width),
+    )
+
+
 def build_row_plan(
     tables: Sequence[Table],
     con_id: int,
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
+    parts: Sequence[TablePart] | None = None,
 ) -> RowPlan:
     """Return the row plan of `tables`.
 
@@ -196,66 +252,103 @@ def build_row_plan(
         con_id: the container of the tables whose `Table.con_id` is 0.
         xml_tokens: the names in binary XML.
         spans: the span of each table; None if all tables are valid and delivered at any SCN.
+        parts: the `table_part` of each table, if they are known.
     """
     keys: list[tuple[int, int, int]] = []
     data: list[tuple[int, int, int]] = []
-    segment_first, column_first, segment_column = [0], [0], list[int]()
     spans = spans if spans is not None else [Span()] * len(tables)
-    for number, (table, span) in enumerate(zip(tables, spans, strict=True)):
-        segments = [table.dataobj] if table.dataobj else []
-        segments += [part for part in table.segments or table.partitions if part]
-        container = table.con_id or con_id
-        data.extend(_entries(container, segments, number, span))
-        keys.extend(_entries(container, (table.obj, *table.partitions), number, span))
-        width = max((column.segcol for column in table.columns), default=0)
-        ordinals = {column.segcol: i for i, column in enumerate(planned_columns(table))}
-        segment_column.extend(ordinals.get(segcol, -1) for segcol in range(1, width + 1))
-        segment_first.append(len(segment_column))
-        column_first.append(column_first[-1] + len(ordinals))
+    parts = list(map(table_part, tables)) if parts is None else parts
+    containers = [table.con_id or con_id for table in tables]
+    for number, (container, part, span) in enumerate(zip(containers, parts, spans, strict=True)):
+        data.extend(_entries(container, part.segments, number, span))
+        keys.extend(_entries(container, part.objects, number, span))
     keys.sort()
     data.sort()
-    planned = [(table.guard is not None, planned_columns(table)) for table in tables]
-    delivered = [column for _, columns in planned for column in columns]
-    guarded = [has_guard for has_guard, columns in planned for _ in columns]
-    delivery = [lob_delivery(column) for column in delivered]
-    has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
+    has_lobs = [part.has_lobs for part in parts]
     internal = any(span.followed or not span.delivered for span in spans)
-    pages = [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in delivered]
+    lobs = [(number, part) for number, part in enumerate(parts) if part.has_lobs]
     return RowPlan(
         np.array([key for key, _, _ in keys], np.uint64),
         np.array([number for _, _, number in keys], np.int32),
         np.array([table.obj for table in tables], np.uint32),
-        np.array(segment_first, np.int64),
-        np.array(segment_column, np.int32),
-        np.array(column_first, np.int64),
+        _running([part.segment_column.size for part in parts]),
+        _joined([part.segment_column for part in parts], np.int32),
+        _running([part.columns for part in parts]),
         np.array([table.cluster_columns for table in tables], np.int32),
-        np.array(delivery, np.uint8),
-        np.array([column.charset_id or 0 for column in delivered], np.int32),
-        np.array(pages, np.uint8),
+        _joined([part.column_lob for part in parts], np.uint8),
+        _joined([part.column_charset for part in parts], np.int32),
+        _joined([part.column_pages for part in parts], np.uint8),
         np.array(has_lobs if any(has_lobs) else [], np.uint8),
-        lob_objects(_lob_objects(tables, con_id, by_data=False)),
-        lob_objects(_lob_objects(tables, con_id, by_data=True)),
+        lob_objects(
+            (containers[number] << 32 | obj, is_index, number)
+            for number, part in lobs
+            for obj, is_index in part.lob_objects
+        ),
+        lob_objects(
+            (containers[number] << 32 | obj, is_index, number)
+            for number, part in lobs
+            for obj, is_index in part.lob_data
+        ),
         np.array([key for key, _, _ in data], np.uint64),
         np.array([number for _, _, number in data], np.int32),
         xml_tokens,
-        column_defaults(delivered, guarded),
+        _joined_defaults(parts),
         np.array([since for _, since, _ in keys], np.int64),
         np.array([since for _, since, _ in data], np.int64),
         np.array([span.delivered for span in spans] if internal else [], np.uint8),
         np.array([span.followed for span in spans] if internal else [], np.uint8),
         np.array(
-            [_is_as_stored(table, span) for table, span in zip(tables, spans, strict=True)],
+            [
+                part.is_as_stored and span.delivered and not span.followed
+                for part, span in zip(parts, spans, strict=True)
+            ],
             np.uint8,
         ),
         np.array([RowScn.of(table.row_dependencies) for table in tables], np.uint8),
     )
 
 
-def _is_as_stored(table: Table, span: Span) -> bool:
-    if span.followed or not span.delivered or table.guard is not None:
+def _running(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _joined(arrays: Sequence[npt.NDArray[_Number]], kind: type[_Number]) -> npt.NDArray[_Number]:
+    return np.concatenate(arrays) if arrays else np.empty(0, kind)
+
+
+def _joined_defaults(parts: Sequence[TablePart]) -> Defaults:
+    """Return the defaults of the columns of all tables."""
+    if all(part.defaults is NO_DEFAULTS for part in parts):
+        return NO_DEFAULTS
+    found = [
+        _no_defaults(part.column_lob.size) if part.defaults is NO_DEFAULTS else part.defaults
+        for part in parts
+    ]
+    length = np.concatenate([one.length for one in found])
+    return Defaults(
+        np.concatenate([one.missing for one in found]),
+        np.concatenate([one.guard_id for one in found]),
+        np.cumsum(length) - length,
+        length,
+        np.concatenate([one.data for one in found]),
+    )
+
+
+def _no_defaults(columns: int) -> Defaults:
+    """Return the defaults of a table without a column that was added with a default."""
+    return Defaults(
+        np.full(columns, UnstoredColumn.NULL, np.uint8),
+        np.full(columns, -1, np.int32),
+        np.zeros(columns, np.int64),
+        np.zeros(columns, np.int64),
+        np.empty(0, np.uint8),
+    )
+
+
+def _is_as_stored(table: Table, width: int) -> bool:
+    if table.guard is not None:
         return False
     changed = any(lob_delivery(c) or c.added is not None for c in table.delivered)
-    width = max((column.segcol for column in table.columns), default=0)
     numbers = [column.segcol for column in table.delivered]
     return not changed and numbers == list(range(1, width + 1))
 
@@ -282,19 +375,15 @@ def planned_columns(table: Table) -> tuple[Column, ...]:
     return table.delivered if guard is None else (*table.delivered, guard)
 
 
-def _lob_objects(
-    tables: Sequence[Table], con_id: int, *, by_data: bool
-) -> Iterator[tuple[int, bool, int]]:
-    for number, table in enumerate(tables):
-        container = table.con_id or con_id
-        for column in table.delivered:
-            if lob_delivery(column) is LobDelivery.NONE or column.lob is None:
-                continue
-            for part in column.lob.segments:
-                segment, index = (
-                    (part.dataobj, part.index_dataobj) if by_data else (part.obj, part.index_obj)
-                )
-                if segment:
-                    yield container << 32 | segment, False, number
-                if index:
-                    yield container << 32 | index, True, number
+def _lob_objects(table: Table, *, by_data: bool) -> Iterator[tuple[int, bool]]:
+    for column in table.delivered:
+        if lob_delivery(column) is LobDelivery.NONE or column.lob is None:
+            continue
+        for part in column.lob.segments:
+            segment, index = (
+                (part.dataobj, part.index_dataobj) if by_data else (part.obj, part.index_obj)
+            )
+            if segment:
+                yield segment, False
+            if index:
+                yield index, True

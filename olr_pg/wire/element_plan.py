@@ -87,6 +87,38 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
     )
 
 
+def extended_element_plan(plan: ElementPlan, tables: Sequence[Table]) -> ElementPlan:
+    """Return the element plan of the tables of `plan` followed by `tables`. Only the bytes of
+    `tables` are made.
+
+    Raises:
+        OlrPgError: as for `build_element_plan`.
+    """
+    more = build_element_plan(tables)
+    return ElementPlan(
+        _continued(plan.table_first, more.table_first),
+        np.concatenate([plan.table_little[:-FORWARD], more.table_little]),
+        np.concatenate([plan.table_big[:-FORWARD], more.table_big]),
+        _continued(plan.table_column, more.table_column),
+        np.concatenate([plan.column_size, more.column_size]),
+        _stacked(plan.column_little, more.column_little),
+        _stacked(plan.column_big, more.column_big),
+        np.concatenate([plan.column_chunked, more.column_chunked]),
+    )
+
+
+def _continued(
+    running: npt.NDArray[np.int64], more: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    return np.concatenate([running, running[-1] + more[1:]])
+
+
+def _stacked(blocks: npt.NDArray[np.uint8], more: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    width = max(blocks.shape[1], more.shape[1])
+    padded = (np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in (blocks, more))
+    return np.concatenate(list(padded))
+
+
 def check_tables(tables: Iterable[Table]) -> None:
     """Check that the protocol can express the tables.
 

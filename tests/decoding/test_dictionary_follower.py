@@ -6,6 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
@@ -23,9 +24,11 @@ from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_l
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
+from olr_pg.wire.element_plan import build_element_plan
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
@@ -290,6 +293,51 @@ def ddl_of(source: DdlSource, snapshot: Snapshot) -> list[DictionaryTransaction]
     ):
         pass
     return ddl
+
+
+def arrays(plan: Any) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays of a plan, and of the plans in it."""
+    for name, part in plan._asdict().items():
+        if isinstance(part, np.ndarray):
+            yield name, part
+        elif hasattr(part, "_asdict"):
+            yield from ((f"{name}.{own}", array) for own, array in arrays(part))
+
+
+def test_a_plan_that_is_extended_by_ddl_equals_one_that_is_made_at_once(
+    altered: DdlSource,
+) -> None:
+    snapshot = altered.snapshot
+    assert snapshot is not None
+    tables = [table for table in snapshot.tables if table.owner == "SHOP"]
+    follower = DictionaryFollower(snapshot)
+    first = follower.subscribe(tables)
+    versions = len(first.tables)
+    for transaction in ddl_of(altered, snapshot):
+        if follower.apply([transaction]) is None:
+            continue
+        extended = follower.subscription()
+        assert len(extended.tables) > versions
+        versions = len(extended.tables)
+        whole = DictionaryFollower(snapshot)
+        for one in ddl_of(altered, snapshot):
+            if one.commit_scn <= transaction.commit_scn:
+                whole.apply([one])
+        at_once = whole.subscribe(tables)
+        assert at_once.tables == extended.tables
+        for of in ("row_plan", "element_plan"):
+            wanted = dict(arrays(getattr(at_once, of)))
+            found = dict(arrays(getattr(extended, of)))
+            assert found.keys() == wanted.keys()
+            for name, array in found.items():
+                assert array.dtype == wanted[name].dtype
+                assert array.flags.writeable == wanted[name].flags.writeable
+                np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+        elements = dict(arrays(build_element_plan(extended.tables)))
+        for name, array in arrays(extended.element_plan):
+            assert array.flags.writeable == elements[name].flags.writeable
+            np.testing.assert_array_equal(array, elements[name], err_msg=name)
+    assert versions > len(first.tables)
 
 
 def consequences(source: DdlSource) -> list[str | int]:

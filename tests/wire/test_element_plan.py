@@ -10,7 +10,7 @@ import pytest
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import OlrPgError
-from olr_pg.wire.element_plan import build_element_plan
+from olr_pg.wire.element_plan import build_element_plan, extended_element_plan
 from olr_pg.wire.elements import NULL_CHARSET_FORM, NULL_CHARSET_ID, NULL_NUMBER
 
 
@@ -42,6 +42,23 @@ def test_a_longer_name_is_refused(wrong: Table, where: dict[str, str]) -> None:
 def test_no_tables_give_an_empty_plan() -> None:
     plan = build_element_plan([])
     assert plan.table_first.tolist() == plan.table_column.tolist() == [0]
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("longest", [0, 2])
+def test_an_extended_plan_is_that_of_all_its_tables(before: int, longest: int) -> None:
+    tables = [table(name=f"T{n}", column="C" * (200 if n == longest else 5)) for n in range(4)]
+    whole = build_element_plan(tables)
+    found = extended_element_plan(build_element_plan(tables[:before]), tables[before:])
+    for name, array in found._asdict().items():
+        wanted = getattr(whole, name)
+        assert (array.dtype, array.shape, array.tolist()) == (
+            wanted.dtype,
+            wanted.shape,
+            wanted.tolist(),
+        )
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
 
 
 def test_a_plan_that_travelled_has_the_types_that_kernels_are_compiled_for() -> None:
