@@ -1,9 +1,9 @@
 """The benchmarks of the fallback to Oracle and of continuous verification.
 
 The fallback: changes per second, compared with a simple executemany, and the latency from commit to
-commit. A stand-in that executes SQL, in a separate process, takes the place of Oracle. The stand-in
-executes statements row by row and is much slower than Oracle. So only the ratio of the two clients
-of the same server is meaningful, not the absolute figures.
+commit. A simulated Oracle server (the stand-in), in a separate process, executes the SQL in place
+of Oracle. The stand-in executes statements row by row and is much slower than Oracle. So only the
+ratio of the two clients of the same server is meaningful, not the absolute figures.
 
 Continuous verification: how much it delays replication. The benchmark replicates the same source
 once without and once with continuous verification. The verification has the default budget, which

@@ -5,9 +5,9 @@ NOTIFY_SOCKET names. If NOTIFY_SOCKET is not set, nothing is sent.
 
 A stuck thread cannot report that it is stuck, so `ThreadActivity` uses the operating system's
 counters. A working thread uses processor time. A thread that waits with a time limit is scheduled
-when the limit expires. A thread that waits for a lock that is never released neither uses processor
-time nor is scheduled. So a thread that has work and was not scheduled for minutes is stuck. Threads
-without work may wait as long as they like; the caller says which threads have work.
+when the limit expires. A thread that waits forever for a lock uses no processor time and is not
+scheduled. So a thread that has work and was not scheduled for minutes is stuck. Threads without
+work may wait as long as they like; the caller says which threads have work.
 """
 
 from __future__ import annotations

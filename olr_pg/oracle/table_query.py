@@ -7,7 +7,8 @@ double. Dates before year 1, and nanoseconds before 1677, do not fit the driver'
 zones would be lost (python-oracledb's "Converting Oracle data types to Arrow"). LOBs would be
 fetched whole, and NVARCHAR2 with half a surrogate pair could not be fetched; tables with these
 types are read in another way, as below. Values that only a function converts to text (XMLTYPE,
-JSON, VECTOR) are fetched whole, and so is LONG, which Oracle cannot read in parts.
+JSON, VECTOR) are fetched whole. LONG values are also fetched whole, because Oracle cannot read them
+in parts.
 
 `read_lob_rows` reads rows of tables with LOBs: short values together with the row, long values in
 pieces. A short value is fetched with its row, as a LONG. For a long value the row contains a
