@@ -27,6 +27,7 @@ import oracledb
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
+from olr_pg.oracle.oracle_connection import of_whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +131,8 @@ def advance_identity(
         oracledb.Error: any error of Oracle.
     """
     ahead, most = (max, "MAX") if identity.increment > 0 else (min, "MIN")
-    cursor.execute(f"SELECT {most}({quoted(identity.column)}) FROM {identity.place}")  # noqa: S608
+    with of_whole_table(cursor.connection):
+        cursor.execute(f"SELECT {most}({quoted(identity.column)}) FROM {identity.place}")  # noqa: S608
     row = cursor.fetchone()
     places = [identity.following]
     if row is not None and row[0] is not None:
@@ -285,7 +287,8 @@ class OracleSetAside:
         for one in noted:
             try:
                 if one.enabling not in enabled:
-                    self._execute(one.enabling, ())
+                    with of_whole_table(self._connection):
+                        self._execute(one.enabling, ())
                 self._execute(_FORGET, (self._subscription, one.enabling))
                 self._connection.commit()
             except oracledb.Error as error:

@@ -23,6 +23,7 @@ from olr_pg.fallback.net_rows import NetRows, RowWrite
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
 from olr_pg.fallback.relation_plans import RelationPlan, quoted
 from olr_pg.oracle.key_cuts import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
+from olr_pg.oracle.oracle_connection import of_whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,7 +135,7 @@ class OracleWriter:
                 " then run `olr-pg fallback skip`",
                 table=plan.name,
             )
-        with self._connection.cursor() as cursor:
+        with of_whole_table(self._connection), self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {plan.place}")  # noqa: S608 - quoted
 
     def _write(self, plan: RelationPlan, write: RowWrite) -> None:

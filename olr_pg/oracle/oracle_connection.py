@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import oracledb
@@ -21,7 +22,7 @@ from olr_pg.oracle.driver.bounded_calls import BoundedCalls
 from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine.interfaces import IsolationLevel
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 15.0
 KEEPALIVE_MINUTES: Final = 1
+WHOLE_TABLE_SECONDS: Final = 86_400
 ATTEMPTS: Final = 4
 FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
@@ -94,6 +96,23 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
     _prepare(connection, source, next(iter(source.containers), None), seconds)
     _show_archived_rows(connection)
     return connection
+
+
+@contextmanager
+def of_whole_table(connection: oracledb.Connection) -> Iterator[None]:
+    """While the context is active, let a call take as long as Oracle needs for a whole table: to
+    delete its rows, to validate a constraint, or to find a maximum without an index.
+
+    `source.query-timeout` would end such a call each time that it is retried. Keepalives detect a
+    lost network (`KEEPALIVE_MINUTES`).
+    """
+    usual = connection.call_timeout
+    connection.call_timeout = WHOLE_TABLE_SECONDS * 1000
+    try:
+        yield
+    finally:
+        with suppress(oracledb.Error):  # the connection is lost
+            connection.call_timeout = usual
 
 
 def _prepare(

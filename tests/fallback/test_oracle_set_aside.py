@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import oracledb
 import psycopg
@@ -67,6 +67,33 @@ def test_what_fires_is_set_aside_and_put_back_by_name(
     end(made.way)
     assert states(made) == before
     assert status(made.way).set_aside == []
+
+
+def test_a_call_for_a_whole_table_may_take_longer_than_others(
+    served: Served, logical_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a limit, a table that is too large would be tried again for ever."""
+    made = MadeWay(served, logical_database, "whole")
+    made.oracle("ALTER TABLE {t} ADD CONSTRAINT whole_up FOREIGN KEY (w) REFERENCES {t}")
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (1, 'a', NULL, NULL)", "TRUNCATE {t}")
+    made.sql("INSERT INTO {t} VALUES (2, 'b', NULL, NULL)")
+    limits = dict[str, int]()
+    execute = oracledb.Cursor.execute
+
+    def noted(cursor: oracledb.Cursor, statement: str, *more: Any, **named: Any) -> Any:
+        limits[statement] = cursor.connection.call_timeout
+        return execute(cursor, statement, *more, **named)
+
+    monkeypatch.setattr(oracledb.Cursor, "execute", noted)
+    run(made.way, once=True)
+    end(made.way)
+    usual = made.way.source.query_timeout * 1000
+    longer = {one for one, limit in limits.items() if limit > usual}
+    assert {one.partition(' "')[0] for one in longer} == {"DELETE FROM", "ALTER TABLE"}
+    assert any("ENABLE VALIDATE CONSTRAINT" in one for one in longer)
+    assert len(limits) > len(longer)
+    assert set(limits.values()) == {usual, 86_400_000}
 
 
 def test_a_trigger_that_only_its_owner_may_enable_is_found_and_may_be_enabled_by_hand(
