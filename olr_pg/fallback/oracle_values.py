@@ -300,7 +300,16 @@ class OracleColumn:
 
         Raises:
             RefusedValueError: 7350, a policy refuses a value.
+            OlrPgError: 7350, a value is NULL, and the column is NOT NULL. A column with DEFAULT ON
+                NULL would take its default without an error.
         """
+        if not self.column.nullable and None in raw:
+            raise OlrPgError(
+                Code.VALUE_NOT_FOR_ORACLE,
+                "the value is NULL, but the column is NOT NULL in Oracle",
+                table=self.table,
+                column=self.column.name,
+            )
         judge = self._judge(counting=False)
         values = self._converted(raw, judge)
         db_type, expression = self._plan.bind(values)

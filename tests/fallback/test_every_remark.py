@@ -169,7 +169,7 @@ STRUCTURES: Final = (
     Structure("c NUMBER(4)", "c interval", "interval to NUMBER", Code.COLUMN_NOT_FOR_ORACLE),
     Structure("c NUMBER(4), d NUMBER(4)", "c int", "has no d", Code.FALLBACK_TABLE_CHANGED),
     Structure("c NUMBER(4)", "c int, own int", "omit-columns", Code.FALLBACK_TABLE_CHANGED),
-    Structure("c NUMBER(4) NOT NULL", "c int", MISSING_VALUE, Code.ORACLE_ERROR),
+    Structure("c NUMBER(4) NOT NULL", "c int", MISSING_VALUE, Code.VALUE_NOT_FOR_ORACLE),
 )
 OMITTED: Final = "omitted"
 """A table with a column that Oracle lacks, which the configuration names."""

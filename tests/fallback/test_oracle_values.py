@@ -363,6 +363,16 @@ def test_what_is_no_cause_of_a_column_does_not_happen(server: psycopg.Connection
                 assert found <= set(back.causes), (of, oid, raw)
 
 
+def test_null_in_a_column_that_takes_none_is_refused() -> None:
+    """Oracle would store the default of a column with DEFAULT ON NULL instead."""
+    one = Column("C", 1, 1, 1, T.NUMBER, 22, nullable=False)
+    back = oracle_column(TABLE, one, PgKind.INT4, settings())
+    with pytest.raises(OlrPgError, match="is NULL") as refused:
+        back.bind([b"\0\0\0\1", None])
+    assert refused.value.code == Code.VALUE_NOT_FOR_ORACLE
+    assert back.bind([b"\0\0\0\1"]).values == [1]
+
+
 @pytest.mark.parametrize("cause", Cause)
 def test_each_cause_has_a_case_and_a_policy(cause: Cause) -> None:
     assert any(one == cause for _, _, one, _ in CASES)
