@@ -10,13 +10,15 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from tests.fallback.both_sides import maker_of_tables
 from tests.fallback.kills import logical_postgres
 from tests.proving.served import served_source
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from tests.fallback.both_sides import Both
     from tests.proving.served import Served
 
 _numbers = itertools.count(1)
@@ -50,6 +52,12 @@ def logical_database(logical_cluster: str) -> Iterator[str]:
         drop = f"SELECT pg_drop_replication_slot(slot_name) {mine}".encode()
         connection.execute(drop, (name,))
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def both(served: Served, logical_database: str) -> Callable[..., Both]:
+    """Make tables in both databases."""
+    return maker_of_tables(served, logical_database)
 
 
 @pytest.fixture(scope="module")

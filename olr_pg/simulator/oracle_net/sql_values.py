@@ -73,7 +73,8 @@ def decode_value(kind: BindType, raw: bytes | None, text: ServerText) -> Value:
     if code in (OracleType.NUMBER, _BINARY_INTEGER):
         return Decimal(decode_number(raw))
     if code in (OracleType.VARCHAR2, OracleType.CHAR, OracleType.LONG):
-        return raw.decode(_UTF16) if kind.form == NATIONAL else text.received(raw)
+        found = raw.decode(_UTF16) if kind.form == NATIONAL else text.received(raw)
+        return Fixed(found) if code == OracleType.CHAR else found
     if code in (OracleType.RAW, OracleType.LONG_RAW):
         return raw
     if code in (OracleType.DATE, OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ):
