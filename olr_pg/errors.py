@@ -2187,7 +2187,7 @@ class Code(IntEnum):
         " initial-load --anew --table OWNER.NAME`). Or give this source a target of its own:"
         " another database, or another `apply.subscription` and other tables. If olr_pg runs as"
         " root, the data of the embedded PostgreSQL are outside `context.data`. So these data"
-        " remain if you delete `context.data`. The log names their directory",
+        " remain if you delete `context.data`. The log names the directory of these data",
     )
     STANDBY_LAGS = _Entry(
         7110,

@@ -272,7 +272,7 @@ class Storage:
 
     def __init__(self, connection: Connection, snapshot: Snapshot) -> None:
         rows = snapshot.sys_rows
-        assert rows is not None, "a live source reads them"
+        assert rows is not None, "a live source reads these rows"
         compression = read_compression(connection, rows, snapshot.scn)
         self._segments = StoredSegments(rows, compression)
         self._tablespaces = rows.sys_ts

@@ -40,7 +40,7 @@ FROM pg_description LEFT JOIN pg_attribute ON attrelid = objoid AND attnum = obj
 WHERE objoid = to_regclass(%(table)s) AND classoid = 'pg_class'::regclass
     AND (objsubid = 0 OR attnum > 0)
 """
-"""The storage parameters of an index (WITH) are no part of its definition here."""
+"""The comparison ignores the storage parameters of an index (WITH)."""
 
 _COPY: Final = "olr_pg_copy"
 _PLACE: Final = f'pg_temp."{_COPY}"'

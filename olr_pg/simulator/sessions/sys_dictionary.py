@@ -510,8 +510,8 @@ class SysDictionary:
         return name
 
     def restore(self, session: RowStatements, table: SimTable) -> None:
-        """Give a table in the recycle bin its own name again. Its indexes and constraints keep the
-        names that they have there.
+        """Give a table in the recycle bin its own name again. The table's indexes and constraints
+        keep the names that they have there.
         """
         for obj in sorted(table.objects & {obj for (obj,) in self._rows["OBJ$"]}):
             self.update(session, "OBJ$", (obj,), name=table.name, flags=0)
