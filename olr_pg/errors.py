@@ -435,11 +435,12 @@ class Code(IntEnum):
     VALUE_MALFORMED = _Entry(
         2050,
         "a value is not valid for its Oracle type",
-        "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores it, an"
-        " application wrote an invalid value: correct it with UPDATE, and load the table again. To"
-        " replace invalid dates by NULL, set `apply.policies.invalid-date`; in `olr-pg decode`, use"
-        " the option `--invalid-date null`; in Spark, the option `invalidDate`. If Oracle does not"
-        " store the value, the dictionary may not match the log",
+        "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores this value,"
+        " an application wrote an invalid value: correct the value with UPDATE, and load the"
+        " table again. To replace invalid dates by NULL, set `apply.policies.invalid-date`; in"
+        " `olr-pg decode`, use the option `--invalid-date null`; in Spark, the option"
+        " `invalidDate`. If Oracle does not store the value, the dictionary may not match the"
+        " log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,

@@ -174,8 +174,8 @@ def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
 
 
 def _end(connection: Connection[Any], line: StructureLine) -> bool:
-    """Delete the row of a change that was made. Return False if the change is pending in another
-    form.
+    """Delete the record of a pending change, because the change was made. Return False if the
+    change is pending in another form.
     """
     done = connection.execute(_DONE, (line.number, list(line.statements))).fetchone() is not None
     if done:

@@ -162,7 +162,7 @@ def _command(name: str) -> Any:
 
 
 def _nothing() -> None:
-    """Do nothing. Commands that appear only in the help have this function."""
+    """Do nothing. This function replaces commands that the help only lists."""
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:

@@ -612,7 +612,7 @@ class ContainerFollower:
         self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> list[Statement]:
         """Return the statements for a table from a transaction that commits later. `transaction`
-        can be a recursive transaction of this later one.
+        can be a recursive transaction of the transaction that commits later.
         """
         for later in rest:
             if later.con_id == self.con_id and later.begin_scn <= transaction.commit_scn:

@@ -316,8 +316,8 @@ class SealedReader:
         return _Frames(key, number, self._path), magic == _GROWING
 
     def _check_end(self) -> int:
-        """Return the bytes of rows in the file. Unless the file grows, check that its last frame is
-        present.
+        """Return the number of bytes of the file's content, without the bytes that encryption adds.
+        Unless the file grows, check that its last frame is present.
         """
         body = os.fstat(self._handle).st_size - _HEAD.size
         count = -(-body // _SLOT_BYTES)
