@@ -19,9 +19,9 @@ from sqlalchemy import Connection, literal, select
 
 from olr_pg.appliance.target import confirming_applier, target_path
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.applier.target.connection import connect_with
-from olr_pg.applier.target.table_identity import lost_table
+from olr_pg.applier.target.table_identity import vanished_tables
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogPlaces, LogScan, no_logs, summed_up
 from olr_pg.capture.wanted_logs import (
@@ -243,17 +243,12 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
     """Return the tables that are missing in the target and that the run will create."""
+    names = {table.full_name: target_name(settings, table.owner, table.name) for table in tables}
     with connect_with(settings) as connection:
-        return [table for table in tables if _is_to_be_created(connection, settings, table)]
-
-
-def _is_to_be_created(
-    connection: psycopg.Connection[Any], settings: ApplierSettings, table: Table
-) -> bool:
-    schema, name = target_name(settings, table.owner, table.name)
-    if read_table(connection, schema, name) is not None:
-        return False
-    return lost_table(connection, schema, name, settings.subscription, table.full_name) is None
+        found = find_tables(connection, names.values())
+        missing = {source: name for source, name in names.items() if name not in found}
+        lost = vanished_tables(connection, settings.subscription, missing)
+    return [table for table in tables if table.full_name in missing and table.full_name not in lost]
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:

@@ -13,7 +13,7 @@ statements to run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -28,15 +28,15 @@ from olr_pg.applier.statements.target_plan import (
 from olr_pg.applier.target.catalogue import (
     find_tables,
     found_instead,
-    missing_table,
-    read_table,
+    missing_error,
+    read_tables,
 )
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.fixed_limits import check_fixed_limits, read_block_bytes
-from olr_pg.applier.target.ledger import OtherSubscription, of_another_table, other_subscriptions
+from olr_pg.applier.target.ledger import of_other_tables, other_subscriptions
 from olr_pg.applier.target.modifiers import (
     integer_digits,
     may_change,
@@ -45,9 +45,10 @@ from olr_pg.applier.target.modifiers import (
     text_length,
 )
 from olr_pg.applier.target.set_aside import firing_on
-from olr_pg.applier.target.table_identity import lost_table, replaced_reason
-from olr_pg.applier.target.table_kinds import check_kind, remarkable
+from olr_pg.applier.target.table_identity import replaced_reasons, vanished_tables
+from olr_pg.applier.target.table_kinds import KindRows, check_kind, remarkable
 from olr_pg.applier.target_health import look
+from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
 from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
@@ -57,12 +58,14 @@ from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+    from olr_pg.applier.target.catalogue import Instead, TargetColumn, TargetTable
+    from olr_pg.applier.target.ledger import OtherSubscription
+    from olr_pg.applier.target.set_aside import Firing
     from olr_pg.datatypes.mapping import OracleColumn, PgType
     from olr_pg.dictionary.model import Column, Table
     from olr_pg.dictionary.structure import Structure
@@ -81,67 +84,96 @@ LEDGER_PRIVILEGES: Final = {
 """The privileges on the ledger's tables that role.sql grants."""
 
 _LACKING: Final = """
-SELECT array_agg(privilege ORDER BY place)
-FROM pg_class c, unnest(%(privileges)s::text[]) WITH ORDINALITY AS wanted (privilege, place)
-WHERE c.relname = %(table)s AND c.relnamespace = to_regnamespace(quote_ident(%(schema)s))
-AND NOT has_table_privilege(c.oid, privilege)
+SELECT w.schema, w.name, array_agg(w.privilege ORDER BY w.place)
+FROM unnest(%s::text[], %s::text[], %s::text[])
+    WITH ORDINALITY AS w (schema, name, privilege, place)
+JOIN pg_namespace n ON n.nspname = w.schema::name
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name::name
+WHERE NOT has_table_privilege(c.oid, w.privilege) GROUP BY w.schema, w.name
 """
-_MAY_ENTER: Final = """
-SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s
+_CLOSED: Final = """
+SELECT nspname::text FROM pg_namespace
+WHERE nspname = ANY(%s) AND NOT has_schema_privilege(oid, 'USAGE')
 """
-_MAY_CREATE: Final = """
-SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL, CASE
-    WHEN to_regnamespace(quote_ident(%(schema)s)) IS NULL
-    THEN has_database_privilege(current_database(), 'CREATE')
-    ELSE has_schema_privilege(to_regnamespace(quote_ident(%(schema)s)), 'CREATE') END,
-    current_database()
+_SCHEMAS: Final = """
+SELECT w.name, n.oid IS NOT NULL, CASE
+    WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+    ELSE has_schema_privilege(n.oid, 'CREATE') END,
+    current_database()::text
+FROM unnest(%s::text[]) AS w (name) LEFT JOIN pg_namespace n ON n.nspname = w.name::name
 """
+
+
+class _Schema(NamedTuple):
+    """A schema of the target; `may_create` says whether the role may create tables in it, or may
+    create the schema if it does not exist.
+    """
+
+    exists: bool
+    may_create: bool
+    database: str
+
+
+def _read_schemas(connection: Connection[Any], names: Sequence[str]) -> dict[str, _Schema]:
+    rows = connection.execute(_SCHEMAS, (names,)).fetchall()
+    return {name: _Schema(*row) for name, *row in rows}
 
 
 def check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     """Yield the missing privileges on those tables of the ledger that exist."""
-    for name, privileges in LEDGER_PRIVILEGES.items():
-        yield from check_grants(connection, user, "olr_pg", name, privileges)
+    wanted = {(OWN_SCHEMA, name): own for name, own in LEDGER_PRIVILEGES.items()}
+    for found in check_grants(connection, user, wanted).values():
+        yield from found
 
 
 def check_grants(
-    connection: Connection[Any],
-    user: str,
-    schema: str,
-    name: str,
-    privileges: Sequence[str] = _TABLE,
-) -> Iterator[Finding]:
-    """Yield the missing privileges to use a schema, and to write a table in it if the table
+    connection: Connection[Any], user: str, wanted: Mapping[tuple[str, str], Sequence[str]]
+) -> dict[tuple[str, str], list[Finding]]:
+    """Return the missing privileges to use the schema of each table, and to write the table if it
     exists.
+
+    Args:
+        wanted: the privileges by schema and name.
+
+    Returns:
+        The findings by schema and name, in the order of `wanted`.
     """
-    row = connection.execute(_MAY_ENTER, (schema,)).fetchone()
-    if row == (False,):
-        yield error(
-            "postgres.privileges",
-            f"{user} is not allowed to use the schema {schema}",
-            _grant(connection, "USAGE", "SCHEMA {}", sql.Identifier(schema), user),
-        )
-    values = {"privileges": list(privileges), "schema": schema, "table": name}
-    found = connection.execute(_LACKING, values).fetchone()
-    if found is not None and found[0]:
-        lacking = ", ".join(found[0])
-        yield error(
-            "postgres.privileges",
-            f"{user} lacks {lacking} on {schema}.{name}",
-            _grant(connection, lacking, "TABLE {}", sql.Identifier(schema, name), user),
-        )
+    schemas = sorted({schema for schema, _ in wanted})
+    closed = {schema for (schema,) in connection.execute(_CLOSED, (schemas,))}
+    rows = [(*name, privilege) for name, own in wanted.items() for privilege in own]
+    asked = [[row[part] for row in rows] for part in range(3)]
+    lacking = {(schema, name): own for schema, name, own in connection.execute(_LACKING, asked)}
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for schema, name in wanted:
+        own = found[schema, name] = []
+        if schema in closed:
+            own.append(
+                error(
+                    "postgres.privileges",
+                    f"{user} is not allowed to use the schema {schema}",
+                    _grant(connection, "USAGE", "SCHEMA {}", sql.Identifier(schema), user),
+                )
+            )
+        if (schema, name) in lacking:
+            privileges = ", ".join(lacking[schema, name])
+            table = sql.Identifier(schema, name)
+            own.append(
+                error(
+                    "postgres.privileges",
+                    f"{user} lacks {privileges} on {schema}.{name}",
+                    _grant(connection, privileges, "TABLE {}", table, user),
+                )
+            )
+    return found
 
 
-def check_creation(
-    connection: Connection[Any], user: str, schema: str, what: str
+def _check_creation(
+    connection: Connection[Any], user: str, name: str, schema: _Schema, what: str
 ) -> Iterator[Finding]:
     """Yield the missing privileges to create tables in a schema, or to create the schema."""
-    row = connection.execute(_MAY_CREATE, {"schema": schema}).fetchone()
-    assert row is not None
-    is_there, allowed, database = row
-    if allowed:
+    if schema.may_create:
         return
-    kind, name = ("SCHEMA {}", schema) if is_there else ("DATABASE {}", database)
+    kind, name = ("SCHEMA {}", name) if schema.exists else ("DATABASE {}", schema.database)
     yield error(
         "postgres.privileges",
         what,
@@ -160,10 +192,11 @@ def _grant(
 
 # A domain can add a default and NOT NULL to a column.
 _NOT_NULL: Final = """
-SELECT a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
+SELECT a.attrelid::int8, a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnotnull OR t.typnotnull)
-ORDER BY a.attnum
+WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+    AND (a.attnotnull OR t.typnotnull)
+ORDER BY a.attrelid, a.attnum
 """
 _TEXTS: Final = (PgKind.VARCHAR, PgKind.BPCHAR)
 _FORMATS: Final[dict[int, str]] = {
@@ -178,11 +211,14 @@ _INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8:
 """The number of decimal digits that a value of each type can always have."""
 
 
-def read_not_null(connection: Connection[Any], target: TargetTable) -> dict[str, bool]:
-    """Return the NOT NULL columns. The value is true if an INSERT that does not set the column
-    gives it a value.
+def read_not_null(connection: Connection[Any], oids: Sequence[int]) -> dict[int, dict[str, bool]]:
+    """Return the NOT NULL columns of tables, by OID. The value of a column is true if an INSERT
+    that does not set the column gives it a value.
     """
-    return dict(connection.execute(_NOT_NULL, (target.oid,)).fetchall())
+    found: dict[int, dict[str, bool]] = {}
+    for oid, name, is_filled in connection.execute(_NOT_NULL, (oids,)):
+        found.setdefault(oid, {})[name] = is_filled
+    return found
 
 
 def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
@@ -286,16 +322,19 @@ SELECT EXISTS (
     WHERE relname = 'ledger' AND relnamespace = to_regnamespace('olr_pg'))
 """
 _OWNER = """
-SELECT pg_get_userbyid(relowner)::text FROM pg_class
-WHERE oid = to_regclass(%s) AND NOT pg_has_role(relowner, 'USAGE')
+SELECT name, pg_get_userbyid(relowner)::text FROM unnest(%s::text[]) AS name
+JOIN pg_class ON oid = to_regclass(name) WHERE NOT pg_has_role(relowner, 'USAGE')
 """
 _DEFERRABLE = """
-SELECT conname, pg_get_constraintdef(oid), ARRAY(
+SELECT conrelid::int8, conname, pg_get_constraintdef(oid), ARRAY(
     SELECT attname::text FROM unnest(conkey) WITH ORDINALITY AS of (number, place)
     JOIN pg_attribute ON attrelid = conrelid AND attnum = number ORDER BY place)
 FROM pg_constraint
-WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype, conname
+WHERE conrelid = ANY(%s::oid[]) AND contype IN ('p', 'u') AND condeferrable
+ORDER BY contype, conname
 """
+_BATCH: Final = 500
+"""Tables about which one query asks."""
 
 _TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
 """Errors of `target_health.look` that are left out, because `check_kind` also reports them."""
@@ -348,14 +387,16 @@ def check_target(
             block_bytes = read_block_bytes(connection)
             structures = structure_by_table(structure)
             found += [one.finding for one in check_database(connection, settings, oids)]
-            for table in tables:
-                own = structures.get(table.full_name, NO_STRUCTURE)
-                found += _check_table(connection, settings, table, current, own, special)
-                if table.full_name in lost:
-                    found.append(coded("postgres.storage", lost_rows(table.full_name)))
-                found += check_flags(settings, table, own)
-                found += check_fixed_limits(settings, table, own, block_bytes)
-                found += _check_close_keys(settings, table, own)
+            for batch in (tables[at : at + _BATCH] for at in range(0, len(tables), _BATCH)):
+                facts = _read_facts(connection, settings, batch, current)
+                for table in batch:
+                    own = structures.get(table.full_name, NO_STRUCTURE)
+                    found += _check_table(connection, settings, table, facts, own, special)
+                    if table.full_name in lost:
+                        found.append(coded("postgres.storage", lost_rows(table.full_name)))
+                    found += check_flags(settings, table, own)
+                    found += check_fixed_limits(settings, table, own, block_bytes)
+                    found += _check_close_keys(settings, table, own)
             for one in look(connection, settings, tables):
                 if one.error.code not in _TOLD_OTHERWISE:
                     found.append(coded("postgres.health", one.error, severe=False))
@@ -393,9 +434,9 @@ def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     if row == (True,):
         yield from check_ledger(connection, user)
     else:
-        yield from check_creation(
-            connection, user, "olr_pg", f"{user} is not allowed to create the ledger"
-        )
+        own = _read_schemas(connection, [OWN_SCHEMA])[OWN_SCHEMA]
+        what = f"{user} is not allowed to create the ledger"
+        yield from _check_creation(connection, user, OWN_SCHEMA, own, what)
 
 
 def _user(connection: Connection[Any]) -> str:
@@ -404,11 +445,81 @@ def _user(connection: Connection[Any]) -> str:
     return str(row[0])
 
 
+class _Facts(NamedTuple):
+    """What the catalogue and the ledger contain about a batch of tables. Errors of the ledger are
+    by ``OWNER.NAME`` of the source's table; facts about the target are by schema and name, or by
+    OID.
+
+    Attributes:
+        elsewhere: errors of tables that the ledger records for other target tables.
+        vanished: errors of missing target tables that had rows.
+        schemas: the schemas of missing target tables.
+        owners: by quoted name, the owners of tables that do not belong to the role.
+    """
+
+    user: str
+    kinds: KindRows
+    elsewhere: dict[str, OlrPgError]
+    targets: dict[tuple[str, str], TargetTable]
+    replaced: dict[str, OlrPgError]
+    others: dict[str, OtherSubscription]
+    not_null: dict[int, dict[str, bool]]
+    deferrable: dict[int, list[tuple[str, str, list[str]]]]
+    grants: dict[tuple[str, str], list[Finding]]
+    firing: dict[tuple[str, str], list[Firing]]
+    owners: dict[str, str]
+    instead: dict[tuple[str, str], Instead]
+    vanished: dict[str, OlrPgError]
+    schemas: dict[str, _Schema]
+
+
+def _read_facts(
+    connection: Connection[Any], settings: ApplierSettings, tables: Sequence[Table], user: str
+) -> _Facts:
+    """Read the facts about at most `_BATCH` tables."""
+    names = {
+        table.full_name: target_name(settings, table.owner, table.name)
+        for table in tables
+        if table.refusal is None
+    }
+    subscription = settings.subscription
+    full = {source: ".".join(name) for source, name in names.items()}
+    targets = read_tables(connection, names.values())
+    oids = {source: targets[name].oid for source, name in names.items() if name in targets}
+    there = {source: full[source] for source in oids}
+    missing = {source: name for source, name in names.items() if name not in targets}
+    others = _recorded(
+        lambda: other_subscriptions(
+            connection, subscription, there, dbid=settings.dbid, start_scn=settings.start_scn
+        )
+    )
+    firing = {} if settings.is_replica else firing_on(connection, targets)
+    deferrable: dict[int, list[tuple[str, str, list[str]]]] = {}
+    for oid, *one in connection.execute(_DEFERRABLE, (list(oids.values()),)):
+        deferrable.setdefault(oid, []).append((one[0], one[1], one[2]))
+    return _Facts(
+        user=user,
+        kinds=KindRows(connection, settings, targets.values()),
+        elsewhere=_recorded(lambda: of_other_tables(connection, subscription, full)) or {},
+        targets=targets,
+        replaced=_recorded(lambda: replaced_reasons(connection, subscription, oids)) or {},
+        others={str(one.problem.where["table"]): one for one in others or ()},
+        not_null=read_not_null(connection, list(oids.values())),
+        deferrable=deferrable,
+        grants=check_grants(connection, user, dict.fromkeys(targets, _TABLE)),
+        firing=firing,
+        owners=_owners(connection, [one for found in firing.values() for one in found]),
+        instead=found_instead(connection, missing.values()),
+        vanished=_recorded(lambda: vanished_tables(connection, subscription, missing)) or {},
+        schemas=_read_schemas(connection, sorted({schema for schema, _ in missing.values()})),
+    )
+
+
 def _check_table(
     connection: Connection[Any],
     settings: ApplierSettings,
     table: Table,
-    user: str,
+    facts: _Facts,
     structure: Structure,
     special: Collection[tuple[str, str]],
 ) -> Iterator[Finding]:
@@ -420,36 +531,31 @@ def _check_table(
     if table.refusal is not None:
         return
     schema, name = target_name(settings, table.owner, table.name)
-    elsewhere = _recorded(
-        lambda: of_another_table(
-            connection, settings.subscription, table.full_name, f"{schema}.{name}"
-        )
-    )
+    elsewhere = facts.elsewhere.get(table.full_name)
     if elsewhere is not None:
         yield coded("postgres.tables", elsewhere)
         return
-    target = read_table(connection, schema, name)
+    target = facts.targets.get((schema, name))
     if target is not None:
-        known = settings.subscription, table.full_name, target.oid
-        if replaced := _recorded(lambda: replaced_reason(connection, *known)):
+        if replaced := facts.replaced.get(table.full_name):
             yield coded("postgres.storage", replaced)
-        yield from _check_subscription(connection, settings, table, target)
+        yield from _check_subscription(facts, table)
         yield from _check_columns(connection, settings, table, target)
-        yield from _check_not_null(connection, settings, table, target)
-        yield from _check_keys(connection, settings, table, target, structure)
+        yield from _check_not_null(connection, settings, table, target, facts)
+        yield from _check_keys(connection, settings, table, target, structure, facts)
         if (schema, name) in special:
-            yield from (one.finding for one in check_kind(connection, settings, target))
-        yield from check_grants(connection, user, schema, name)
-        yield from _check_firing(connection, settings, target, user)
+            yield from (one.finding for one in check_kind(facts.kinds, target))
+        yield from facts.grants[schema, name]
+        yield from _check_firing(connection, facts, target)
         return
-    found = found_instead(connection, schema, name)
+    found = facts.instead.get((schema, name))
     if found is not None and found.is_in_place:
         yield error(
             "postgres.tables",
             f"{table.full_name}: {found.what}",
             "rename the existing object, or name another target table in `apply.table-mapping`",
         )
-    elif (lost := _lost(connection, settings, table, schema, name)) is not None:
+    elif (lost := facts.vanished.get(table.full_name)) is not None:
         yield error("postgres.tables", f"{table.full_name}: {lost.detail}", lost.action)
     elif settings.create_tables:
         if found is not None:
@@ -458,43 +564,25 @@ def _check_table(
                 f"{table.full_name}: {found.what}; olr_pg would create another table in addition",
                 'if this table is the intended target, rename it, or set `apply.names` to "kept"',
             )
-        what = f"{user} is not allowed to create tables in the schema {schema}"
-        yield from check_creation(connection, user, schema, what)
+        what = f"{facts.user} is not allowed to create tables in the schema {schema}"
+        own = facts.schemas[schema]
+        yield from _check_creation(connection, facts.user, schema, own, what)
         yield from _check_choices(settings, table)
     else:
-        missing = missing_table(connection, schema, name, table.full_name)
+        missing = missing_error(schema, name, table.full_name, found)
         yield error(
             "postgres.tables",
             f"{table.full_name}: {missing.detail}",
-            *_create_schema(connection, schema),
+            *([] if facts.schemas[schema].exists else [_create_schema(connection, schema)]),
             _create_statement(connection, settings, table, schema, name),
         )
 
 
-def _lost(
-    connection: Connection[Any], settings: ApplierSettings, table: Table, schema: str, name: str
-) -> OlrPgError | None:
-    return _recorded(
-        lambda: lost_table(connection, schema, name, settings.subscription, table.full_name)
-    )
-
-
-def _check_subscription(
-    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
-) -> Iterator[Finding]:
+def _check_subscription(facts: _Facts, table: Table) -> Iterator[Finding]:
     """Report if a run would apply changes to the table that another subscription has applied: a new
     name begins at the oldest log. Rows of a table without a key would be inserted twice.
     """
-    target_of = {table.full_name: target.full_name}
-
-    def first() -> OtherSubscription | None:
-        others = other_subscriptions(
-            connection, settings.subscription, target_of, dbid=settings.dbid,
-            start_scn=settings.start_scn,
-        )  # fmt: skip
-        return next(iter(others), None)
-
-    other = _recorded(first)
+    other = facts.others.get(table.full_name)
     if other is not None:
         problem, is_certain = other
         report = error if is_certain else warning
@@ -576,23 +664,28 @@ def _check_close_keys(
         )
 
 
+def _owners(connection: Connection[Any], firing: Sequence[Firing]) -> dict[str, str]:
+    """Return, by quoted name, the owners of those tables with `firing` objects that do not belong
+    to the role.
+    """
+    names = {one.identifier.as_string(connection) for one in firing}
+    return dict(connection.execute(_OWNER, (sorted(names),)).fetchall()) if names else {}
+
+
 def _check_firing(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable, user: str
+    connection: Connection[Any], facts: _Facts, target: TargetTable
 ) -> Iterator[Finding]:
     """Report triggers, rules and foreign keys that the role cannot disable, because it does not own
     their table.
     """
-    if settings.is_replica:
-        return
-    for one in firing_on(connection, target.schema, target.name):
-        quoted = one.identifier.as_string(connection)
-        row = connection.execute(_OWNER, (quoted,)).fetchone()
-        if row is not None:
+    for one in facts.firing.get((target.schema, target.name), ()):
+        owner = facts.owners.get(one.identifier.as_string(connection))
+        if owner is not None:
             yield error(
                 "postgres.privileges",
-                f"{user} does not own {one.schema}.{one.table}, so it cannot disable the"
+                f"{facts.user} does not own {one.schema}.{one.table}, so it cannot disable the"
                 f" {one.kind} {one.name} of this table",
-                f'GRANT {sql.Identifier(row[0]).as_string(connection)} TO "{user}";',
+                f'GRANT {sql.Identifier(owner).as_string(connection)} TO "{facts.user}";',
             )
 
 
@@ -656,12 +749,16 @@ def _check_columns(
 
 
 def _check_not_null(
-    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    table: Table,
+    target: TargetTable,
+    facts: _Facts,
 ) -> Iterator[Finding]:
     names = target_columns(settings, table)
     sources = {names[column.name]: column for column in table.delivered}
     generated = {column.name for column in target.columns if column.generated}
-    for name, is_filled in read_not_null(connection, target).items():
+    for name, is_filled in facts.not_null.get(target.oid, {}).items():
         source = sources.get(name)
         if name in generated or (source is not None and not source.nullable):
             continue
@@ -694,6 +791,7 @@ def _check_keys(
     table: Table,
     target: TargetTable,
     structure: Structure,
+    facts: _Facts,
 ) -> Iterator[Finding]:
     names = target_columns(settings, table)
     unique = [[names.get(column) for column in one.columns] for one in structure.unique_keys]
@@ -712,7 +810,7 @@ def _check_keys(
         yield _other_key(connection, table, target, key)
     elif target.key and not key:
         yield _own_key(settings, table, target)
-    for name, definition, columns in connection.execute(_DEFERRABLE, (target.oid,)):
+    for name, definition, columns in facts.deferrable.get(target.oid, ()):
         if columns in unique:
             # `schema export` makes these unique keys deferrable, because Oracle checks them at the
             # end of a statement.
@@ -775,15 +873,10 @@ def _misfit(
     return None
 
 
-def _create_schema(connection: Connection[Any], schema: str) -> list[str]:
-    """Return the statement that creates a schema if it is missing. Several tables of the schema may
-    have it.
-    """
-    row = connection.execute("SELECT to_regnamespace(quote_ident(%s))", (schema,)).fetchone()
-    if row != (None,):
-        return []
+def _create_schema(connection: Connection[Any], schema: str) -> str:
+    """Return the statement that creates a schema. Several tables of the schema may have it."""
     statement = sql.SQL("CREATE SCHEMA IF NOT EXISTS {};").format(sql.Identifier(schema))
-    return [statement.as_string(connection)]
+    return statement.as_string(connection)
 
 
 def _create_statement(

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.config.fallback_section import Fallback, account_name
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.followed_dictionary import followed_tables
@@ -73,13 +73,26 @@ _SLOT: Final = """
 SELECT wal_status, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint, active
 FROM pg_replication_slots WHERE slot_name = %s AND NOT pg_is_in_recovery()
 """
-_TABLE: Final = """
-SELECT c.relreplident::text, pg_has_role(c.relowner, 'USAGE'),
+_TABLES: Final = """
+SELECT c.oid::int8, c.relreplident::text, pg_has_role(c.relowner, 'USAGE'),
     EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid
         AND i.indimmediate),
     pg_get_userbyid(c.relowner)::text
-FROM pg_class c WHERE c.oid = %s
+FROM pg_class c WHERE c.oid = ANY(%s::oid[])
 """
+
+
+class _Published(NamedTuple):
+    """The properties of a target table that concern its publication: its REPLICA IDENTITY, as in
+    pg_class, and its owner.
+    """
+
+    identity: str
+    is_owner: bool
+    has_key: bool
+    owner: str
+
+
 _TRIALS: Final = (
     ("SELECT", "SELECT 1 FROM {} WHERE 1 = 0"),
     ("INSERT", "INSERT INTO {0} SELECT * FROM {0} WHERE 1 = 0"),
@@ -166,10 +179,8 @@ def check_way_back(
     if isinstance(connection, BoundedConnection) and connection.pooled is not None and ways:
         found += _check_stream(ways[0].connect_string)
     for way in ways:
-        for table in way.tables:
-            target = read_table(connection, *target_name(way.settings, table.owner, table.name))
-            if target is not None:
-                found += _check_table(connection, target)
+        names = [target_name(way.settings, table.owner, table.name) for table in way.tables]
+        found += _check_tables(connection, names)
         of = f"{way.container}: " if way.container else ""
         own = _check_account(way.source, way.tables)
         found += [replace(one, what=f"{of}{one.what}") for one in own]
@@ -281,15 +292,27 @@ def _check_role(connection: Connection[Any], facts: _Facts) -> Iterator[Finding]
         )
 
 
-def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[Finding]:
-    row = connection.execute(_TABLE, (target.oid,)).fetchone()
-    assert row is not None
-    identity, is_owner, has_key, owner = row
-    table = target.identifier.as_string(connection)
+def _check_tables(
+    connection: Connection[Any], names: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Check that the existing tables can be published."""
+    oids = {name: oid for name, (oid, _) in find_tables(connection, names).items()}
+    rows = connection.execute(_TABLES, (list(oids.values()),)).fetchall()
+    found = {oid: _Published(*row) for oid, *row in rows}
+    for name in names:
+        if name in oids:
+            yield from _check_table(connection, name, found[oids[name]])
+
+
+def _check_table(
+    connection: Connection[Any], name: tuple[str, str], found: _Published
+) -> Iterator[Finding]:
+    identity, is_owner, has_key, owner = found
+    table, full_name = sql.Identifier(*name).as_string(connection), ".".join(name)
     if not is_owner:
         yield error(
             ROLE,
-            f"{target.full_name} belongs to {owner}, and only its owner may publish it",
+            f"{full_name} belongs to {owner}, and only its owner may publish it",
             f"GRANT {sql.Identifier(owner).as_string(connection)} TO CURRENT_USER;",
         )
     if identity == "f" or identity == "i" or (identity == "d" and has_key):
@@ -297,14 +320,14 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
     if has_key:
         yield error(
             IDENTITY,
-            f"{target.full_name} has REPLICA IDENTITY NOTHING: when it is published,"
+            f"{full_name} has REPLICA IDENTITY NOTHING: when it is published,"
             " PostgreSQL rejects updates and deletes of applications",
             f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT;",
         )
         return
     yield error(
         IDENTITY,
-        f"{target.full_name} has no primary key: when it is published, PostgreSQL rejects"
+        f"{full_name} has no primary key: when it is published, PostgreSQL rejects"
         " updates and deletes of applications",
         f"ALTER TABLE {table} REPLICA IDENTITY FULL; -- or add a primary key",
     )

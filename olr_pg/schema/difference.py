@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
 
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.postgres.printed_definitions import (
     CHECK,
     COMMENT,
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.dictionary.inventory import Inventory
+    from olr_pg.dictionary.inventory import Inventory, InventoryTable
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.statement import Statement
 
 _TYPES = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull FROM pg_attribute a
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+SELECT a.attrelid::int8, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull
+FROM pg_attribute a
+WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attrelid, a.attnum
 """
 
 _NAME: Final = r'"(?:[^"]|"")*"'
@@ -156,23 +159,26 @@ def _definitions(
 def _columns(
     connection: Connection[Any], inventory: Inventory, relations: Relations
 ) -> Iterator[Difference]:
+    places: dict[tuple[str, str], InventoryTable] = {}
     for table in inventory.tables:
         relation = relations.find(table.owner, table.name)
         assert relation is not None
-        target = read_table(connection, relation.schema, relation.name)
-        if target is None:
+        places[relation.schema, relation.name] = table
+    oids = {place: oid for place, (oid, _) in find_tables(connection, places).items()}
+    types = _column_types(connection, list(oids.values()))
+    names = cache(partial(_type_name, connection))
+    for place, table in places.items():
+        if place not in oids:
             continue
-        name = f"{table.owner}.{table.name}"
-        there = {
-            column: (type_name, not_null)
-            for column, type_name, not_null in connection.execute(_TYPES, (target.oid,))
-        }
+        relation = relations.find(table.owner, table.name)
+        assert relation is not None
+        name, there = f"{table.owner}.{table.name}", types.get(oids[place], {})
         for column in made_columns(table, relation):
             if column.reason or (found := there.pop(column.name, None)) is None:
                 if not column.reason and not column.source.virtual:
                     yield Difference("column", f"{name}.{column.source.name}", "missing")
                 continue
-            wanted = _type_name(connection, column.type_name)
+            wanted = names(column.type_name)
             if found[0] != wanted:
                 told = f"{found[0]} in the target; the source requires {wanted}"
                 yield Difference("column", f"{name}.{column.source.name}", "type", told)
@@ -181,6 +187,16 @@ def _columns(
                 yield Difference("column", f"{name}.{column.source.name}", "NOT NULL", told)
         for extra in there:
             yield Difference("column", f"{name}: {extra}", "extra column")
+
+
+def _column_types(
+    connection: Connection[Any], oids: Sequence[int]
+) -> dict[int, dict[str, tuple[str, bool]]]:
+    """Return the columns of tables by OID: the type of each column, and whether it is NOT NULL."""
+    found: dict[int, dict[str, tuple[str, bool]]] = {}
+    for oid, column, type_name, not_null in connection.execute(_TYPES, (oids,)):
+        found.setdefault(oid, {})[column] = type_name, not_null
+    return found
 
 
 def _type_name(connection: Connection[Any], name: str) -> str:

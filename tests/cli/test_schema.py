@@ -54,8 +54,11 @@ def test_everything_comes_back_and_is_named(config: Path, postgres_database: str
         "restored: trigger stamp of s.child",
     ]
     with connect(postgres_database, replica=False) as connection:
-        assert [one.name for one in firing_on(connection, "s", "child")] == ["of_parent", "stamp"]
-        assert all(one.valid for one in firing_on(connection, "s", "child"))
+        assert [one.name for one in firing_on(connection, [("s", "child")])["s", "child"]] == [
+            "of_parent",
+            "stamp",
+        ]
+        assert all(one.valid for one in firing_on(connection, [("s", "child")])["s", "child"])
     again = put_back(config)
     assert (again.exit_code, again.stdout) == (0, "no trigger, rule or foreign key is disabled\n")
 
@@ -73,5 +76,5 @@ def test_rows_that_break_a_foreign_key_are_a_problem(config: Path, postgres_data
     assert problem.startswith("foreign key of_parent of s.child: ")
     # It is there, for what is written from now on.
     with connect(postgres_database, replica=False) as connection:
-        (key,) = firing_on(connection, "s", "child")
+        (key,) = firing_on(connection, [("s", "child")])["s", "child"]
         assert (key.name, key.valid) == ("of_parent", False)

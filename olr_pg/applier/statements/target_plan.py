@@ -22,7 +22,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
-from olr_pg.applier.target.table_identity import check_identity, lost_table
+from olr_pg.applier.target.table_identity import check_identity, vanished_tables
 from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.table_patterns import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder
@@ -388,9 +388,11 @@ def plan_table(
     schema, name = target_name(settings, received.owner, received.name)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
-        before = settings.subscription, full_name
-        if not begins and (lost := lost_table(connection, schema, name, *before)):
-            raise lost
+        missing = {full_name: (schema, name)}
+        if not begins:
+            lost = vanished_tables(connection, settings.subscription, missing)
+            for error in lost.values():
+                raise error
         columns, key = new_table(settings, received, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)

@@ -81,7 +81,8 @@ class TargetShape:
     def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
         self._query = _QUIET_SHAPE if is_quiet else _SHAPE
         self._name = target.identifier.as_string()
-        self._values = {"table": self._name, "states": ["A"] if is_quiet else ["A", "R"]}
+        states = ["A"] if is_quiet else ["A", "R"]
+        self._values = {"table": self._name, "fires_on": [self._name], "states": states}
         self._lock = sql.SQL(_LOCK).format(target.identifier)
         self._known = "\n".join(
             f"{target.oid} {one.type_oid} {_modifier(one)} {'ft'[one.generated]} {one.identity}"

@@ -27,7 +27,7 @@ from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
-from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reason
+from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reasons
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
 from olr_pg.errors import Code, OlrPgError
 
@@ -139,9 +139,9 @@ def unfit_reason(
     target = read_table(connection, *named_target(settings, table))
     if target is None:
         return None
-    replaced = replaced_reason(connection, settings.subscription, table, target.oid)
-    if replaced is not None:
-        return replaced
+    replaced = replaced_reasons(connection, settings.subscription, {table: target.oid})
+    if replaced:
+        return replaced[table]
     try:
         refuse_kind(connection, settings, target, table)
     except OlrPgError as reason:

@@ -33,14 +33,14 @@ WHERE c.relkind IN ('r', 'p')
 # because types of extensions have no fixed OID.
 _TYPED = """
 WITH RECURSIVE col AS ({}), base AS (
-    SELECT col.number, t.oid, t.typtype, t.typbasetype, col.modifier, t.typtypmod
+    SELECT col.relation, col.number, t.oid, t.typtype, t.typbasetype, col.modifier, t.typtypmod
     FROM col JOIN pg_type t ON t.oid = col.type
   UNION ALL
-    SELECT d.number, t.oid, t.typtype, t.typbasetype,
+    SELECT d.relation, d.number, t.oid, t.typtype, t.typbasetype,
         CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END, t.typtypmod
     FROM base d JOIN pg_type t ON t.oid = d.typbasetype WHERE d.typtype = 'd'
 )
-SELECT col.name, col.type::int8, b.oid::int8,
+SELECT col.relation::int8, col.name, col.type::int8, b.oid::int8,
     quote_ident(n.nspname) || '.' || quote_ident(b.typname), col.generated, col.identity,
     base.modifier,
     CASE WHEN b.typtype = 'e' OR (receives.prosrc = 'textrecv' AND b.oid <> 25) THEN 25
@@ -49,39 +49,41 @@ SELECT col.name, col.type::int8, b.oid::int8,
         WHEN receives.prosrc = 'sparsevec_recv' THEN -3
         ELSE 0 END
 FROM col
-JOIN base ON base.number = col.number AND base.typtype <> 'd'
+JOIN base ON (base.relation, base.number) = (col.relation, col.number) AND base.typtype <> 'd'
 JOIN pg_type b ON b.oid = base.oid
 JOIN pg_namespace n ON n.oid = b.typnamespace
 LEFT JOIN pg_proc receives ON receives.oid = b.typreceive
-ORDER BY col.number
+ORDER BY col.relation, col.number
 """
 _COLUMNS = _TYPED.format("""
-    SELECT attnum AS number, attname AS name, atttypid AS type, attgenerated <> '' AS generated,
-        attidentity AS identity, atttypmod AS modifier
-    FROM pg_attribute WHERE attrelid = %(table)s AND attnum > 0 AND NOT attisdropped""")
+    SELECT attrelid AS relation, attnum AS number, attname AS name, atttypid AS type,
+        attgenerated <> '' AS generated, attidentity AS identity, atttypmod AS modifier
+    FROM pg_attribute
+    WHERE attrelid = ANY(%(tables)s::oid[]) AND attnum > 0 AND NOT attisdropped""")
 _COLUMN_OF_TYPE = _TYPED.format("""
-    SELECT 1 AS number, %(name)s::text AS name, %(type)s::oid AS type, false AS generated,
-        '' AS identity, %(modifier)s::int4 AS modifier""")
-_KEY = """
-SELECT array_agg(a.attname::text ORDER BY k.n)
+    SELECT 0 AS relation, 1 AS number, %(name)s::text AS name, %(type)s::oid AS type,
+        false AS generated, '' AS identity, %(modifier)s::int4 AS modifier""")
+_KEYS = """
+SELECT DISTINCT ON (i.indrelid) i.indrelid::int8, array_agg(a.attname::text ORDER BY k.n)
 FROM pg_index i
 CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(attnum, n)
 LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+WHERE i.indrelid = ANY(%(tables)s::oid[]) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
     AND i.indexprs IS NULL
-GROUP BY i.indexrelid, i.indisprimary, i.indnkeyatts, i.indimmediate
+GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indnkeyatts, i.indimmediate
 HAVING bool_and(a.attnotnull)
-ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid LIMIT 1
+ORDER BY i.indrelid, i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid
 """
 
 _LIKE_IT = """
-SELECT n.nspname, c.relname, CASE c.relkind
+SELECT DISTINCT ON (w.schema, w.name) w.schema, w.name, n.nspname, c.relname, CASE c.relkind
     WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
     WHEN 'f' THEN 'a foreign table' WHEN 'S' THEN 'a sequence' WHEN 'r' THEN '' WHEN 'p' THEN ''
     ELSE 'an index or type' END
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE lower(n.nspname) = lower(%s COLLATE "C") AND lower(c.relname) = lower(%s COLLATE "C")
-ORDER BY (n.nspname, c.relname) = (%s, %s) DESC, 1, 2 LIMIT 1
+FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
+JOIN pg_namespace n ON lower(n.nspname) = lower(w.schema COLLATE "C")
+JOIN pg_class c ON c.relnamespace = n.oid AND lower(c.relname) = lower(w.name COLLATE "C")
+ORDER BY w.schema, w.name, (n.nspname, c.relname) = (w.schema, w.name) DESC, 3, 4
 """
 
 
@@ -179,13 +181,27 @@ class NewColumn(NamedTuple):
 
 def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
     """Read a table from the catalogue. Return None if the table does not exist."""
-    found = find_tables(connection, [(schema, name)])
+    return read_tables(connection, [(schema, name)]).get((schema, name))
+
+
+def read_tables(
+    connection: Connection[Any], names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], TargetTable]:
+    """Read tables from the catalogue, by schema and name. Names that are no table are left out."""
+    found = find_tables(connection, names)
     if not found:
-        return None
-    oid, row_type = found[schema, name]
-    columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
-    key = connection.execute(_KEY, (oid,)).fetchone()
-    return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+        return {}
+    asked = {"tables": [oid for oid, _ in found.values()]}
+    columns = dict[int, list[TargetColumn]]()
+    for oid, *column in connection.execute(_COLUMNS, asked):
+        columns.setdefault(oid, []).append(TargetColumn(*column))
+    keys = dict(connection.execute(_KEYS, asked).fetchall())
+    return {
+        name: TargetTable(
+            *name, oid, row_type, tuple(columns.get(oid, ())), tuple(keys.get(oid, ()))
+        )
+        for name, (oid, row_type) in found.items()
+    }
 
 
 def column_of_type(
@@ -196,7 +212,7 @@ def column_of_type(
     """
     values = {"name": name, "type": type_oid, "modifier": modifier}
     row = connection.execute(_COLUMN_OF_TYPE, values).fetchone()
-    return None if row is None else TargetColumn(*row)
+    return None if row is None else TargetColumn(*row[1:])
 
 
 def find_tables(
@@ -210,18 +226,23 @@ def find_tables(
     return {(schema, name): (oid, row_type) for schema, name, oid, row_type in rows}
 
 
-def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
-    """Describe another object that has the name of a missing table, or a table whose name differs
-    only in case. Return None if there is no such object and no such table.
+def found_instead(
+    connection: Connection[Any], names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], Instead]:
+    """Describe other objects that have the names of missing tables, or tables whose names differ
+    only in case. Missing tables without such an object or table are left out.
     """
-    found = connection.execute(_LIKE_IT, (schema, name, schema, name)).fetchone()
-    if found is None:
-        return None
-    if (found[0], found[1]) == (schema, name):
-        what = f"{schema}.{name} is {found[2]}, not a table"
-        return Instead(what, is_in_place=True) if found[2] else None
-    told = f'; there is "{found[0]}"."{found[1]}"' + (f", {found[2]}" if found[2] else "")
-    return Instead(f"{schema}.{name} does not exist{told}", is_in_place=False)
+    both = [name[0] for name in names], [name[1] for name in names]
+    found = dict[tuple[str, str], Instead]()
+    for schema, name, own_schema, own_name, kind in connection.execute(_LIKE_IT, both):
+        if (own_schema, own_name) != (schema, name):
+            told = f'; there is "{own_schema}"."{own_name}"' + (f", {kind}" if kind else "")
+            what = f"{schema}.{name} does not exist{told}"
+            found[schema, name] = Instead(what, is_in_place=False)
+        elif kind:
+            what = f"{schema}.{name} is {kind}, not a table"
+            found[schema, name] = Instead(what, is_in_place=True)
+    return found
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
@@ -231,7 +252,12 @@ def missing_table(connection: Connection[Any], schema: str, name: str, source: s
     Args:
         source: ``OWNER.NAME`` of the source's table.
     """
-    instead = found_instead(connection, schema, name)
+    instead = found_instead(connection, [(schema, name)]).get((schema, name))
+    return missing_error(schema, name, source, instead)
+
+
+def missing_error(schema: str, name: str, source: str, instead: Instead | None) -> OlrPgError:
+    """Return the error of `missing_table`, if it is known what exists instead of the table."""
     what = f"{schema}.{name} does not exist" if instead is None else instead.what
     return OlrPgError(Code.TARGET_TABLE_MISSING, what, table=source)
 
@@ -294,7 +320,7 @@ def create_table(
         ) from error
 
 
-def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:
+def has_rows(connection: Connection[Any], table: sql.Composable) -> bool:
     """Return whether a table has a row."""
     query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(table)
     return connection.execute(query).fetchone() == (True,)

@@ -103,10 +103,10 @@ _IF_ANOTHER_SOURCE: Final = (
 _RENAME = """
 UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
 """
-_EXISTS = """
-SELECT EXISTS (
-    SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = %s)
+_EXISTING = """
+SELECT n.nspname || '.' || c.relname FROM pg_class AS c
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = ANY(%s)
 """
 SEED = """
 INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
@@ -345,14 +345,17 @@ def check_targets(
         connection.execute(_RENAME, (targets[source], subscription, source))
 
 
-def of_another_table(
-    connection: Connection[Any], subscription: str, source: str, target: str
-) -> OlrPgError | None:
-    """Return the error with which a run would refuse a target table, because the ledger records the
-    source table for another target table; see `check_targets`. This changes nothing.
+def of_other_tables(
+    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
+) -> dict[str, OlrPgError]:
+    """Return the errors with which a run would refuse target tables, because the ledger records
+    their source tables for other target tables; see `check_targets`. This changes nothing.
+
+    Returns:
+        The errors by source table.
     """
-    found = list(_elsewhere(connection, subscription, {source: target}))
-    return found[0][1] if found else None
+    found = _elsewhere(connection, subscription, targets)
+    return {source: problem for source, problem in found if problem is not None}
 
 
 class OtherSubscription(NamedTuple):
@@ -417,11 +420,16 @@ def _elsewhere(
     """Yield the source tables that the ledger records for other target tables, with the error if
     the other table has rows of them.
     """
-    lines = connection.execute(_TARGETS, (subscription, list(targets))).fetchall()
+    lines = [
+        (source, target, scn)
+        for source, target, scn in connection.execute(_TARGETS, (subscription, list(targets)))
+        if target != targets[source]
+    ]
+    asked = [target for _, target, scn in lines if scn]
+    rows = connection.execute(_EXISTING, (asked,)).fetchall() if asked else []
+    existing = {name for (name,) in rows}
     for source, target, scn in lines:
-        if target == targets[source]:
-            continue
-        if not scn or connection.execute(_EXISTS, (target,)).fetchone() != (True,):
+        if not scn or target not in existing:
             yield source, None
             continue
         yield (

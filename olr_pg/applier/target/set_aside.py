@@ -36,30 +36,35 @@ if TYPE_CHECKING:
 
 FIRES: Final = """
 WITH RECURSIVE part AS (
-    SELECT to_regclass(%(table)s)::oid AS oid
+    SELECT name AS whole, to_regclass(name)::oid AS oid FROM unnest(%(fires_on)s::text[]) AS name
   UNION
-    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+    SELECT part.whole, i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+), keys AS (
+    SELECT part.whole, k.oid FROM pg_constraint k JOIN part ON part.oid = k.conrelid
+    WHERE k.contype = 'f' AND k.conparentid = 0
+  UNION
+    SELECT part.whole, k.oid FROM pg_constraint k JOIN part ON part.oid = k.confrelid
+    WHERE k.contype = 'f' AND k.conparentid = 0
 ), firing AS (
-    SELECT 'trigger' AS kind, t.tgrelid AS relation, t.tgname::text AS name, NULL AS definition,
-        NULL AS remark, true AS valid
+    SELECT part.whole, 'trigger' AS kind, t.tgrelid AS relation, t.tgname::text AS name,
+        NULL AS definition, NULL AS remark, true AS valid
     FROM pg_trigger t JOIN part ON part.oid = t.tgrelid
     WHERE NOT t.tgisinternal AND t.tgenabled = 'O' AND NOT EXISTS (
         SELECT FROM pg_trigger whole WHERE whole.oid = t.tgparentid AND whole.tgenabled = 'O')
   UNION ALL
-    SELECT 'rule', r.ev_class, r.rulename::text, NULL, NULL, true
+    SELECT part.whole, 'rule', r.ev_class, r.rulename::text, NULL, NULL, true
     FROM pg_rewrite r JOIN part ON part.oid = r.ev_class
     WHERE r.ev_enabled = 'O' AND r.ev_type <> '1'
   UNION ALL
-    SELECT 'foreign key', k.conrelid, k.conname::text, pg_get_constraintdef(k.oid),
+    SELECT keys.whole, 'foreign key', k.conrelid, k.conname::text, pg_get_constraintdef(k.oid),
         obj_description(k.oid, 'pg_constraint'), k.convalidated
-    FROM pg_constraint k
-    WHERE k.contype = 'f' AND k.conparentid = 0
-        AND (k.conrelid IN (SELECT oid FROM part) OR k.confrelid IN (SELECT oid FROM part))
-        AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
+    FROM pg_constraint k JOIN keys ON keys.oid = k.oid
+    WHERE coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
 )
 """
-"""Selects the triggers, rules and foreign keys that act on ordinary writes to a table and its
-partitions. Foreign keys that are NOT ENFORCED (since PostgreSQL 18) are left out.
+"""Selects the triggers, rules and foreign keys that act on ordinary writes to the tables `fires_on`
+(quoted names) and their partitions. Foreign keys that are NOT ENFORCED (since PostgreSQL 18) are
+left out.
 
 A partition's trigger that belongs to an enabled trigger of the whole table is not selected, because
 it is disabled together with that trigger.
@@ -68,7 +73,7 @@ it is disabled together with that trigger.
 _FIRING: Final = (
     FIRES  # noqa: S608 - constants alone
     + """
-SELECT f.kind, n.nspname::text, c.relname::text, f.name, f.definition,
+SELECT f.whole, f.kind, n.nspname::text, c.relname::text, f.name, f.definition,
     CASE f.kind WHEN 'trigger' THEN (
         SELECT json_agg(json_build_array(pn.nspname, pc.relname, pt.tgenabled)
                         ORDER BY pn.nspname, pc.relname)::text
@@ -201,12 +206,22 @@ class PutBack(NamedTuple):
     gone: list[Firing]
 
 
-def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firing]:
-    """Return the triggers, rules and foreign keys that act on ordinary writes to a table; empty if
-    the table does not exist.
+def firing_on(
+    connection: Connection[Any], tables: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], list[Firing]]:
+    """Return the triggers, rules and foreign keys that act on ordinary writes to tables.
+
+    Args:
+        tables: schema and name of each table. Missing tables are ignored.
+
+    Returns:
+        The objects of each table that has any.
     """
-    quoted = sql.Identifier(schema, name).as_string(connection)
-    return [Firing(*row) for row in connection.execute(_FIRING, {"table": quoted})]
+    names = {sql.Identifier(*table).as_string(connection): table for table in tables}
+    found = dict[tuple[str, str], list[Firing]]()
+    for whole, *row in connection.execute(_FIRING, {"fires_on": list(names)}):
+        found.setdefault(names[whole], []).append(Firing(*row))
+    return found
 
 
 def check_quiet(
@@ -219,7 +234,7 @@ def check_quiet(
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return
-    found = firing_on(connection, schema, name)
+    found = firing_on(connection, [(schema, name)]).get((schema, name))
     if found:
         raise OlrPgError(
             Code.TARGET_FIRES, "; ".join(one.title for one in found), target=f"{schema}.{name}"
@@ -245,11 +260,12 @@ def set_aside(
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return []
-    done = list[Firing]()
-    for schema, name in targets:
+    done, wanted = list[Firing](), list(targets)
+    firing = firing_on(connection, wanted)
+    for target in filter(firing.__contains__, wanted):
         with connection.transaction():
             with _full_names(connection):
-                found = firing_on(connection, schema, name)
+                found = firing_on(connection, [target]).get(target)
             if found:
                 _set_aside(connection, settings.subscription, found)
                 done += found

@@ -30,16 +30,16 @@ FULL: a warning advises to compare the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.target.catalogue import find_tables
+from olr_pg.applier.target.catalogue import find_tables, has_rows
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from psycopg import Connection
 
@@ -62,11 +62,13 @@ HAS_HAD_ROWS: Final = """(
 """The condition that the table `l` has had rows: applied, loaded, or brought by a rename."""
 
 _HAD_ROWS: Final = f"""
-SELECT {HAS_HAD_ROWS} FROM (VALUES (%s, %s)) AS l (subscription, source_table)
+SELECT l.source_table
+FROM (SELECT %s AS subscription, unnest(%s::text[]) AS source_table) AS l WHERE {HAS_HAD_ROWS}
 """  # noqa: S608 - no values
 _KNOWN: Final = f"""
-SELECT l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8, {HAS_HAD_ROWS}
-FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s
+SELECT l.source_table, l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
+    {HAS_HAD_ROWS}
+FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = ANY(%s)
 """  # noqa: S608 - no values
 # An operator who exchanges a table has locked the row until the other table has the name.
 _LOCK: Final = """
@@ -118,9 +120,11 @@ UPDATE olr_pg.ledger SET target_file = NULL WHERE subscription = %s AND source_t
     AND target_file IS NOT NULL
 """
 _REWRITTEN: Final = f"""
-SELECT c.oid::regclass::text, c.relkind = 'p' FROM olr_pg.ledger AS l
+SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
+FROM unnest(%s::text[], %s::oid[]) AS asked (source_table, oid)
+JOIN olr_pg.ledger AS l ON (l.source_table, l.target_oid) = (asked.source_table, asked.oid)
 JOIN pg_class AS c ON c.oid = l.target_oid
-WHERE subscription = %s AND source_table = %s AND target_oid = %s AND target_file <> {_FILE}
+WHERE l.subscription = %s AND l.target_file <> {_FILE}
 """  # noqa: S608 - constants alone
 _MOVED: Final = f"""
 SELECT source_table FROM olr_pg.ledger AS l
@@ -131,23 +135,42 @@ WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} O
 """  # noqa: S608 - constants alone
 
 
-def replaced_reason(
-    connection: Connection[Any], subscription: str, source: str, oid: int
-) -> OlrPgError | None:
-    """Return the error of a table whose rows and ledger do not belong together any more. Return
-    None if rows and ledger belong together, if it is unknown whether they do, or if no rows were
-    applied.
+class _Recorded(NamedTuple):
+    """What the ledger records about a table: its OID, the place in which the OID is valid, and
+    whether rows were applied; also the OID of the ledger itself.
+    """
+
+    oid: int | None
+    place: str
+    ledger_oid: int
+    had_rows: bool
+
+
+def replaced_reasons(
+    connection: Connection[Any], subscription: str, oids: Mapping[str, int]
+) -> dict[str, OlrPgError]:
+    """Return the errors of tables whose rows and ledger do not belong together any more.
+
+    Tables are left out if rows and ledger belong together, if it is unknown whether they do, or if
+    no rows were applied.
 
     Args:
-        source: ``OWNER.NAME`` of the source's table.
-        oid: the OID of the table that has the target table's name.
+        oids: by ``OWNER.NAME`` of the source's table, the OID of the table that has the target
+            table's name.
     """
-    row = _known(connection, subscription, source)
-    if row is None:
-        return None
-    return _difference(connection, row, source, oid) or _emptied(
-        connection, row, subscription, source, oid
-    )
+    known = _known(connection, subscription, list(oids))
+    return _reasons(connection, subscription, known, oids)
+
+
+def _reasons(
+    connection: Connection[Any],
+    subscription: str,
+    known: Mapping[str, _Recorded],
+    oids: Mapping[str, int],
+) -> dict[str, OlrPgError]:
+    found = _differences(connection, known, oids)
+    others = {source: row for source, row in known.items() if source not in found}
+    return found | _emptied(connection, subscription, others, oids)
 
 
 def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
@@ -155,19 +178,19 @@ def check_identity(connection: Connection[Any], subscription: str, source: str, 
     ledger belong together, record the OID of the table, if the table has a row in the ledger.
 
     Args:
-        source, oid: as for `replaced_reason`.
+        source: ``OWNER.NAME`` of the source's table.
+        oid: the OID of the table that has the target table's name.
 
     Raises:
         OlrPgError: 5046, the table and the ledger do not belong together.
     """
-    row = _known(connection, subscription, source)
-    if row is None:
+    known = _known(connection, subscription, [source])
+    if source not in known:
         return
-    replaced = _difference(connection, row, source, oid)
-    if replaced := replaced or _emptied(connection, row, subscription, source, oid):
-        raise replaced
-    known_oid, place, ledger_oid, _ = row
-    if known_oid != oid or place.rpartition("/")[2] != str(ledger_oid):
+    for error in _reasons(connection, subscription, known, {source: oid}).values():
+        raise error
+    row = known[source]
+    if row.oid != oid or row.place.rpartition("/")[2] != str(row.ledger_oid):
         with connection.transaction():
             connection.execute(_LOCK, (subscription, source))
             _record(connection, _RECORD_IF_NAMED, subscription, source, oid)
@@ -225,8 +248,12 @@ def forget_file(connection: Connection[Any], subscription: str, source: str) -> 
 
 def accept_file(connection: Connection[Any], subscription: str, source: str) -> None:
     """Log a warning if the table was rewritten since the last start, and record its new file."""
-    row = _known(connection, subscription, source)
-    found = connection.execute(_REWRITTEN, (subscription, source, row and row[0])).fetchone()
+    oids = {
+        name: row.oid
+        for name, row in _known(connection, subscription, [source]).items()
+        if row.oid is not None
+    }
+    found = _rewritten(connection, subscription, oids).get(source)
     if found is None:
         return
     name, is_partitioned = found
@@ -242,19 +269,22 @@ def accept_file(connection: Connection[Any], subscription: str, source: str) -> 
         connection.execute(_RECORD_FILES, {"subscription": subscription})
 
 
-def lost_table(
-    connection: Connection[Any], schema: str, name: str, subscription: str, source: str
-) -> OlrPgError | None:
-    """Return an error if a missing table had rows, because a new, empty table would silently lack
-    them. Else return None.
+def vanished_tables(
+    connection: Connection[Any], subscription: str, missing: Mapping[str, tuple[str, str]]
+) -> dict[str, OlrPgError]:
+    """Return the errors of missing tables that had rows, because new, empty tables would silently
+    lack them.
 
     Args:
-        source: ``OWNER.NAME`` of the source's table.
+        missing: by ``OWNER.NAME`` of the source's table, schema and name of the missing table.
     """
-    if connection.execute(_EXISTS).fetchone() != (True,):
-        return None
-    if connection.execute(_HAD_ROWS, (subscription, source)).fetchone() != (True,):
-        return None
+    if not missing or connection.execute(_EXISTS).fetchone() != (True,):
+        return {}
+    rows = connection.execute(_HAD_ROWS, (subscription, list(missing))).fetchall()
+    return {source: _vanished(source, *missing[source]) for (source,) in rows}
+
+
+def _vanished(source: str, schema: str, name: str) -> OlrPgError:
     return OlrPgError(
         Code.TARGET_TABLE_MISSING,
         f"{schema}.{name} does not exist any more, although olr_pg has applied rows to it",
@@ -266,7 +296,7 @@ def lost_table(
 
 
 def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
-    """Return the tables for which `replaced_reason` may find an error."""
+    """Return the tables for which `replaced_reasons` may find an error."""
     return {name for (name,) in connection.execute(_MOVED, (subscription,))}
 
 
@@ -288,16 +318,26 @@ def _oids(connection: Connection[Any], targets: Iterable[str]) -> dict[str, int]
     return {target: oids[0] for target, oids in found.items() if len(oids) == 1}
 
 
-def _difference(
-    connection: Connection[Any], row: tuple[int | None, str, int, bool], source: str, oid: int
-) -> OlrPgError | None:
-    known_oid, place, ledger_oid, had_rows = row
-    if known_oid is None or not had_rows:
-        return None
-    database, _, known_ledger = place.rpartition("/")
-    is_same_table, is_same_ledger = known_oid == oid, known_ledger == str(ledger_oid)
-    if is_same_table == is_same_ledger or database != _this_database(connection):
-        return None
+def _differences(
+    connection: Connection[Any], known: Mapping[str, _Recorded], oids: Mapping[str, int]
+) -> dict[str, OlrPgError]:
+    """Return the errors of tables of which only the table, or only the ledger, is another one."""
+    differing = {
+        source: is_same_ledger
+        for source, row in known.items()
+        if row.oid is not None and row.had_rows
+        if (is_same_ledger := row.place.rpartition("/")[2] == str(row.ledger_oid))
+        != (row.oid == oids[source])
+    }
+    this = _this_database(connection) if differing else None
+    return {
+        source: _replaced(source, is_same_ledger=is_same_ledger)
+        for source, is_same_ledger in differing.items()
+        if known[source].place.rpartition("/")[0] == this
+    }
+
+
+def _replaced(source: str, *, is_same_ledger: bool) -> OlrPgError:
     what = (
         "another table now has the name of the target table: a table was restored, or created"
         " again, without the schema olr_pg"
@@ -309,23 +349,40 @@ def _difference(
 
 def _emptied(
     connection: Connection[Any],
-    row: tuple[int | None, str, int, bool],
     subscription: str,
-    source: str,
-    oid: int,
-) -> OlrPgError | None:
-    """Return an error if somebody has emptied the table, for example with TRUNCATE."""
-    _, place, ledger_oid, had_rows = row
-    here = _this_database(connection)
-    if not had_rows or here is None or place != f"{here}/{ledger_oid}":
-        return None
-    found = connection.execute(_REWRITTEN, (subscription, source, oid)).fetchone()
-    if found is None:
-        return None
-    # The name is quoted by PostgreSQL.
-    has_rows = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(found[0]))
-    if connection.execute(has_rows).fetchone() == (True,):
-        return None
+    known: Mapping[str, _Recorded],
+    oids: Mapping[str, int],
+) -> dict[str, OlrPgError]:
+    """Return the errors of tables that somebody has emptied, for example with TRUNCATE."""
+    had_rows = {source: row for source, row in known.items() if row.had_rows}
+    here = _this_database(connection) if had_rows else None
+    asked = {
+        source: oids[source]
+        for source, row in had_rows.items()
+        if here is not None and row.place == f"{here}/{row.ledger_oid}"
+    }
+    return {
+        source: _emptied_error(source)
+        for source, (name, _) in _rewritten(connection, subscription, asked).items()
+        # The name is quoted by PostgreSQL.
+        if not has_rows(connection, sql.SQL(name))
+    }
+
+
+def _rewritten(
+    connection: Connection[Any], subscription: str, oids: Mapping[str, int]
+) -> dict[str, tuple[str, bool]]:
+    """Return the tables with another file than the recorded one: the quoted name of each target
+    table, and whether it is partitioned.
+    """
+    if not oids:
+        return {}
+    asked = list(oids), list(oids.values()), subscription
+    rows = connection.execute(_REWRITTEN, asked).fetchall()
+    return {source: (name, is_partitioned) for source, name, is_partitioned in rows}
+
+
+def _emptied_error(source: str) -> OlrPgError:
     return OlrPgError(
         Code.TARGET_TABLE_REPLACED,
         "somebody has emptied the target table, although olr_pg has applied rows to it",
@@ -347,14 +404,15 @@ def _record(
 
 
 def _known(
-    connection: Connection[Any], subscription: str, source: str
-) -> tuple[int | None, str, int, bool] | None:
-    """Return the recorded OID and place of a table, the OID of the ledger, and whether rows were
-    applied. Return None if the ledger, or its row of the table, does not exist yet.
+    connection: Connection[Any], subscription: str, sources: Sequence[str]
+) -> dict[str, _Recorded]:
+    """Return what the ledger records about tables. Tables without a row in the ledger are left out;
+    without a ledger, all are.
     """
     if connection.execute(_EXISTS).fetchone() != (True,):
-        return None
-    return connection.execute(_KNOWN, (subscription, source)).fetchone()
+        return {}
+    rows = connection.execute(_KNOWN, (subscription, sources)).fetchall()
+    return {source: _Recorded(*row) for source, *row in rows}
 
 
 def _this_database(connection: Connection[Any]) -> str | None:

@@ -72,50 +72,53 @@ PUBLISHED: Final = "postgres.publications"
 
 _PARTS: Final = """
 WITH RECURSIVE part AS (
-    SELECT %(table)s::oid AS oid
+    SELECT whole, whole AS oid FROM unnest(%(tables)s::oid[]) AS whole
   UNION
-    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+    SELECT part.whole, i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
 )
 """
 # A partitioned table itself may be UNLOGGED, because only its partitions store rows.
 _ODD_PARTS: Final = (
     _PARTS
     + """
-SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence = 'u' AS unlogged,
-    c.relispartition OR c.oid = %(table)s AS expected
+SELECT part.whole::int8, n.nspname::text, c.relname::text, c.relkind::text,
+    c.relpersistence = 'u' AS unlogged, c.relispartition OR c.oid = part.whole AS expected
 FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'f' OR (c.relpersistence = 'u' AND c.relkind <> 'p')
-    OR NOT (c.relispartition OR c.oid = %(table)s)
-ORDER BY 1, 2
+    OR NOT (c.relispartition OR c.oid = part.whole)
+ORDER BY 1, 2, 3
 """
 )
 _PARENTS: Final = """
-SELECT n.nspname::text, p.relname::text, c.relispartition
+SELECT i.inhrelid::int8, n.nspname::text, p.relname::text, c.relispartition
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace n ON n.oid = p.relnamespace
-WHERE i.inhrelid = %(table)s ORDER BY 1, 2
+WHERE i.inhrelid = ANY(%(tables)s::oid[]) ORDER BY 1, 2, 3
 """
 _BOUNDS: Final = (
     _PARTS
     + """
-SELECT n.nspname::text, c.relname::text, k.partstrat::text, k.partnatts = 1, k.partdefid <> 0,
+SELECT part.whole::int8, n.nspname::text, c.relname::text, k.partstrat::text, k.partnatts = 1,
+    k.partdefid <> 0,
     coalesce(array_agg(pg_get_expr(p.relpartbound, p.oid)) FILTER (WHERE NOT i.inhdetachpending),
         '{}'),
     coalesce(array_agg(p.oid::regclass::text) FILTER (WHERE i.inhdetachpending), '{}')
 FROM part JOIN pg_partitioned_table k ON k.partrelid = part.oid
 JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_inherits i ON i.inhparent = part.oid LEFT JOIN pg_class p ON p.oid = i.inhrelid
-GROUP BY n.nspname, c.relname, k.partrelid, k.partstrat, k.partnatts, k.partdefid ORDER BY 1, 2
+GROUP BY part.whole, n.nspname, c.relname, k.partrelid, k.partstrat, k.partnatts, k.partdefid
+ORDER BY 1, 2, 3
 """
 )
 _RANGE: Final = re.compile(r"FOR VALUES FROM \((.*)\) TO \((.*)\)", re.DOTALL)
 _HASH: Final = re.compile(r"FOR VALUES WITH \(modulus (\d+), remainder \d+\)", re.IGNORECASE)
 
 _HIDING: Final = """
-SELECT row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE') AND c.relforcerowsecurity,
+SELECT c.oid::int8, row_security_active(c.oid),
+    pg_has_role(c.relowner, 'USAGE') AND c.relforcerowsecurity,
     current_user::text,
     ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid ORDER BY 1)
-FROM pg_class c WHERE c.oid = %(table)s AND c.relrowsecurity
+FROM pg_class c WHERE c.oid = ANY(%(tables)s::oid[]) AND c.relrowsecurity
 """
 _SUSPICIOUS: Final = """
 WITH RECURSIVE part AS (
@@ -148,22 +151,24 @@ _REMARKABLE: Final = (
 # The applier writes through the whole table, so only its rules apply, and not the rules of its
 # partitions.
 _RULES: Final = """
-SELECT r.rulename::text, r.is_instead FROM pg_rewrite r
-WHERE r.ev_class = %(table)s AND r.ev_type <> '1' AND r.ev_enabled = ANY(%(states)s) ORDER BY 1
+SELECT r.ev_class::int8, r.rulename::text, r.is_instead FROM pg_rewrite r
+WHERE r.ev_class = ANY(%(tables)s::oid[]) AND r.ev_type <> '1' AND r.ev_enabled = ANY(%(states)s)
+ORDER BY 1, 2
 """
 _TRIGGERS: Final = (
     _PARTS
     + """
-SELECT DISTINCT n.nspname::text, c.relname::text,
+SELECT DISTINCT part.whole::int8, n.nspname::text, c.relname::text,
     CASE WHEN t.tgisinternal THEN '' ELSE t.tgname END,
     k.conname::text, t.tgtype & 3 = 3 AND NOT t.tgisinternal, t.tgenabled::text
 FROM part JOIN pg_trigger t ON t.tgrelid = part.oid
 JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint
 WHERE t.tgenabled = ANY(%(states)s) AND NOT EXISTS (
-    SELECT FROM pg_trigger whole JOIN part AS above ON above.oid = whole.tgrelid
-    WHERE whole.oid = t.tgparentid AND whole.tgenabled = t.tgenabled)
-ORDER BY 1, 2, 3, 4
+    SELECT FROM pg_trigger parent JOIN part AS above ON above.oid = parent.tgrelid
+    WHERE above.whole = part.whole AND parent.oid = t.tgparentid
+        AND parent.tgenabled = t.tgenabled)
+ORDER BY 1, 2, 3, 4, 5
 """
 )
 _STATES: Final = {"A": "always", "R": "on replicated changes"}
@@ -173,13 +178,14 @@ _UNIDENTIFIED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
 , lacking AS (
-    SELECT c.oid, c.relnamespace, c.relname FROM part JOIN pg_class c ON c.oid = part.oid
+    SELECT part.whole, c.oid, c.relnamespace, c.relname
+    FROM part JOIN pg_class c ON c.oid = part.oid
     WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.relreplident <> 'f' AND NOT EXISTS (
         SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indimmediate
             AND CASE c.relreplident WHEN 'i' THEN x.indisreplident WHEN 'd' THEN x.indisprimary
                 ELSE false END)
 )
-SELECT n.nspname::text, l.relname::text, min(p.pubname)
+SELECT l.whole::int8, n.nspname::text, l.relname::text, min(p.pubname)
 FROM lacking l JOIN pg_namespace n ON n.oid = l.relnamespace
 CROSS JOIN LATERAL (
     SELECT l.oid AS oid UNION SELECT relid::oid FROM pg_partition_ancestors(l.oid::regclass)
@@ -189,7 +195,7 @@ JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
     OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = a.oid)
     OR EXISTS (SELECT FROM pg_publication_namespace s
         WHERE s.pnpubid = p.oid AND s.pnnspid = a.relnamespace))
-GROUP BY 1, 2 ORDER BY 1, 2
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 )
 # PostgreSQL refuses updates and deletes in three cases: a publication's row filter uses columns
@@ -198,7 +204,7 @@ GROUP BY 1, 2 ORDER BY 1, 2
 _NARROWED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
-SELECT n.nspname::text, c.relname::text, p.pubname::text,
+SELECT part.whole::int8, n.nspname::text, c.relname::text, p.pubname::text,
     c.relreplident <> 'f' AND key.columns <> '{}' AND EXISTS (
         SELECT FROM regexp_matches(r.prqual::text, ':varattno ([0-9]+)', 'g') used
         WHERE used[1]::int2 <> ALL(key.columns)) AS filter,
@@ -212,17 +218,47 @@ CROSS JOIN LATERAL (
     WHERE x.indrelid = c.oid AND x.indisvalid AND CASE c.relreplident
         WHEN 'i' THEN x.indisreplident WHEN 'd' THEN x.indisprimary ELSE false END
 ) key
-ORDER BY 1, 2, 3
+ORDER BY 1, 2, 3, 4
 """
 )
 _METHODS: Final = (
     _PARTS
     + """
-SELECT n.nspname::text, c.relname::text, a.amname::text
+SELECT part.whole::int8, n.nspname::text, c.relname::text, a.amname::text
 FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_am a ON a.oid = c.relam AND a.amname <> 'heap' WHERE c.relkind = 'r' ORDER BY 1, 2
+JOIN pg_am a ON a.oid = c.relam AND a.amname <> 'heap' WHERE c.relkind = 'r'
+ORDER BY 1, 2, 3
 """
 )
+
+
+class KindRows:
+    """The rows that the queries of this module return about some tables. Each query runs once, when
+    the first of its rows is needed.
+
+    Args:
+        targets: the tables.
+    """
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        settings: ApplierSettings,
+        targets: Iterable[TargetTable],
+    ) -> None:
+        self._connection = connection
+        self.settings = settings
+        oids = [target.oid for target in targets]
+        self._values = {"tables": oids, "states": firing_states(settings)}
+        self._found: dict[LiteralString, dict[int, list[Any]]] = {}
+
+    def of(self, query: LiteralString, target: TargetTable) -> list[Any]:
+        """Return the rows of a query that belong to a table, without its OID."""
+        if query not in self._found:
+            found = self._found[query] = {}
+            for oid, *row in self._connection.execute(query, self._values):
+                found.setdefault(oid, []).append(row)
+        return self._found[query].get(target.oid, [])
 
 
 def suspicious(
@@ -256,27 +292,26 @@ def _found(
     return {(schema, name) for schema, name in found}
 
 
-def check_kind(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
-) -> Iterator[Unfit]:
+def check_kind(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     """Yield the unfit properties of the kind of a target table. The properties because of which a
     load or a run refuses the table come first.
     """
-    yield from _refusable(connection, settings, target)
-    yield from _parents(connection, target)
-    yield from _partitions(connection, target)
-    yield from _triggers(connection, settings, target)
-    yield from _publications(connection, target)
-    yield from _narrowed(connection, target)
-    yield from _methods(connection, target)
+    yield from _refusable(rows, target)
+    yield from _parents(rows, target)
+    yield from _partitions(rows, target)
+    yield from _triggers(rows, target)
+    yield from _publications(rows, target)
+    yield from _narrowed(rows, target)
+    yield from _methods(rows, target)
 
 
 def check_firing(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
     """Yield the triggers and rules that fire on the applier's writes."""
-    yield from _rules(connection, settings, target)
-    yield from _triggers(connection, settings, target)
+    rows = KindRows(connection, settings, [target])
+    yield from _rules(rows, target)
+    yield from _triggers(rows, target)
 
 
 def refuse_kind(
@@ -291,12 +326,14 @@ def refuse_kind(
         OlrPgError: 5040, the table is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows
             may be written elsewhere.
     """
-    refusal = first_refusal(_refusable(connection, settings, target))
+    refusal = first_refusal(_refusable(KindRows(connection, settings, [target]), target))
     if refusal is not None:
         raise located(refusal, table=source)
 
 
-def refuse_hidden(connection: Connection[Any], target: TargetTable, source: str) -> None:
+def refuse_hidden(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable, source: str
+) -> None:
     """Refuse a target table if the role cannot see all its rows.
 
     Args:
@@ -305,25 +342,19 @@ def refuse_hidden(connection: Connection[Any], target: TargetTable, source: str)
     Raises:
         OlrPgError: 5042, a policy may hide rows from the role.
     """
-    refusal = first_refusal(_row_security(connection, target))
+    refusal = first_refusal(_row_security(KindRows(connection, settings, [target]), target))
     if refusal is not None:
         raise located(refusal, table=source)
 
 
-def _refusable(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
-) -> Iterator[Unfit]:
-    yield from _odd_parts(connection, settings, target)
-    yield from _row_security(connection, target)
-    yield from _rules(connection, settings, target)
+def _refusable(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
+    yield from _odd_parts(rows, target)
+    yield from _row_security(rows, target)
+    yield from _rules(rows, target)
 
 
-def _odd_parts(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
-) -> Iterator[Unfit]:
-    for schema, name, kind, is_unlogged, is_expected in connection.execute(
-        _ODD_PARTS, {"table": target.oid}
-    ):
+def _odd_parts(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
+    for schema, name, kind, is_unlogged, is_expected in rows.of(_ODD_PARTS, target):
         quoted, full_name = _quoted(schema, name), f"{schema}.{name}"
         of = "" if (schema, name) == (target.schema, target.name) else f", of {target.full_name},"
         if kind == "f":
@@ -346,7 +377,7 @@ def _odd_parts(
             )
         if is_unlogged and is_expected:
             what = f"{full_name}{of} is UNLOGGED: a crash of PostgreSQL empties it"
-            yield _unlogged(settings, what, f"ALTER TABLE {quoted} SET LOGGED;")
+            yield _unlogged(rows.settings, what, f"ALTER TABLE {quoted} SET LOGGED;")
 
 
 def _unlogged(settings: ApplierSettings, what: str, mend: str) -> Unfit:
@@ -362,9 +393,9 @@ def _unlogged(settings: ApplierSettings, what: str, mend: str) -> Unfit:
     )
 
 
-def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+def _parents(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     own = _quoted(target.schema, target.name)
-    for schema, name, is_partition in connection.execute(_PARENTS, {"table": target.oid}):
+    for schema, name, is_partition in rows.of(_PARENTS, target):
         parent = _quoted(schema, name)
         if is_partition:
             yield warned_of(
@@ -382,12 +413,12 @@ def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit
             )
 
 
-def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+def _partitions(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     """Yield a finding if rows with certain values fit no partition, or if a partition is half
     detached.
     """
-    for schema, name, strategy, is_single, has_default, bounds, detaching in connection.execute(
-        _BOUNDS, {"table": target.oid}
+    for schema, name, strategy, is_single, has_default, bounds, detaching in rows.of(
+        _BOUNDS, target
     ):
         quoted, full_name = _quoted(schema, name), f"{schema}.{name}"
         for one in detaching:
@@ -456,11 +487,11 @@ def _missing_remainders(bounds: list[str]) -> int:
     return largest - sum(largest // one for one in moduli)
 
 
-def _row_security(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    row = connection.execute(_HIDING, {"table": target.oid}).fetchone()
-    if row is None or not row[0]:
+def _row_security(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
+    found = rows.of(_HIDING, target)
+    if not found or not found[0][0]:
         return
-    _, is_forced, user, policies = row
+    _, is_forced, user, policies = found[0]
     quoted = _quoted(target.schema, target.name)
     named = (
         f"the policies {', '.join(policies)} hide"
@@ -487,12 +518,9 @@ def firing_states(settings: ApplierSettings) -> list[str]:
     return ["A", "R"] if settings.is_replica else ["A"]
 
 
-def _rules(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
-) -> Iterator[Unfit]:
+def _rules(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     quoted = _quoted(target.schema, target.name)
-    values = {"table": target.oid, "states": firing_states(settings)}
-    for name, is_instead in connection.execute(_RULES, values):
+    for name, is_instead in rows.of(_RULES, target):
         rule = sql.Identifier(name).as_string()
         mend = f"ALTER TABLE {quoted} ENABLE RULE {rule};"
         what = f"the rule {name} of {target.full_name} fires on replicated changes"
@@ -511,11 +539,8 @@ def _rules(
             )
 
 
-def _triggers(
-    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
-) -> Iterator[Unfit]:
-    values = {"table": target.oid, "states": firing_states(settings)}
-    for schema, table, name, constraint, may_change, state in connection.execute(_TRIGGERS, values):
+def _triggers(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
+    for schema, table, name, constraint, may_change, state in rows.of(_TRIGGERS, target):
         quoted, when = _quoted(schema, table), _STATES[state]
         if not name:
             yield warned_of(
@@ -532,8 +557,8 @@ def _triggers(
         yield warned_of(FIRING, f"{what}{may}", f"ALTER TABLE {quoted} ENABLE TRIGGER {trigger};")
 
 
-def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    for schema, name, publication in connection.execute(_UNIDENTIFIED, {"table": target.oid}):
+def _publications(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
+    for schema, name, publication in rows.of(_UNIDENTIFIED, target):
         yield Unfit(
             error(
                 PUBLISHED,
@@ -544,13 +569,11 @@ def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[
         )
 
 
-def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+def _narrowed(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     """Yield a finding for each publication whose row filter or column list makes PostgreSQL refuse
     updates and deletes.
     """
-    for schema, name, publication, filters, lists in connection.execute(
-        _NARROWED, {"table": target.oid}
-    ):
+    for schema, name, publication, filters, lists in rows.of(_NARROWED, target):
         quoted = _quoted(schema, name)
         by = sql.Identifier(publication).as_string()
         if lists:
@@ -576,9 +599,9 @@ def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfi
             )
 
 
-def _methods(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+def _methods(rows: KindRows, target: TargetTable) -> Iterator[Unfit]:
     """Yield a finding for each table or partition whose access method is not PostgreSQL's heap."""
-    for schema, name, method in connection.execute(_METHODS, {"table": target.oid}):
+    for schema, name, method in rows.of(_METHODS, target):
         yield warned_of(
             KIND,
             f"{schema}.{name} has the access method {method}, which may reject updates,"

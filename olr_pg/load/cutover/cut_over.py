@@ -26,7 +26,7 @@ from olr_pg.appliance.opened_target import OpenedTarget, opened_target
 from olr_pg.appliance.target import data_directory
 from olr_pg.applier.settings import ApplierSettings, TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.applier.target.set_aside import PutBack, put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -684,27 +684,17 @@ class _Cutover:
             # An existing target can have sequences of its own, which nothing has advanced.
             owned = [
                 {"column": one.column, **past._asdict()}
-                for one in owned_sequences(connection, self._oids(connection, tables, settings))
+                for one in owned_sequences(connection, _oids(connection, tables, settings))
                 if (past := advance_past_rows(connection, one)) is not None
             ]
         return DONE, {"advanced": advanced, "past_rows": owned, "not_in_the_target": missing}
-
-    def _oids(
-        self, connection: Connection[Any], tables: Sequence[Table], settings: ApplierSettings
-    ) -> list[int]:
-        """Return the OIDs of the target's tables."""
-        targets = [
-            read_table(connection, *target_name(settings, table.owner, table.name))
-            for table in tables
-        ]
-        return [one.oid for one in targets if one is not None]
 
     def _constraints(self) -> tuple[str, dict[str, Any]]:
         with opened_target(self._config, ledger="required") as target:
             connection = target.connection
             back = put_back(connection, self._apply.subscription)
             tables, settings = self._replicated(target)
-            oids = self._oids(connection, tables, settings)
+            oids = _oids(connection, tables, settings)
             others = _tables_of(connection, back)
             if settings.triggers is TriggerHandling.DISABLE:
                 # Include the tables of an earlier attempt, because its record may be lost.
@@ -778,12 +768,18 @@ class _Cutover:
         sequences = [(one["target"][0], one["target"][1]) for one in advanced]
         with opened_target(self._config, ledger="required") as target:
             tables, settings = self._replicated(target)
-            targets = [
-                read_table(target.connection, *target_name(settings, table.owner, table.name))
-                for table in tables
-            ]
-            there = [one for one in targets if one is not None]
+            names = [target_name(settings, table.owner, table.name) for table in tables]
+            found = find_tables(target.connection, names)
+            there = filter(found.__contains__, names)
             return application_grants(target.connection, there, sequences)
+
+
+def _oids(
+    connection: Connection[Any], tables: Sequence[Table], settings: ApplierSettings
+) -> list[int]:
+    """Return the OIDs of the target's tables."""
+    names = [target_name(settings, table.owner, table.name) for table in tables]
+    return [oid for oid, _ in find_tables(connection, names).values()]
 
 
 APPLICATION: Final = "application"
@@ -797,16 +793,16 @@ _KINDS: Final = (
 
 def application_grants(
     connection: Connection[Any],
-    tables: Iterable[TargetTable],
+    tables: Iterable[tuple[str, str]],
     sequences: Iterable[tuple[str, str]],
 ) -> list[str]:
     """Return the statements, one per line: for each schema, then for its tables and sequences.
 
     Args:
-        sequences: schema and name of each.
+        tables, sequences: schema and name of each.
     """
     found = defaultdict[str, tuple[list[str], list[str]]](lambda: ([], []))
-    named = [((table.schema, table.name), 0) for table in tables]
+    named = [(name, 0) for name in tables]
     named += [(name, 1) for name in sequences]
     for (schema, name), kind in named:
         quoted = sql.Identifier(schema, name).as_string(connection)

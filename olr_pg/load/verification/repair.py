@@ -105,7 +105,7 @@ def _repair(
     target = read_table(connection, found.schema, found.name)
     columns = _columns(target, found)
     assert target is not None
-    refuse_hidden(connection, target, found.table)
+    refuse_hidden(connection, settings, target, found.table)
     ledger = TableLedger(settings.subscription, found.table, target.full_name)
     key = [column for column in columns if column.name in found.key]
     table = _Table(found.table, target, columns, key)

@@ -619,7 +619,7 @@ class _Planner(NamedTuple):
         target = read_table(connection, schema, table_name)
         if target is None:
             raise missing_table(connection, schema, table_name, name)
-        refuse_hidden(connection, target, name)
+        refuse_hidden(connection, settings, target, name)
         plan = TablePlan(name, target, source.table, settings)
         bind_columns(plan, source.table, source.data.schema, settings)
         applied_scn, complete_scn = (

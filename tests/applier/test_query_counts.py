@@ -1,0 +1,146 @@
+"""The number of queries about the target's tables does not depend on the number of tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.appliance.offline_checks import _missing
+from olr_pg.applier.settings import TriggerHandling
+from olr_pg.applier.target_checks import check_target
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from tests.postgres.own_cluster import own_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.observability.findings import Finding
+
+Replication = Any  # tests/applier/conftest.py
+
+FEW, MANY = 5, 50
+LOGGED = re.compile(r"^statements\|LOG: +(?:statement|execute [^:]*): ", re.MULTILINE)
+
+
+class Target:
+    """A cluster that logs its statements."""
+
+    def __init__(self, connect_string: str) -> None:
+        with psycopg.connect(connect_string) as connection:
+            row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        self.log = Path(row[0]).parent / "server.log"
+        self.connect_string = connect_string
+        self._numbers = count()
+
+    def database(self) -> str:
+        """A new database."""
+        name = f"many_{next(self._numbers)}"
+        with psycopg.connect(self.connect_string, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return make_conninfo(self.connect_string, dbname=name)
+
+    def statements(self, since: int) -> Counter[str]:
+        """What was executed since the log had this size: how often, without names of tables."""
+        text = self.log.read_bytes()[since:].decode()
+        # The prefix of the next line ends a statement of several lines.
+        parts = re.split(r"^(?=statements\|)", text, flags=re.MULTILINE)
+        found = (LOGGED.sub("", one) for one in parts if LOGGED.match(one))
+        return Counter(re.sub(r"\b[tT]\d\d\b", "t", one).strip() for one in found)
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    settings = ("log_statement = 'all'", "log_line_prefix = 'statements|'")
+    with own_cluster(*settings) as cluster:
+        yield Target(cluster.connect_string)
+
+
+def source_tables(count: int) -> list[Table]:
+    columns = (
+        Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False),
+        Column("NAME", 2, 2, 2, OracleType.VARCHAR2, 20, charset_id=873, charset_form=1),
+    )
+    return [
+        Table("S", f"T{n:02}", n + 1, n + 1, columns, key_kind=KeyKind.PRIMARY, key=(1,))
+        for n in range(count)
+    ]
+
+
+def checked(settings: ApplierSettings, tables: list[Table]) -> list[Finding]:
+    return check_target(settings, tables)
+
+
+def looked_for(settings: ApplierSettings, tables: list[Table]) -> list[Table]:
+    return _missing(settings, tables)
+
+
+CREATED = """
+CREATE TABLE s.t{0:02} (id int PRIMARY KEY, name varchar(20));
+CREATE RULE other AS ON UPDATE TO s.t{0:02} DO ALSO NOTHING;
+"""
+NARROW = "CREATE TABLE s.t{0:02} (id int PRIMARY KEY, name varchar(3));"
+
+
+@pytest.mark.parametrize(
+    ("command", "created", "options", "per_table"),
+    [
+        (checked, CREATED, {}, 0),
+        (checked, NARROW, {}, 1),
+        (checked, CREATED, {"triggers": TriggerHandling.DISABLE}, 0),
+        (checked, "CREATE VIEW s.t{0:02} AS SELECT 1;", {}, 1),
+        (checked, 'CREATE TABLE s."T{0:02}" (id int);', {"create_tables": True}, 1),
+        (checked, "", {"create_tables": True}, 0),
+        (checked, "", {}, 1),
+        (looked_for, CREATED, {}, 0),
+        (looked_for, "", {}, 1),
+    ],
+    ids=[
+        *("rules", "narrow columns", "triggers disabled", "views", "another case", "to create"),
+        *("missing", "looked for", "looked for and missing"),
+    ],
+)
+def test_more_tables_are_asked_about_with_as_many_queries(
+    target: Target,
+    replicate: Callable[[str], Replication],
+    command: Callable[[ApplierSettings, list[Table]], list[Any]],
+    created: str,
+    options: dict[str, Any],
+    per_table: int,
+) -> None:
+    counts, found = [], []
+    for number in (FEW, MANY):
+        database = target.database()
+        replication = replicate(database)
+        replication.execute("CREATE SCHEMA s;" + "".join(map(created.format, range(number))))
+        settings = replication.settings(**options)
+        since = target.log.stat().st_size
+        found.append(len(command(settings, source_tables(number))))
+        counts.append(target.statements(since))
+    assert found[1] - found[0] == per_table * (MANY - FEW)
+    assert counts[1] == counts[0]
+    assert counts[0]
+
+
+def test_a_start_asks_about_more_tables_with_as_many_queries(
+    target: Target, replicate: Callable[[str], Replication]
+) -> None:
+    counts = []
+    for number in (FEW, MANY):
+        replication = replicate(target.database())
+        tables = source_tables(number)
+        replication.apply(tables, create_tables=True)
+        replication.serve()
+        since = target.log.stat().st_size
+        replication.apply(tables, create_tables=True)
+        counts.append(target.statements(since))
+    assert counts[1] == counts[0]
