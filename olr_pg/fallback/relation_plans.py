@@ -211,35 +211,7 @@ class RelationPlans:
         table = self._tables.get(place)
         if table is None:
             return None
-        target = read_table(self._connection, *place)
-        types = {} if target is None else {one.name: one for one in target.columns}
-        sources = {column.name: column for column in table.delivered}
-        back = {pg: name for name, pg in target_columns(self._way.settings, table).items()}
-        columns = []
-        for one in relation.columns:
-            source, typed = sources.get(back.get(one.name, "")), types.get(one.name)
-            if source is None and self._way.omits(table.full_name, one.name):
-                columns.append(PlannedColumn(one.name, None))
-                continue
-            if typed is None or typed.type_oid != one.type_oid:
-                # The rows are older than the column's present type, or than its removal.
-                typed = column_of_type(self._connection, *one[:3])
-            if source is None or typed is None:
-                what = "Oracle has no such column" if source is None else "its type was dropped"
-                raise OlrPgError(
-                    Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=one.name
-                )
-            made = self._way.value_column(table.full_name, source, typed)
-            columns.append(PlannedColumn(source.name, made, _empty(source)))
-        there = {one.name for one in columns if one.values is not None}
-        for pg, name in back.items():
-            known = types.get(pg)
-            # Rows that are older than a column leave it out.
-            if name not in there and (known is None or known.generated):
-                what = NOT_SENT if known else "PostgreSQL does not have the column any more"
-                raise OlrPgError(
-                    Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=name
-                )
+        columns = self._columns(relation, table, place)
         numbers = {one.name: number for number, one in enumerate(columns) if one.values is not None}
         key = key_names(table)
         if lacking := [name for name in key if name not in numbers]:
@@ -256,6 +228,52 @@ class RelationPlans:
             table.full_name in self._way.partial,
             all(relation.columns[number].is_key for number in numbered),
         )
+
+    def _columns(
+        self, relation: Relation, table: Table, place: tuple[str, str]
+    ) -> list[PlannedColumn]:
+        """Plan the columns of rows that can be older than the columns of the catalogue.
+
+        A column that PostgreSQL does not have any more is left out, and so is one that it did not
+        have yet. If there are both, a column may have been renamed: then the values would be lost.
+        """
+        target = read_table(self._connection, *place)
+        types = {} if target is None else {one.name: one for one in target.columns}
+        sources = {column.name: column for column in table.delivered}
+        back = {pg: name for name, pg in target_columns(self._way.settings, table).items()}
+        columns, gone = list[PlannedColumn](), list[str]()
+        for one in relation.columns:
+            source, typed = sources.get(back.get(one.name, "")), types.get(one.name)
+            if source is None:
+                if typed is None:
+                    gone.append(one.name)
+                elif not self._way.omits(table.full_name, one.name):
+                    raise _changed(table, one.name, "Oracle has no such column")
+                columns.append(PlannedColumn(one.name, None))
+                continue
+            if typed is None or typed.type_oid != one.type_oid:
+                # The rows are older than the column's present type, or than its removal.
+                typed = column_of_type(self._connection, *one[:3])
+            if typed is None:
+                raise _changed(table, one.name, "its type was dropped")
+            made = self._way.value_column(table.full_name, source, typed)
+            columns.append(PlannedColumn(source.name, made, _empty(source)))
+        there = {one.name for one in columns if one.values is not None}
+        for pg, name in back.items():
+            known = types.get(pg)
+            if name in there:
+                continue
+            if known is None or known.generated:
+                what = NOT_SENT if known else "PostgreSQL does not have the column any more"
+                raise _changed(table, name, what)
+            if gone:
+                what = f"the row does not have the column, but has {', '.join(gone)} in its place"
+                raise _changed(table, name, what)
+        return columns
+
+
+def _changed(table: Table, column: str, what: str) -> OlrPgError:
+    return OlrPgError(Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=column)
 
 
 def _oids(

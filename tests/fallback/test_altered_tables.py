@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.fallback_run import prepare, run
+from olr_pg.fallback.fallback_run import prepare, resume_table, run
 from olr_pg.fallback.value_report import report_values
 from tests.fallback.both_sides import VALUES
 
@@ -49,6 +49,27 @@ def test_rows_from_before_a_column_of_both_databases_leave_it_out(
     assert made.same("widened")
     made.sql("ALTER TABLE widened DROP x", "INSERT INTO widened VALUES (4, 4)")
     assert "does not have the column any more" in str(made.stops()["APP.WIDENED"])
+
+
+def test_a_column_that_was_added_and_dropped_again_stops_nothing_after_a_resume(
+    both: Callable[..., Both],
+) -> None:
+    """Its values are gone in PostgreSQL, too."""
+    made = both(("undone", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"))
+    made.sql("ALTER TABLE undone ADD own int", "INSERT INTO undone VALUES (1, 1, 1)")
+    assert "Oracle has no such column" in str(made.stops()["APP.UNDONE"])
+    made.sql("ALTER TABLE undone DROP own", "INSERT INTO undone VALUES (2, 2)")
+    assert resume_table(made.way, "APP.UNDONE")
+    run(made.way, once=True)
+    assert made.same("undone")
+
+
+def test_a_column_that_was_renamed_for_a_while_is_not_left_out(both: Callable[..., Both]) -> None:
+    made = both(("renamed", f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"))
+    made.sql("ALTER TABLE renamed RENAME v TO w", "INSERT INTO renamed VALUES (1, 1)")
+    made.sql("ALTER TABLE renamed RENAME w TO v", "INSERT INTO renamed VALUES (2, 2)")
+    assert "has w in its place" in str(made.stops()["APP.RENAMED"])
+    assert made.rows("renamed")[1] == []
 
 
 def test_a_transaction_that_is_read_again_has_the_columns_of_its_first_row(
