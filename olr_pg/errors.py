@@ -2310,14 +2310,17 @@ class Code(IntEnum):
     FALLBACK_ROW_WITHOUT_KEY = _Entry(
         7311,
         "a change of PostgreSQL lacks its key",
-        "run `ALTER TABLE … REPLICA IDENTITY FULL` in PostgreSQL. Rows that changed before must be"
-        " corrected in Oracle by hand",
+        "run `ALTER TABLE … REPLICA IDENTITY FULL` in PostgreSQL. The WAL does not contain the keys"
+        " of earlier changes. So run `olr-pg fallback skip --table OWNER.NAME` until the table"
+        " continues, compare with `olr-pg fallback verify`, and correct the rows in Oracle",
     )
     FALLBACK_ROW_UNREADABLE = _Entry(
         7312,
         "a row of PostgreSQL cannot be read",
         "report the error with the types of the table's columns: a column may have a type"
-        " without a binary format. To continue without the table, remove it from `apply.tables`",
+        " without a binary format. To continue without the table, remove it from `apply.tables`,"
+        " and run `olr-pg fallback resume --table OWNER.NAME`, so that PostgreSQL can remove the"
+        " WAL",
     )
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
@@ -2378,9 +2381,12 @@ class Code(IntEnum):
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot store a value of PostgreSQL unchanged",
-        "correct the row in PostgreSQL. Or choose another policy in `fallback.policies`, and"
-        " start `olr-pg fallback run` again. `olr-pg fallback report` lists such columns and"
-        " counts their rows before the cut-over",
+        "choose another policy in `fallback.policies`, or enlarge the column in Oracle and export"
+        " the dictionary again. Then restart `olr-pg fallback run`, and run `olr-pg fallback resume"
+        " --table OWNER.NAME`. A correction of the row in PostgreSQL is not sufficient, because the"
+        " WAL contains the refused value: to leave it out, run `olr-pg fallback skip`, and correct"
+        " the table's rows in Oracle. `olr-pg fallback report` lists such columns and counts their"
+        " rows before the cut-over",
     )
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,

@@ -16,6 +16,7 @@ from tests.fallback.made_way import MadeWay
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tests.fallback.both_sides import Both
     from tests.proving.served import Served
 
 _numbers = itertools.count(1)
@@ -240,3 +241,26 @@ def _wait(way: Way, running: Future[int], holds: Callable[[Status], bool]) -> No
     """Wait until something holds, as long as the way back runs."""
     while not holds(status(way.made.way)):
         assert not running.done()
+
+
+def test_a_stopped_table_that_is_not_replicated_any_more_keeps_no_wal(
+    both: Callable[..., Both],
+) -> None:
+    """It is removed from the configuration, and resumed."""
+    made = both(
+        ("left_out", "id NUMBER(10) PRIMARY KEY, v NUMBER(1)", "(id int PRIMARY KEY, v int)"),
+        ("kept", "id NUMBER(10) PRIMARY KEY", "(id int PRIMARY KEY)"),
+    )
+    made.sql("INSERT INTO left_out VALUES (1, 100)", "INSERT INTO kept VALUES (1)")
+    assert list(made.stops()) == ["APP.LEFT_OUT"]
+    way = made.way._replace(tables=made.way.tables[1:])
+    with pytest.raises(OlrPgError):
+        run(way, once=True)
+    assert resume_table(way, "APP.LEFT_OUT")
+    made.sql("INSERT INTO kept VALUES (2)")
+    run(way, once=True)
+    found = status(way).ledger
+    assert found is not None
+    assert found.needed_lsn == found.lsn
+    assert made.rows("kept") == ([(1,), (2,)],) * 2
+    assert made.rows("left_out")[1] == []
