@@ -166,7 +166,7 @@ class Body(Arrays):
         if may_lose and not all(raises for _, raises in handlers):
             raise UntranslatableError(
                 "an exception handler of a block that changes or locks rows, or calls routines:"
-                " PostgreSQL would roll back the block's changes and row locks. Put the"
+                " PostgreSQL rolls back the block's changes and row locks. Put the"
                 " statements that can fail into a block of their own"
             )
         return body, ["EXCEPTION", *(_in(line) for handler, _ in handlers for line in handler)]
