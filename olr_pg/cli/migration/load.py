@@ -314,7 +314,10 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 def _print_begun(begun: Sequence[LoadedTable]) -> None:
     """Print which rows to copy. A table whose copy has begun before has an earlier SCN."""
     if not begun:
-        print_line("all tables are already loaded: there is nothing to copy")
+        print_line(
+            "all tables are already loaded: there is nothing to copy. With --anew, the command"
+            " empties loaded tables and begins a copy"
+        )
         return
     for scn in sorted({one.scn for one in begun}):
         print_line(f"Copy the rows of these tables as of SCN {scn}:")
