@@ -514,13 +514,16 @@ class LiveDatabase:
                 lacking |= self._lacking(stored)
                 if stored and not self._lacking(stored) and loads.permit(stored, start):
                     return stored
+        kept, bound = self._stored(self._files()), start
         if _is_of_load(loads, start):
-            raise _dictionary_lost(wanted, lacking, reason)
-        kept = self._stored(self._files())
-        if kept and max(one.scn for one in kept) <= start:
+            bound = min(wanted, start)
+        if kept and max(one.scn for one in kept) <= bound:
             if not self._lacking(kept):
                 return kept
-            raise _dictionary_lost(start, self._lacking(kept), reason)
+            lacking |= self._lacking(kept)
+            raise _dictionary_lost(wanted, lacking, reason)
+        if _is_of_load(loads, start):
+            raise _dictionary_lost(wanted, lacking, reason)
         _log.warning(
             "using a later dictionary: changes before a table's last DDL cannot be decoded",
             start_scn=wanted,

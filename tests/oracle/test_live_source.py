@@ -338,3 +338,20 @@ def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo
         assert same == tables
         with pytest.raises(OlrPgError, match=r"SHOP\.MADE"):
             database.resolve(BOTH)  # a name that somebody wrote has to be there
+
+
+def test_a_created_table_needs_no_undo_after_a_restart(
+    source: OracleSource, state: OracleState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dictionary of the earlier run, and the recorded CREATE TABLE, have all that is needed."""
+    pattern = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE TABLE_NAME = 'ORDERS'"
+    with live(source, tmp_path) as database:
+        _, tables = database.resolve(pattern)
+    state.scn += 100
+    state.catalogue.undo_scn = SCN + 90
+    listed = [(table.owner, table.name) for table in tables] + [("SHOP", "MADE")]
+    for loaded in ({}, {"SHOP.MADE": SCN + 20}):
+        with live(source, tmp_path, SCN + 50, loaded) as database:
+            monkeypatch.setattr(database._containers, "run_table_list", lambda *_: listed)
+            snapshot, found = database.resolve(pattern)
+        assert (snapshot.scn, found) == (SCN, tables)
