@@ -520,8 +520,7 @@ class LiveDatabase:
         if kept and max(one.scn for one in kept) <= bound:
             if not self._lacking(kept):
                 return kept
-            lacking |= self._lacking(kept)
-            raise _dictionary_lost(wanted, lacking, reason)
+            raise _dictionary_lost(wanted, lacking or self._lacking(kept), reason)
         if _is_of_load(loads, start):
             raise _dictionary_lost(wanted, lacking, reason)
         _log.warning(
