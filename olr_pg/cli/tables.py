@@ -98,7 +98,7 @@ def read_table_states(connection: Connection[Any], subscription: str) -> list[Ta
     """Read the state of each table in the ledger."""
     from psycopg.rows import class_row
 
-    from olr_pg.applier.session.handover import COPIED
+    from olr_pg.applier.target.table_identity import COPIED
 
     with connection.cursor(row_factory=class_row(TableState)) as cursor:
         values = {"subscription": subscription, "copied": COPIED}

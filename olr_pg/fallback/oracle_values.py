@@ -877,6 +877,28 @@ def _xml(request: _Request) -> _Plan | None:
     return _Plan(convert, bind, (Cause.DOCUMENT,), "the XML declaration names no encoding")
 
 
+_JSON_DEPTH_MAX: Final = 1000
+"""Maximum levels of arrays and objects in a JSON document (JSON Developer's Guide, Oracle Database
+JSON Restrictions). Python before 3.13 reads a few levels less.
+"""
+
+
+def _is_nested_deeper(content: object, levels: int) -> bool:
+    """Return whether a JSON document has more levels of arrays and objects."""
+    level = [content]
+    for _ in range(levels):
+        level = [
+            part
+            for one in level
+            if isinstance(one, list | dict)
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, list | dict)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _json(request: _Request) -> _Plan | None:
     kind = request.kind
     if kind not in (PgKind.JSON, PgKind.JSONB) and kind not in _TEXTS:
@@ -893,6 +915,8 @@ def _json(request: _Request) -> _Plan | None:
             )
             if "\\u" in text:
                 json.dumps(content, ensure_ascii=False, default=str).encode()
+            if _is_nested_deeper(content, _JSON_DEPTH_MAX):
+                raise ValueError(f"more than {_JSON_DEPTH_MAX} levels")
             return _Document(content, text)
         except (ValueError, ArithmeticError, RecursionError):
             what = "the value is not JSON that Oracle can store, or is nested too deeply"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from olr_pg.applier.session.handover import COPIED, copy_under_way
+from olr_pg.applier.session.handover import copy_under_way
+from olr_pg.applier.target.table_identity import COPIED
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import LoadMoment, SourceTable, TableData
 

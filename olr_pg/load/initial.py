@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 from psycopg import Connection, sql
 
-from olr_pg.applier.session.handover import COPIED, begin_again
+from olr_pg.applier.session.handover import begin_again
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.connection import connect_with
@@ -26,6 +26,7 @@ from olr_pg.applier.target.crash_watch import look_for_crash
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
 from olr_pg.applier.target.set_aside import set_aside
+from olr_pg.applier.target.table_identity import COPIED
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns

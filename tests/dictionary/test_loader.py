@@ -340,7 +340,9 @@ def test_a_missing_column_row_refuses_that_table_only(checkpoint: dict[str, Any]
     checkpoint["sys-col"].remove(column_rows(checkpoint)[0])
     table = test_cdc(checkpoint)
 
-    assert table.refusal == "its columns in the dictionary are incomplete: SEGCOL# 1 is missing"
+    assert table.refusal == (
+        "the table's columns in the dictionary are incomplete: SEGCOL# 1 is missing"
+    )
     assert table.key == ()
     assert sum(1 for table in parse(checkpoint).tables if table.refusal) == 1
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.target.ledger import noted_start
+from olr_pg.applier.target.table_identity import COPIED
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -74,9 +75,6 @@ SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.reset
 WHERE (l.left_scn IS NOT NULL OR %s) AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
 """
 
-
-COPIED: Final = "copied by another tool"
-"""The identity of the data of a load whose rows another tool copies (`load.copied_rows`)."""
 
 RENAMED: Final = "renamed"
 """The identity of the data of the old name of a renamed table (`stopped.renaming`)."""

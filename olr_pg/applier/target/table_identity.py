@@ -24,7 +24,8 @@ and when it plans a table. Before the applier records OIDs, it compares the know
 
 TRUNCATE gives a table another file, like VACUUM FULL, CLUSTER and some forms of ALTER TABLE. So the
 ledger also stores the number of the file. If the file is another one and the table is empty,
-somebody has emptied the table. If the table has rows, a restore after TRUNCATE looks like VACUUM
+somebody has emptied the table, unless the changes of the source have deleted all rows. If the table
+has rows, a restore after TRUNCATE looks like VACUUM
 FULL: a warning advises to compare the table.
 """
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _log = structlog.get_logger(__name__)
+
+COPIED: Final = "copied by another tool"
+"""The identity of the data of a load whose rows another tool copies (`load.copied_rows`)."""
 
 # Providers of managed services can revoke this right. Then the OIDs are not recorded.
 _MAY_READ: Final = "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
@@ -65,9 +69,20 @@ _HAD_ROWS: Final = f"""
 SELECT l.source_table
 FROM (SELECT %s AS subscription, unnest(%s::text[]) AS source_table) AS l WHERE {HAS_HAD_ROWS}
 """  # noqa: S608 - no values
+# Rows of a copy by another tool, or of a rename (part -2), are not counted.
+_ALL_DELETED: Final = f"""(
+    l.deleted = l.inserted + (
+        SELECT coalesce(sum(p.rows), 0) FROM olr_pg.load_part AS p
+        WHERE (p.subscription, p.source_table) = (l.subscription, l.source_table))
+    AND NOT EXISTS (SELECT FROM olr_pg.load_part AS p
+        WHERE (p.subscription, p.source_table, p.part) = (l.subscription, l.source_table, -2))
+    AND NOT EXISTS (SELECT FROM olr_pg.load AS d
+        WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
+        AND d.source = '{COPIED}'))
+"""  # noqa: S608 - no values
 _KNOWN: Final = f"""
 SELECT l.source_table, l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
-    {HAS_HAD_ROWS}
+    {HAS_HAD_ROWS}, {_ALL_DELETED}
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = ANY(%s)
 """  # noqa: S608 - no values
 # An operator who exchanges a table has locked the row until the other table has the name.
@@ -137,13 +152,15 @@ WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} O
 
 class _Recorded(NamedTuple):
     """What the ledger records about a table: its OID, the place in which the OID is valid, and
-    whether rows were applied; also the OID of the ledger itself.
+    whether rows were applied, and whether all of them were deleted again by changes of the source;
+    also the OID of the ledger itself.
     """
 
     oid: int | None
     place: str
     ledger_oid: int
     had_rows: bool
+    all_deleted: bool
 
 
 def replaced_reasons(
@@ -354,7 +371,9 @@ def _emptied(
     oids: Mapping[str, int],
 ) -> dict[str, OlrPgError]:
     """Return the errors of tables that somebody has emptied, for example with TRUNCATE."""
-    had_rows = {source: row for source, row in known.items() if row.had_rows}
+    had_rows = {
+        source: row for source, row in known.items() if row.had_rows and not row.all_deleted
+    }
     here = _this_database(connection) if had_rows else None
     asked = {
         source: oids[source]

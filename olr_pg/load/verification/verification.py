@@ -25,13 +25,14 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.session.handover import COPIED, copy_under_way
+from olr_pg.applier.session.handover import copy_under_way
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
 from olr_pg.applier.target.catalogue import TargetTable, missing_table, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
+from olr_pg.applier.target.table_identity import COPIED
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.dictionary.model import Table

@@ -563,8 +563,8 @@ def read_key(path: Path, password: str | None) -> tuple[paramiko.PKey, bool]:
                 raise paramiko.SSHException(f"key-file {path}: {reason}") from None
             private = load(data, password.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        reason = 'the password of the key is wrong" if is_locked else "the file is not a private'
-        " key"
+        wrong = "the password of the key is wrong"
+        reason = wrong if is_locked else "the file is not a private key"
         raise paramiko.SSHException(f"key-file {path}: {reason}") from error
     for form, kind in _KEYS:
         if isinstance(private, form):

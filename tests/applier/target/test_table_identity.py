@@ -220,6 +220,24 @@ def test_a_table_that_somebody_has_emptied_stops_at_the_next_start(
     assert _ids(r, "t") == [1, 2]
 
 
+def test_a_table_whose_rows_the_source_has_deleted_may_get_another_file(
+    applied: Replication,
+) -> None:
+    """Tables of queues are empty at times, and are rewritten to free their space."""
+    r = applied
+    r.apply(_TABLES)
+    ids = _ids(r, "t")
+    assert ids
+    r.transaction(*[r.delete({"ID": one}, "T") for one in ids])
+    r.apply(_TABLES)
+    r.execute("VACUUM FULL s.t")
+    r.transaction(r.insert({"ID": 7}, "T"))
+    r.apply(_TABLES)
+    assert _ids(r, "t") == [7]
+    r.execute("TRUNCATE s.t")
+    assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
+
+
 def test_a_table_with_another_file_and_rows_is_named_once(applied: Replication) -> None:
     r = applied
     r.apply(_TABLES)

@@ -226,7 +226,7 @@ def test_what_is_wrong_with_a_file_names_it(host: SshHost, tmp_path: Path) -> No
     into = tmp_path / "log"
     assert f"key-file {none}: No such file" in failure(logs(host, **{"key-file": str(none)}), into)
     told = failure(logs(host, **{"key-file": str(other)}), into)
-    assert f"key-file {other}: it is not a private key" in told
+    assert f"key-file {other}: the file is not a private key" in told
     key = ed25519.Ed25519PrivateKey.generate()
     other.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     certificate = tmp_path / "other-cert.pub"
@@ -236,7 +236,7 @@ def test_what_is_wrong_with_a_file_names_it(host: SshHost, tmp_path: Path) -> No
     told = failure(logs(host, **{"known-hosts": str(none)}), into)
     assert f"known-hosts {none}: No such file" in told
     section = SftpTransport.model_validate(host.section(host="a..b"))
-    assert "encoding" in failure(SftpLogs(section), into)
+    assert "label empty" in failure(SftpLogs(section), into)
 
 
 def test_a_host_that_falls_silent_and_a_file_that_shrinks_are_told_apart(

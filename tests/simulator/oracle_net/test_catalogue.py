@@ -257,7 +257,7 @@ def test_names_with_a_hash_run_in_sqlite() -> None:
         database.execute('CREATE TABLE "OBJ$" ("OBJ#")')
         database.execute('INSERT INTO "OBJ$" VALUES (7)')
         sql = translate("select obj# from obj$ where obj# = :1").sql
-        assert database.execute(sql, [7]).fetchall() == [(7,)]
+        assert database.execute(sql, {"b1": 7}).fetchall() == [(7,)]
 
 
 def test_a_word_of_the_language_names_nothing() -> None:
