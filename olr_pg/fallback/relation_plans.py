@@ -52,6 +52,12 @@ JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
 """
 
 
+_PLACES: Final = """
+SELECT attnum, CASE WHEN NOT attisdropped THEN attname::text END
+FROM pg_attribute WHERE attrelid = %s AND attnum > 0 ORDER BY 1
+"""
+
+
 class PlannedColumn(NamedTuple):
     """A column of Oracle's table, and the conversion of its values.
 
@@ -236,6 +242,7 @@ class RelationPlans:
 
         A column that PostgreSQL does not have any more is left out, and so is one that it did not
         have yet. If there are both, a column may have been renamed: then the values would be lost.
+        If a column has a name that another column had, the values would go to the wrong column.
         """
         target = read_table(self._connection, *place)
         types = {} if target is None else {one.name: one for one in target.columns}
@@ -269,7 +276,33 @@ class RelationPlans:
             if gone:
                 what = f"the row does not have the column, but has {', '.join(gone)} in its place"
                 raise _changed(table, name, what)
+        if target is not None:
+            places = self._connection.execute(_PLACES, (target.oid,)).fetchall()
+            renamed = _renamed(relation, places)
+            if renamed is not None:
+                raise _changed(table, renamed, "a column was renamed after the row was written")
         return columns
+
+
+def _renamed(relation: Relation, places: Sequence[tuple[int, str | None]]) -> str | None:
+    """Return the first column of a row's description that shows that columns were renamed since
+    then. Return None if no column shows this.
+
+    A column keeps its number (ATTNUM) when it is renamed, and a dropped column leaves its number
+    unused. PostgreSQL describes the columns of a row in the order of their numbers. So each column
+    has the number of the column that has its name now, or of a dropped column.
+
+    Args:
+        places: the numbers of the table's columns with their names, in order; None as the name of a
+            dropped column.
+    """
+    last = 0
+    for column in relation.columns:
+        free = (number for number, name in places if number > last and name in (column.name, None))
+        last = next(free, 0)
+        if not last:
+            return column.name
+    return None
 
 
 def _changed(table: Table, column: str, what: str) -> OlrPgError:

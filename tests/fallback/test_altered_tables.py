@@ -260,3 +260,37 @@ def test_a_constraint_that_is_checked_at_the_commit_stops_its_own_table(
     monkeypatch.setattr(oracledb.Connection, "commit", refusing)
     assert list(made.stops()) == ["APP.DEFERRED"]
     assert made.same("beside")
+
+
+@pytest.mark.parametrize(
+    ("name", "renaming"),
+    [
+        ("moved", ["ADD w int", "DROP v", "RENAME w TO v"]),
+        ("swapped", ["RENAME v TO u", "RENAME z TO v", "RENAME u TO z"]),
+    ],
+)
+def test_a_column_that_has_the_name_of_another_one_is_not_taken_for_it(
+    both: Callable[..., Both], name: str, renaming: list[str]
+) -> None:
+    """The names in the catalogue are those that Oracle's columns have."""
+    made = both((name, f"{ID}, v NUMBER(5), z NUMBER(5)", "(id int PRIMARY KEY, v int, z int)"))
+    made.sql(f"INSERT INTO {name} VALUES (1, 1, 2)")
+    run(made.way, once=True)
+    first, *others = (f"ALTER TABLE {name} {one}" for one in renaming)
+    change = "w = v * 10" if "ADD" in first else "z = 4"
+    made.sql(f"UPDATE {name} SET v = 3", first, f"UPDATE {name} SET {change}", *others)
+    assert "was renamed after the row" in str(made.stops()[f"APP.{name.upper()}"])
+    assert made.rows(name, "id, v, z")[1] == [(1, 1, 2)]
+
+
+def test_a_column_that_is_dropped_and_added_again_stops_nothing(both: Callable[..., Both]) -> None:
+    made = both(("again", f"{ID}, v NUMBER(5), z NUMBER(5)", "(id int PRIMARY KEY, v int, z int)"))
+    made.sql(
+        "ALTER TABLE again ADD own int",
+        "INSERT INTO again VALUES (1, 1, 1, 1)",
+        "ALTER TABLE again DROP own, DROP v",
+        "ALTER TABLE again ADD v int",
+        "INSERT INTO again (id, v, z) VALUES (2, 2, 2)",
+    )
+    run(made.way, once=True)
+    assert made.rows("again", "id, v, z")[1] == [(1, 1, 1), (2, 2, 2)]
