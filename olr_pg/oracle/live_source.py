@@ -846,12 +846,14 @@ class LiveDatabase:
         self, archived: Mapping[tuple[int, int, int], tuple[int, int]], scn: int
     ) -> dict[tuple[int, int, int], int] | None:
         """Return the ends of the last logs that are not needed any more, as the last listing shows
-        them. None if the listing does not show the end before the first log of each thread.
+        them. None if the listing does not show the end before the first log of each thread, or if
+        online logs are read: a log that was read online can be archived and confirmed between two
+        listings, so that neither of them shows its end.
 
         Args:
             archived: the logs that are needed.
         """
-        if self._listing is None:
+        if self._listing is None or self._online is not None:
             return None
         ends = self._listing.ends | {
             (resetlogs, thread, sequence + 1): end

@@ -468,6 +468,24 @@ def test_a_thread_whose_instance_has_just_started_is_open(live: LiveSource, tmp_
         database.close()
 
 
+def test_the_end_of_a_log_that_was_read_online_is_known(live: LiveSource, tmp_path: Path) -> None:
+    """A log can be archived, and be behind the confirmed SCN, between two looks at the list. If the
+    instance starts again at a higher SCN, the redo between would seem to be missing.
+    """
+    while len(live.waiting) > 1:
+        live.archive()
+    last = open_log(str(live.waiting[0]))
+    online: Any = OneOnlineLog()
+    source = OracleSource.model_validate(live.section(**{"poll-ms": 3_600_000}))
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"), online=online)
+    with closing(database):
+        database.scan(last.next_scn + 1, 0)
+        live.archive()
+        online.write(last, last.header.sequence + 1)
+        (log,) = database.scan(last.next_scn, 0).logs
+        assert (log.position, log.previous_end) == (online.log.position, last.next_scn)
+
+
 def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(
     live: LiveSource, tmp_path: Path
 ) -> None:
