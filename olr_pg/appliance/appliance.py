@@ -213,9 +213,12 @@ def run_appliance(
         common = _OfAllTargets(
             decoder, source, loaded, stack, grown, translate, filters, len(parts), apply
         )
+        # All targets share one dictionary, so the loads of all targets must be known before the
+        # first target reads the dictionary.
+        places = [_place_of(part, common) for part in parts]
         targets = [
-            _open(part, checkpoint, common)
-            for part, checkpoint in zip(parts, checkpoints, strict=True)
+            _open(part, checkpoint, common, place)
+            for part, checkpoint, place in zip(parts, checkpoints, places, strict=True)
         ]
         if created is not None:
             created.targets, created.check_logs = targets, decoder.logs.check_from
@@ -300,11 +303,29 @@ class _OfAllTargets(NamedTuple):
     apply: bool
 
 
-def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> RunningTarget:
+def _place_of(config: Config, common: _OfAllTargets) -> str:
+    """Return the connection string of one target, and remember where its loads are recorded; empty
+    if no bundled applier runs for the target.
+
+    Args:
+        config: the configuration with this target only.
+    """
+    section = config.apply if common.apply else None
+    if section is None:
+        return ""
+    place = open_target(section, target_directory(config), common.stack, kept=True)
+    common.loaded.know(place, section.subscription, section.table_query)
+    return place
+
+
+def _open(
+    config: Config, checkpoint: Checkpoint, common: _OfAllTargets, connect_string: str
+) -> RunningTarget:
     """Open the port of one target and create its applier.
 
     Args:
         config: the configuration with this target only.
+        connect_string: the result of `_place_of`.
     """
     decoder, share, stack = common.decoder, common.share, common.stack
     port, memory = config.port, config.context.memory
@@ -327,9 +348,6 @@ def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> Runn
     )
     delivery = Delivery(decoder, config.name, view, bounds, is_told=section is not None)
     delivery.ends_with_table = section is None and share > 1
-    connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
-    if section is not None:
-        common.loaded.know(connect_string, section.subscription)
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -366,6 +384,7 @@ def _open(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> Runn
             containers=database.containers,
             translate=common.translate,
         )
+        common.loaded.know(connect_string, section.subscription, section.table_query)
         tables = delivery.tables(section.table_query)
         report_idle_mappings(section, tables, **delivery.named)
         if common.grown is not None:

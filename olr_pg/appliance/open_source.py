@@ -34,7 +34,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
@@ -52,15 +52,18 @@ class _Target(NamedTuple):
     subscription: str
 
 
+_NO_LISTS: Final[Mapping[str, Collection[str]]] = {}
+
+
 class LoadedStart:
     """Queries the targets of a configuration for their loads."""
 
     def __init__(self) -> None:
-        self._targets = list[_Target]()
+        self._targets = dict[_Target, str]()
 
-    def know(self, connect_string: str, subscription: str) -> None:
-        """Add a target to query."""
-        self._targets.append(_Target(connect_string, subscription))
+    def know(self, connect_string: str, subscription: str, query: str = "") -> None:
+        """Add a target to query, or change its TableList query."""
+        self._targets[_Target(connect_string, subscription)] = query
 
     def needed(self, scn: int) -> int | None:
         """Return the SCN below which no target needs redo, if everything below `scn` is confirmed.
@@ -85,13 +88,20 @@ class LoadedStart:
             scn = min(one for one in positions if one is not None)
         return scn
 
-    def scn(self, tables: Collection[str], saved: int = 0) -> LoadsBehind:
+    def scn(
+        self,
+        tables: Collection[str],
+        saved: int = 0,
+        lists: Mapping[str, Collection[str]] = _NO_LISTS,
+    ) -> LoadsBehind:
         """Return the SCN at which a run starts because of loads, the lowest one of all targets.
 
         Args:
             tables: ``OWNER.NAME`` of every replicated table.
             saved: the SCN at which the run starts without loads, from the checkpoint or the
                 configuration; 0 without both.
+            lists: the tables of each TableList query. A target whose query is missing here can have
+                all of `tables`.
 
         Returns:
             The SCNs. The start is at `saved` if no load lowers it. A target that cannot be queried
@@ -101,7 +111,10 @@ class LoadedStart:
             OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows. If
                 there are several targets, only the target with such a table reports it.
         """
-        found = [self._behind(one, tables, saved) for one in self._targets]
+        found = [
+            self._behind(one, lists.get(query, tables), saved)
+            for one, query in self._targets.items()
+        ]
         rows = [one.rows_scn for one in found if one.rows_scn]
         start = min((one.start_scn for one in found), default=saved)
         return LoadsBehind(start, min(rows, default=0))
@@ -233,6 +246,7 @@ def open_source(
         join=partial(source_dictionary, config, keep=True),
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
         needed=loads.needed,
+        queries=[part.apply.table_query for part in config.targets if part.apply],
     )
     try:
         yield FilteredDatabase(live, filters)

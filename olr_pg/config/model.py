@@ -671,6 +671,7 @@ class Config(Section):
     status: Status = Field(default_factory=Status, description="an object: the status page")
     log: Log = Field(default_factory=Log, description="an object: logging")
     _file: str = PrivateAttr(default="")
+    _other_queries: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def file(self) -> str:
@@ -766,9 +767,21 @@ class Config(Section):
         """For each target, a configuration that has only this target."""
         if isinstance(self.target, Target):
             return (self,)
-        return tuple(
-            self.model_copy(update={"target": one, "apply": one.apply}) for one in self.target
-        )
+        queries = [one.apply.table_query if one.apply else "" for one in self.target]
+        found = list[Config]()
+        for number, one in enumerate(self.target):
+            part = self.model_copy(update={"target": one, "apply": one.apply})
+            others = queries[:number] + queries[number + 1 :]
+            part._other_queries = tuple(query for query in others if query)
+            found.append(part)
+        return tuple(found)
+
+    @property
+    def other_queries(self) -> tuple[str, ...]:
+        """The TableList queries of the other targets, if this configuration is an element of
+        `targets`. All targets share one dictionary.
+        """
+        return self._other_queries
 
     @property
     def port(self) -> Target:

@@ -64,7 +64,7 @@ from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -236,6 +236,8 @@ class LiveTables:
         for_load: whether replication continues from this SCN, which requires that the open
             transactions are known.
         join: joins the dictionaries of several containers.
+        other_queries: the queries that list the tables of other targets. All targets share the
+            dictionary that is stored for a later `run`.
 
     Attributes:
         snapshot: the dictionary of the tables as of `moment`.
@@ -255,8 +257,10 @@ class LiveTables:
         *,
         for_load: bool = False,
         join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
+        other_queries: Sequence[str] = (),
     ) -> None:
         self._filters = filters
+        self._other_queries = other_queries
         self._containers = ContainerDatabases(source)
         try:
             self._names = self._containers.run_table_list(query)
@@ -299,13 +303,15 @@ class LiveTables:
         kept = self._containers.files(path)
         files = [begun_file(file, scn) for file in kept]
         stored = self._stored(files)
-        if stored and not self._lacking(stored):
+        others = self._containers.run_other_lists(self._other_queries)
+        other_names = [name for names in others.values() for name in names]
+        if stored and not self._lacking(stored, other_names):
             return ()
         run = self._stored(kept) if present is Present.EARLIER_RUNS else []
         if run and not self._lacking(run) and max(one.scn for one in run) <= scn:
             return ()
         # A table whose copy by another tool has begun is not in the list until the copy ends.
-        names = tuple(dict.fromkeys((*self._names, *self._tables_of(stored))))
+        names = tuple(dict.fromkeys((*self._names, *other_names, *self._tables_of(stored))))
         try:
             read = self._containers.read_dictionaries(names, scn, structure=False)
         except OlrPgError as error:
@@ -315,7 +321,10 @@ class LiveTables:
                 raise
             if stored or present in (Present.UNUSED, Present.EARLIER_RUNS):
                 return self._lacking(stored)
+            assert self.moment is not None
             read = [replace(one, structure=NO_STRUCTURE) for one in self._dictionaries]
+            if other_names:
+                read = self._containers.read_dictionaries(names, self.moment.scn, structure=False)
             if present is Present.CLAIMED:
                 read = [replace(one, scn=scn) for one in read]
         for snapshot, file in zip(read, files, strict=True):
@@ -332,10 +341,12 @@ class LiveTables:
         pairs = zip(stored, self._dictionaries, strict=True)
         return stored if all(a.database.dbid == b.database.dbid for a, b in pairs) else []
 
-    def _lacking(self, stored: Sequence[Snapshot]) -> tuple[str, ...]:
-        """Return the names of the listed tables that stored dictionaries lack."""
+    def _lacking(
+        self, stored: Sequence[Snapshot], others: Iterable[tuple[str, str]] = ()
+    ) -> tuple[str, ...]:
+        """Return the names of the listed tables, and of `others`, that stored dictionaries lack."""
         there = set(self._tables_of(stored))
-        return tuple(".".join(pair) for pair in self._names if pair not in there)
+        return tuple(".".join(pair) for pair in (*self._names, *others) if pair not in there)
 
     def _tables_of(self, stored: Sequence[Snapshot]) -> list[tuple[str, str]]:
         """Return the tables of stored dictionaries as `run_table_list` names them."""

@@ -272,7 +272,15 @@ def _opened(
 
     query = apply_section(config).table_query
     join = partial(source_dictionary, config, keep=for_load)
-    live = LiveTables(config.source, query, filters, scn, for_load=for_load, join=join)
+    live = LiveTables(
+        config.source,
+        query,
+        filters,
+        scn,
+        for_load=for_load,
+        join=join,
+        other_queries=config.other_queries,
+    )
     try:
         report_idle(filters, live.snapshot.tables)
         _report_mappings(config, live.snapshot.tables)

@@ -179,7 +179,7 @@ _CLEAN_SECONDS: Final = 3600.0
 """The pause between two searches for stored dictionaries that are not needed any more."""
 
 
-def _no_loads(_: Collection[str], start_scn: int) -> LoadsBehind:
+def _no_loads(_: Collection[str], start_scn: int, __: Mapping[str, Collection[str]]) -> LoadsBehind:
     return LoadsBehind(start_scn)
 
 
@@ -221,9 +221,9 @@ class LiveDatabase:
             earlier ones.
         start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
             as of this SCN if Oracle still has the undo.
-        loaded_scn: called with the tables (``OWNER.NAME``) and `start_scn`; returns the SCN from
-            which redo is needed, also for loads that replication has not reached yet. If their SCNs
-            are unknown, it returns `start_scn`.
+        loaded_scn: called with the tables (``OWNER.NAME``), `start_scn`, and the tables of each
+            TableList query; returns the SCN from which redo is needed, also for loads that
+            replication has not reached yet. If their SCNs are unknown, it returns `start_scn`.
         dictionary: the file with the dictionary that the first run began with. Later DDL is applied
             to it while redo is read, so a restart needs the same dictionary.
         vault: the vault with copies of the logs; None if no vault is configured.
@@ -233,6 +233,7 @@ class LiveDatabase:
             None without a fallback.
         needed: called with an SCN; returns the SCN below which no target needs redo, if everything
             below the given SCN is confirmed; None if it is unknown.
+        queries: the TableList queries of several targets, which share one dictionary.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be queried.
@@ -244,15 +245,20 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
-        loaded_scn: Callable[[Collection[str], int], LoadsBehind] = _no_loads,
+        loaded_scn: Callable[
+            [Collection[str], int, Mapping[str, Collection[str]]], LoadsBehind
+        ] = _no_loads,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
         join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
         ledger: tuple[str, str] | None = None,
         needed: Callable[[int], int | None] = lambda scn: scn,
+        queries: Sequence[str] = (),
     ) -> None:
         self._needed = needed
+        self._queries = queries
+        self._lists = dict[str, frozenset[str]]()
         self._clean_again = 0.0
         self._online = online
         self._join = join
@@ -349,7 +355,9 @@ class LiveDatabase:
         if self._snapshot is not None and sql in self._answered:
             names = _known(self._snapshot, names, sql)
         # All targets share one dictionary, which contains the tables of all targets.
-        before, self._names = self._names, tuple(dict.fromkeys((*self._names, *names)))
+        before = [*self._names, *self._names_of_others(sql)]
+        self._names = tuple(dict.fromkeys((*before, *names)))
+        self._lists[sql] = frozenset(map(".".join, names))
         self._by_pattern |= CATALOGUE in sql
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
@@ -359,6 +367,21 @@ class LiveDatabase:
         self._snapshot = snapshot
         self._answered.add(sql)
         return snapshot, find_tables(snapshot, names)
+
+    def _names_of_others(self, sql: str) -> list[tuple[str, str]]:
+        """Return the tables of the other targets, before the first dictionary is read. With a
+        dictionary that lacks them, or as of a later load, their changes would be lost.
+
+        Args:
+            sql: the query of this target.
+        """
+        if self._snapshot is not None:
+            return []
+        found = self._containers.run_other_lists(one for one in self._queries if one != sql)
+        for query, names in found.items():
+            self._lists[query] = frozenset(map(".".join, names))
+            self._by_pattern |= CATALOGUE in query
+        return [name for names in found.values() for name in names]
 
     def _files(self) -> list[Path]:
         """Return the dictionary file of each container; empty if the dictionaries need not be
@@ -521,7 +544,7 @@ class LiveDatabase:
             if not self._lacking(kept):
                 return kept
             raise _dictionary_lost(wanted, lacking or self._lacking(kept), reason)
-        if _is_of_load(loads, start):
+        if _is_of_load(loads, start) or loads.rows_scn:
             raise _dictionary_lost(wanted, lacking, reason)
         _log.warning(
             "using a later dictionary: changes before a table's last DDL cannot be decoded",
@@ -575,7 +598,7 @@ class LiveDatabase:
     def _loads(self) -> LoadsBehind:
         """Return the SCNs of the loaded tables that replication has not reached yet."""
         names = {f"{owner}.{name}" for owner, name in self._names}
-        return self._loaded_scn(names, self._start_scn())
+        return self._loaded_scn(names, self._start_scn(), self._lists)
 
     def _oldest_scn(self) -> int:
         """Return the SCN from which on there are archived logs of all redo threads; 0 if there are

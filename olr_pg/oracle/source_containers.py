@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
+from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from olr_pg.config.source_section import OracleSource
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _ALL_TABLES: Final = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {WITH_REDO}"  # noqa: S608 - constant
 """ALL_TABLES is not used, because it contains only tables whose rows the account can read."""
+
+_QUERY_ERRORS: Final = 3
+"""The thousands of the codes of errors of TableList queries."""
 
 
 def sources_of(source: OracleSource) -> dict[str, OracleSource]:
@@ -115,6 +119,22 @@ class ContainerDatabases:
             for name, one in self.databases.items()
         }
         return names_in_containers(known, query, is_abandoned)
+
+    def run_other_lists(self, queries: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+        """Run the TableList queries of other targets, and return the tables of each query. A query
+        that fails is left out, because its own target reports the error.
+
+        Raises:
+            OlrPgError: 70xx, errors of the database.
+        """
+        found = dict[str, list[tuple[str, str]]]()
+        for query in queries:
+            try:
+                found[query] = self.run_table_list(query)
+            except OlrPgError as error:
+                if error.code // 1000 != _QUERY_ERRORS:
+                    raise
+        return found
 
     def files(self, path: Path) -> list[Path]:
         """Return the file of each container's dictionary.

@@ -275,3 +275,48 @@ def test_a_kill_leaves_no_load_without_its_dictionary(
         rows = connection.execute("SELECT start_scn FROM olr_pg.load").fetchall()
     assert rows != []
     assert stored == [{scn for (scn,) in rows}] * len(rows)
+
+
+def to_two_targets(bank: Bank, *lists: Sequence[str]) -> None:
+    """Replicate each list of tables to a target of its own."""
+    document = json.loads(bank.config.read_text("utf-8"))
+    apply = {**document.pop("apply"), "table-mapping": {}}
+    del document["filter"], document["target"]
+    document["target"] = [
+        {
+            "name": f"t{number}",
+            "apply": {
+                **apply,
+                "tables": [f"APP.{name}" for name in names],
+                "subscription": f"t{number}",
+            },
+        }
+        for number, names in enumerate(lists)
+    ]
+    bank.config.write_text(json.dumps(document), "utf-8")
+    bank.listed = {name for names in lists for name in names}
+
+
+@pytest.mark.parametrize("has_undo", [False, True])
+def test_targets_with_other_tables_share_the_dictionary_of_the_first_load(
+    bank: Bank, has_undo: bool
+) -> None:
+    """The oldest log is older, and so are DDL that no run reads any more."""
+    deleted = 'UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\''
+    bank.served.server.server.state.catalogue.update(deleted)
+    to_two_targets(bank, ["K", "U"], [ADDED])
+    for name in ("K", "U", ADDED):
+        bank.execute(0, f"ALTER TABLE {name} ADD (c NUMBER(9))")
+    for _ in range(2):
+        bank.switch()
+        bank.insert(0, "K")
+        bank.commit_all()
+    for target in ("t0", "t1"):
+        initial_load(bank.config, only_target=target)
+        bank.insert(0, "K")
+        bank.commit_all()
+    change(bank, ("K", "U", ADDED))
+    if not has_undo:
+        forget(bank)
+    run(bank)
+    assert bank.differences() == []

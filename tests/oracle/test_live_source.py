@@ -41,7 +41,7 @@ def live(
         source,
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
-        loaded_scn=lambda names, start: LoadsBehind(
+        loaded_scn=lambda names, start, _: LoadsBehind(
             min((loaded or {}).get(name, start) for name in names) or start
         ),
         dictionary=folder / "dictionary.json",
