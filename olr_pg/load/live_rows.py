@@ -460,7 +460,7 @@ class LiveTables:
                 and segments_of(table)
                 and self._containers.container_of(table, self.snapshot) == name
             ]
-            found = self._ranges_in(oracle, own)
+            found = self._ranges_in(oracle, own) if own else ()  # other containers may be closed
             divided.update(zip((table.object_key for table in own), found, strict=True))
         return [
             (None,) if table.index_organised else divided.get(table.object_key, ())
