@@ -502,7 +502,7 @@ def _read_facts(
         kinds=KindRows(connection, settings, targets.values()),
         elsewhere=_recorded(lambda: of_other_tables(connection, subscription, full)) or {},
         targets=targets,
-        replaced=_recorded(lambda: replaced_reasons(connection, subscription, oids)) or {},
+        replaced=_replaced(connection, subscription, oids),
         others={str(one.problem.where["table"]): one for one in others or ()},
         not_null=read_not_null(connection, list(oids.values())),
         deferrable=deferrable,
@@ -513,6 +513,19 @@ def _read_facts(
         vanished=_recorded(lambda: vanished_tables(connection, subscription, missing)) or {},
         schemas=_read_schemas(connection, sorted({schema for schema, _ in missing.values()})),
     )
+
+
+def _replaced(
+    connection: Connection[Any], subscription: str, oids: Mapping[str, int]
+) -> dict[str, OlrPgError]:
+    """Return the errors of tables whose rows and ledger do not belong together. If the role cannot
+    read a table, the other tables are still checked.
+    """
+    found = _recorded(lambda: replaced_reasons(connection, subscription, oids))
+    if found is None and len(oids) > 1:
+        each = (_replaced(connection, subscription, {name: oid}) for name, oid in oids.items())
+        found = {name: problem for one in each for name, problem in one.items()}
+    return found or {}
 
 
 def _check_table(

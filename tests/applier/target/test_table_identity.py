@@ -14,6 +14,7 @@ from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.table_identity import check_identity, record_tables
+from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
@@ -252,3 +253,22 @@ def test_a_table_with_another_file_and_rows_is_named_once(applied: Replication) 
             with capture_logs() as logged:
                 r.apply(_TABLES)
             assert [one["table"] for one in logged if "another file" in one["event"]] == expected
+
+
+def test_a_table_that_the_role_cannot_read_does_not_hide_another_one(applied: Replication) -> None:
+    r = applied
+    r.apply(_TABLES)
+    r.execute(f"TRUNCATE s.t; {_AGAIN.format('u')}")
+    r.execute("CREATE ROLE checker LOGIN PASSWORD 'secret'")
+    try:
+        r.execute("GRANT USAGE ON SCHEMA s, olr_pg TO checker")
+        r.execute("GRANT ALL ON ALL TABLES IN SCHEMA s, olr_pg TO checker")
+        r.execute("GRANT SET ON PARAMETER session_replication_role TO checker")
+        r.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO checker")
+        r.execute("REVOKE SELECT ON s.t FROM checker")
+        target = psycopg.conninfo.make_conninfo(r.target, user="checker", password="secret")
+        found = check_target(r.settings(connect_string=target), _TABLES)
+        (one,) = (one for one in found if one.check == "postgres.storage")
+        assert "S.U" in one.what
+    finally:
+        r.execute("DROP OWNED BY checker; DROP ROLE checker")
