@@ -58,7 +58,7 @@ def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
 def test_tables_that_wait_behind_a_slow_one_are_told_with_it() -> None:
     tables = [TableStatus("A.S"), *(TableStatus(f"A.T{n}", behind="A.S") for n in range(2))]
     (said,) = waiting_behind(tables)
-    assert said.startswith("A.T0, A.T1 wait behind A.S, ")
+    assert said.startswith("A.T0, A.T1 wait behind A.S: ")
     progress = TableProgress("A.T0", 7, 3, 9, ChangeCounts(), None, behind="A.S")
     assert table_status(progress, Lag(apply=1.9), 0.0).behind is None, "it is not late"
     assert table_status(progress, Lag(queue=1.9, apply=0.1), 0.0).behind == "A.S"

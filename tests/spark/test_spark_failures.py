@@ -14,7 +14,7 @@ from olr_pg.spark.spark_call import spark_errors
     [
         ("Error from python worker:\nModuleNotFoundError: No module named 'olr_pg'", "package"),
         ("/usr/bin/python3: Error while finding module: No module named olr_pg", "package"),
-        ('java.io.IOException: Cannot run program "/opt/venv/bin/python": error=2', "its Python"),
+        ('java.io.IOException: Cannot run program "/opt/venv/bin/python": error=2', "Python is"),
         ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has", "version"),
         ("RuntimeError: cannot cache function 'f': no locator available", "kernels"),
     ],

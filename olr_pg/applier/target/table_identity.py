@@ -126,9 +126,11 @@ FROM (SELECT source_table FROM olr_pg.ledger AS l
     FOR UPDATE SKIP LOCKED) AS found
 WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
 """  # noqa: S608 - constants alone
+# A server that is read-only for a while, as during a switchover, does not end a start.
 _HAS_UNKNOWN_FILES: Final = """
 SELECT FROM olr_pg.ledger
-WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL LIMIT 1
+WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL
+    AND current_setting('transaction_read_only') = 'off' LIMIT 1
 """
 _FORGET_FILE: Final = """
 UPDATE olr_pg.ledger SET target_file = NULL WHERE subscription = %s AND source_table = %s
