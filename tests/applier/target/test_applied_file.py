@@ -15,10 +15,11 @@ from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.ledger import ALL, Reach, ensure_ledger
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -488,3 +489,37 @@ def test_what_is_restored_without_the_rest_is_never_continued_silently(
         *product(("older",), ("older",), ("older", "missing")),
         ("empty", "missing", "missing"),
     }
+
+
+@pytest.mark.parametrize(
+    ("directory", "ended_by", "stopped_by"),
+    [
+        ("newer", Code.TARGET_PUT_BACK, []),
+        ("older", Code.TABLES_STOPPED, [Code.TARGET_TABLE_REPLACED]),
+        ("missing", Code.TABLES_STOPPED, [Code.TARGET_TABLE_REPLACED]),
+    ],
+)
+def test_an_older_ledger_in_new_tables_is_noticed_with_each_directory(
+    replication: Replication, directory: str, ended_by: Code, stopped_by: list[Code]
+) -> None:
+    """`pg_restore --clean` makes new tables for the ledger."""
+    r = replication
+    _with_decoder_at_the_end(r)
+    for name in ("older", "newer"):
+        _one_more(r)
+        if r.listener is not None:
+            _again(r)
+        r.apply()
+        _again(r)
+        r.apply()
+        _save(r, name)
+    _one_more(r)
+    r.execute("DROP SCHEMA olr_pg CASCADE")
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    _put_back(r, "newer", "older", directory)
+    _again(r)
+    with pytest.raises(OlrPgError) as ended:
+        r.apply()
+    assert ended.value.code == ended_by
+    assert [code for (code,) in r.rows("SELECT code FROM olr_pg.error")] == stopped_by
