@@ -2276,9 +2276,9 @@ class Code(IntEnum):
         7306,
         "a change conflicts with the rows in Oracle",
         "another program has changed the row in Oracle. Correct the row there, or set"
-        " `fallback.on-conflict` to overwrite or skip; then run `olr-pg fallback resume"
-        " --table OWNER.NAME`. `olr-pg fallback skip` skips the transaction's changes of"
-        " this table",
+        " `fallback.on-conflict` to overwrite or skip and restart `olr-pg fallback run`. Then run"
+        " `olr-pg fallback resume --table OWNER.NAME`. `olr-pg fallback skip` skips the"
+        " transaction's changes of this table",
     )
     FALLBACK_TABLES_STOPPED = _Entry(
         7307,
@@ -2319,15 +2319,18 @@ class Code(IntEnum):
         "a row of PostgreSQL cannot be read",
         "report the error with the types of the table's columns: a column may have a type"
         " without a binary format. To continue without the table, remove it from `apply.tables`,"
-        " and run `olr-pg fallback resume --table OWNER.NAME`, so that PostgreSQL can remove the"
-        " WAL",
+        " and restart `olr-pg fallback run`. Then run `olr-pg fallback resume --table OWNER.NAME`,"
+        " so that PostgreSQL can remove the WAL",
     )
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
         "a table has changed in PostgreSQL since the cut-over",
-        "make the same change in Oracle and export the dictionary again. Or undo the change in"
-        " PostgreSQL. Or, if Oracle lacks a column, name the column in `fallback.omit-columns`."
-        " Then run `olr-pg fallback resume --table OWNER.NAME`",
+        "make the same change in Oracle; with an offline source, also export the dictionary again."
+        " Or undo the change in PostgreSQL. Or, if Oracle lacks a column, name the column in"
+        " `fallback.omit-columns`. Then restart `olr-pg fallback run`, and run `olr-pg fallback"
+        " resume --table OWNER.NAME`. If a column was renamed, the WAL contains rows with the other"
+        " name: run `olr-pg fallback skip` until the table continues, and correct the rows in"
+        " Oracle",
     )
     FALLBACK_NOT_BEGUN = _Entry(
         7314,
@@ -2381,9 +2384,9 @@ class Code(IntEnum):
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot store a value of PostgreSQL unchanged",
-        "choose another policy in `fallback.policies`, or enlarge the column in Oracle and export"
-        " the dictionary again. Then restart `olr-pg fallback run`, and run `olr-pg fallback resume"
-        " --table OWNER.NAME`. A correction of the row in PostgreSQL is not sufficient, because the"
+        "choose another policy in `fallback.policies`, or change the column in Oracle: enlarge it,"
+        " or allow NULL. With an offline source, also export the dictionary again. Then restart"
+        " `olr-pg fallback run`, and run `olr-pg fallback resume --table OWNER.NAME`. A correction of the row in PostgreSQL is not sufficient, because the"
         " WAL contains the refused value: to leave it out, run `olr-pg fallback skip`, and correct"
         " the table's rows in Oracle. `olr-pg fallback report` lists such columns and counts their"
         " rows before the cut-over",
@@ -2391,8 +2394,10 @@ class Code(IntEnum):
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,
         "the values of a column cannot be replicated back to Oracle",
-        "change the target's column to a type that type-mapping.md lists, or do not replicate"
-        " the table (`apply.tables`, `filter.tables`)",
+        "change the target's column to a type that type-mapping.md lists. The WAL contains earlier"
+        " changes with the old type: if the table has stopped, run `olr-pg fallback skip` until it"
+        " continues, and correct the rows in Oracle. Or do not replicate the table"
+        " (`apply.tables`, `filter.tables`), restart `olr-pg fallback run`, and resume the table",
     )
     # 8xxx simulator and benchmarks
     WORKLOAD_UNKNOWN = _Entry(

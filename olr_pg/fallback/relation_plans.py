@@ -41,7 +41,7 @@ NOT_SENT: Final = "PostgreSQL computes the column (GENERATED), and does not send
 
 GENERATED_ACTION: Final = (
     "run `ALTER TABLE … ALTER … DROP EXPRESSION` in PostgreSQL before applications write, or make"
-    " the column virtual in Oracle and export the dictionary again"
+    " the column virtual in Oracle; with an offline source, also export the dictionary again"
 )
 
 _OIDS: Final = """
