@@ -290,7 +290,8 @@ class Code(IntEnum):
         1221,
         "a pack of compiled kernels was made for another kind of machine or another version",
         "run `olr-pg prepare` here to compile the kernels. Or run `olr-pg prepare --export FILE`"
-        " on a machine with the same processor and the same versions of olr_pg, Python and Numba",
+        " on a machine with the same processor and the same versions of olr_pg, Python and Numba,"
+        " and `olr-pg prepare --import FILE` here",
     )
     KERNELS_NOT_WRITABLE = _Entry(
         1222,
@@ -685,7 +686,7 @@ class Code(IntEnum):
     STORAGE_DENIED = _Entry(
         2211,
         "the object storage denies access",
-        "give this process and every Spark executor credentials that allow to list and read the"
+        "give this process and every Spark executor credentials that permit it to list and read the"
         " logs. Credentials are the environment variables or files of the storage's vendor, or"
         " the machine's role",
     )
@@ -1686,7 +1687,7 @@ class Code(IntEnum):
         "sequences of Oracle could not be set",
         "grant ALTER on the sequences to the account of the way back (sql/oracle/fallback.sql)."
         " Or let the owner set the sequences: ALTER SEQUENCE … RESTART START WITH. Before 18c,"
-        " set INCREMENT BY to the distance, take a value, and set INCREMENT BY 1. Then start the"
+        " set INCREMENT BY to the distance, take a value, and restore INCREMENT BY. Then start the"
         " command again",
     )
     OTHER_END_SCN = _Entry(
@@ -2386,10 +2387,10 @@ class Code(IntEnum):
         "Oracle cannot store a value of PostgreSQL unchanged",
         "choose another policy in `fallback.policies`, or change the column in Oracle: enlarge it,"
         " or allow NULL. With an offline source, also export the dictionary again. Then restart"
-        " `olr-pg fallback run`, and run `olr-pg fallback resume --table OWNER.NAME`. A correction of the row in PostgreSQL is not sufficient, because the"
-        " WAL contains the refused value: to leave it out, run `olr-pg fallback skip`, and correct"
-        " the table's rows in Oracle. `olr-pg fallback report` lists such columns and counts their"
-        " rows before the cut-over",
+        " `olr-pg fallback run`, and run `olr-pg fallback resume --table OWNER.NAME`. A correction"
+        " of the row in PostgreSQL is not sufficient, because the WAL contains the refused value:"
+        " to leave it out, run `olr-pg fallback skip`, and correct the table's rows in Oracle."
+        " `olr-pg fallback report` lists such columns and counts their rows before the cut-over",
     )
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,

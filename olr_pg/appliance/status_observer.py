@@ -377,8 +377,8 @@ def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
         if table.behind is not None:
             behind.setdefault(table.behind, []).append(table.name)
     return [
-        f"{some(names)} {'waits' if len(names) == 1 else 'wait'} behind {slow}: both are applied"
-        f" by one worker, and the changes of {slow} take most of its time"
+        f"{some(names)} {'waits' if len(names) == 1 else 'wait'} behind {slow}: one worker"
+        f" applies these tables, and the changes of {slow} take most of its time"
         for slow, names in behind.items()
     ]
 
