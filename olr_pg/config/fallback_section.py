@@ -52,8 +52,8 @@ class FallbackPolicies(Section):
     digits: Literal["refuse", "cut", "null"] = Field(
         default="refuse",
         description="numbers with more digits than the column allows. `cut` rounds digits after"
-        " the decimal point, or after the last digit that the column keeps, as Oracle does. A number that is too large"
-        " is still rejected",
+        " the decimal point, or after the last digit that the column keeps, as Oracle does. A"
+        " number that is too large is still rejected",
     )
     infinity: Literal["refuse", "null"] = Field(
         default="refuse", description="infinite numbers and dates, and NaN"

@@ -15,7 +15,6 @@ from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.ledger import ALL, Reach, ensure_ledger
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, Table
