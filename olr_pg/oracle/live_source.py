@@ -408,7 +408,8 @@ class LiveDatabase:
                 return None
             # It can be too new: a table is added whose load, or copy by another tool, began before
             # the first run. The DDL between that begin and the dictionary would be lost.
-            if behind < snapshot.scn and _is_of_load(loads, start):
+            is_before = behind < snapshot.scn and _is_of_load(loads, start)
+            if is_before or (not start and not loads.permit(stored, 0)):
                 return None
             if snapshot.database.dbid == self.database.dbid:
                 self._check_charsets(stored)

@@ -35,6 +35,7 @@ def live(
     loaded: dict[str, int] | None = None,
     ledger: tuple[str, str] | None = None,
     needed: Callable[[int], int | None] = lambda scn: scn,
+    rows_scn: int = 0,
 ) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
@@ -42,7 +43,7 @@ def live(
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
         loaded_scn=lambda names, start, _: LoadsBehind(
-            min((loaded or {}).get(name, start) for name in names) or start
+            min((loaded or {}).get(name, start) for name in names) or start, rows_scn
         ),
         dictionary=folder / "dictionary.json",
         ledger=ledger,
@@ -252,6 +253,26 @@ def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
                 database.resolve(tables)
             assert caught.value.code == Code.DICTIONARY_LOST
             assert caught.value.where["scn"] == min(loads.values())
+
+
+def test_a_dictionary_that_is_later_than_the_rows_of_a_load_is_not_used(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """The target with the load has no checkpoint. A run of another target stored the dictionary
+    while the load was not complete, so that its start was unknown.
+    """
+    state.catalogue.insert("V$ARCHIVED_LOG", [archived(1, 3, 3_000)])
+    with live(source, tmp_path, 3_800) as database:
+        database.resolve(ORDERS_ONLY)
+    with live(source, tmp_path, rows_scn=3_800) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_800
+    with live(source, tmp_path, rows_scn=3_700) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    (tmp_path / "dictionary.json").unlink()
+    state.catalogue.undo_scn = 3_900
+    with live(source, tmp_path, rows_scn=3_700) as database, pytest.raises(OlrPgError) as caught:
+        database.resolve(ORDERS_ONLY)
+    assert caught.value.code == Code.DICTIONARY_LOST
 
 
 def test_a_checkpoint_after_the_last_scn_of_an_idle_source_takes_a_longer_list(
