@@ -72,6 +72,47 @@ def test_a_column_that_was_renamed_for_a_while_is_not_left_out(both: Callable[..
     assert made.rows("renamed")[1] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("unnamed", "RENAME v TO w", "RENAME w TO v"),
+        ("untyped", "ALTER v TYPE bytea USING NULL", "ALTER v TYPE int USING NULL"),
+    ],
+)
+def test_rows_of_a_change_that_was_undone_are_skipped_until_the_table_continues(
+    both: Callable[..., Both], name: str, wrong: str, right: str
+) -> None:
+    """As the errors advise: the WAL still has the rows."""
+    made = both((name, f"{ID}, v NUMBER(5)", "(id int PRIMARY KEY, v int)"))
+    table = f"APP.{name.upper()}"
+    made.sql(f"ALTER TABLE {name} {wrong}", f"INSERT INTO {name} VALUES (1, NULL)")
+    made.sql(f"INSERT INTO {name} VALUES (2, NULL)")
+    made.sql(f"ALTER TABLE {name} {right}")
+    made.sql(f"INSERT INTO {name} VALUES (3, 3)")
+    assert list(made.stops()) == [table]
+    assert resume_table(made.way, table)
+    for _ in range(2):
+        assert list(made.stops()) == [table]
+        assert resume_table(made.way, table, skip=True)
+    run(made.way, once=True)
+    assert made.rows(name)[1] == [(3, 3)]
+
+
+def test_null_is_stored_after_a_resume_if_oracle_allows_it_by_then(
+    both: Callable[..., Both],
+) -> None:
+    made = both(("strict", f"{ID}, v NUMBER(5) NOT NULL", "(id int PRIMARY KEY, v int)"))
+    made.sql("INSERT INTO strict VALUES (1, NULL)")
+    assert "the column is NOT NULL" in str(made.stops()["APP.STRICT"])
+    made.served.execute("ALTER TABLE strict MODIFY v NULL")
+    assert resume_table(made.way, "APP.STRICT")
+    assert list(made.stops()) == ["APP.STRICT"], "this run has the dictionary of its start"
+    made = made.known_again()
+    assert resume_table(made.way, "APP.STRICT")
+    run(made.way, once=True)
+    assert made.same("strict")
+
+
 def test_a_transaction_that_is_read_again_has_the_columns_of_its_first_row(
     both: Callable[..., Both],
 ) -> None:
