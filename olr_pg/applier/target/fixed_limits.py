@@ -217,9 +217,11 @@ def check_fixed_limits(
 def _longest_query(
     table: Table, columns: Mapping[str, StoredColumn], names: Collection[str]
 ) -> str:
-    """Return a query for Oracle that finds the bytes of the largest key in its long columns."""
-    long = (name for name in names if name in columns and columns[name].in_index > _SHORT_MAX)
-    lengths = " + ".join(f'NVL(LENGTHB("{name}"), 0)' for name in long)
+    """Return a query for Oracle that finds the bytes of the largest key in its columns of variable
+    size.
+    """
+    variable = (name for name in names if name in columns and not columns[name].is_fixed)
+    lengths = " + ".join(f'NVL(LENGTHB("{name}"), 0)' for name in variable)
     where = f'"{table.source_owner}"."{table.name}"'
     return f"SELECT MAX({lengths}) FROM {where};"  # noqa: S608 - printed, not executed here
 

@@ -221,6 +221,9 @@ def test_rows_and_keys_that_can_be_too_large_are_warned_of(replication: Replicat
         ' FROM "S"."R";'
     )
     assert check_planned_target(plan, [table], structure) == [found]
+    many = [column(at + 1, OracleType.VARCHAR2, 100) for at in range(32)]
+    (found,) = check_planned_target(plan, [wide(*many, key=tuple(range(1, 33)))])
+    assert found.mend[1].count("LENGTHB") == 32
 
 
 def test_values_outside_of_the_row_are_of_every_large_type() -> None:
