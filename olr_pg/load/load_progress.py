@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.table_identity import record_loaded
+from olr_pg.applier.target.ledger import ROWS_ARE_COUNTED
+from olr_pg.applier.target.table_identity import COPIED, record_loaded
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -80,16 +81,18 @@ FROM (SELECT count(*) AS parts, coalesce(sum(rows), 0) AS rows, coalesce(sum(byt
 WHERE subscription = %(s)s AND source_table = %(t)s AND p.parts = load.parts
 RETURNING load.rows, load.bytes
 """
-_SEED = """
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
-SELECT subscription, source_table, %(target)s, %(scn)s, resetlogs_id FROM olr_pg.load
-WHERE subscription = %(s)s AND source_table = %(t)s
+_SEED = f"""
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id,
+    empty_at)
+SELECT subscription, source_table, %(target)s, %(scn)s, resetlogs_id,
+    CASE WHEN source <> '{COPIED}' AND {ROWS_ARE_COUNTED} THEN -rows END
+FROM olr_pg.load AS l WHERE subscription = %(s)s AND source_table = %(t)s
 ON CONFLICT (subscription, source_table) DO UPDATE
-SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{}',
+SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{{}}',
     resetlogs_id = excluded.resetlogs_id, stopped = olr_pg.ledger.paused, applied_at = now(),
-    target_oid = NULL, target_place = NULL
+    target_oid = NULL, target_place = NULL, empty_at = excluded.empty_at
 WHERE olr_pg.ledger.commit_scn = 0
-"""
+"""  # noqa: S608 - constants alone
 _AGE = """
 SELECT extract(epoch FROM clock_timestamp() - started_at)::float8
 FROM olr_pg.load WHERE subscription = %s AND source_table = %s

@@ -65,13 +65,15 @@ SET commit_scn = excluded.commit_scn, resetlogs_id = excluded.resetlogs_id
 """
 
 _ADDED: Final = """
-INSERT INTO olr_pg.ledger AS l (subscription, source_table, target_table, commit_scn, resetlogs_id)
-SELECT named.*, i.resetlogs_id
+INSERT INTO olr_pg.ledger AS l (subscription, source_table, target_table, commit_scn, resetlogs_id,
+    empty_at)
+SELECT named.*, i.resetlogs_id, NULL
 FROM (VALUES (%s::text, %s::text, %s::text, %s::bigint))
     AS named (subscription, source_table, target_table, commit_scn)
     LEFT JOIN olr_pg.incarnation AS i USING (subscription)
 ON CONFLICT (subscription, source_table) DO UPDATE
-SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.resetlogs_id
+SET commit_scn = excluded.commit_scn, xids = '{}', resetlogs_id = excluded.resetlogs_id,
+    empty_at = NULL
 WHERE (l.left_scn IS NOT NULL OR %s) AND NOT l.stopped AND l.commit_scn < excluded.commit_scn
 """
 

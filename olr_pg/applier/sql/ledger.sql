@@ -6,7 +6,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
 -- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
--- 17 (target_oid of a load), 18 (target_file).
+-- 17 (target_oid of a load), 18 (target_file), 19 (empty_at).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -52,6 +52,10 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_place text;
 -- The number of the target table's file; of a partitioned table, the sum of its partitions' numbers. If it is another
 -- one and the table is empty, somebody has emptied the table. NULL = unknown; each start of the applier records it.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_file bigint;
+-- The value of inserted - deleted at which the changes of the source leave no row in the target table. A load sets it,
+-- and so does each TRUNCATE. NULL = unknown.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS empty_at bigint;
+ALTER TABLE olr_pg.ledger ALTER COLUMN empty_at SET DEFAULT 0;
 -- Version 1 did not hold changes: the stream waited at a stopped table, and now delivers its changes again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
 
@@ -319,4 +323,4 @@ COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracl
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (18);
+INSERT INTO olr_pg.version VALUES (19);

@@ -35,7 +35,7 @@ from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, bring_rows, mov
 from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TableLedger, TablePosition
-from olr_pg.applier.target.table_identity import forget_tables
+from olr_pg.applier.target.table_identity import forget_tables, record_emptied
 from olr_pg.dictionary.evolution import SWAPPED, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, target_error
@@ -367,6 +367,7 @@ def _target(
     if target is None and settings.create_tables and event.definition is not None:
         definition = event.definition
         target = plan_table(connection, settings, definition, definition, begins=begins).target
+        record_emptied(connection, settings.subscription, event.table)
     if target is None:
         raise missing_table(connection, schema, name, event.table)
     return target

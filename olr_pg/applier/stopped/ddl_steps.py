@@ -30,7 +30,7 @@ from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import rename_referenced
-from olr_pg.applier.target.table_identity import forget_file
+from olr_pg.applier.target.table_identity import forget_file, record_emptied
 from olr_pg.datatypes.columns import column_of
 from olr_pg.dictionary.beside_columns import IDENTITY
 from olr_pg.dictionary.evolution import RENAMED, REPLACED, REWRITTEN, DdlKind, Step, filled_rows
@@ -237,6 +237,7 @@ class StepWriter:
 
     def _truncate(self, _: Step) -> None:
         empty_table(self._connection, self._target.identifier)
+        record_emptied(self._connection, *self._ledger.key)
         forget_table(self._connection, self._ledger)
 
     def _note_structure(self, step: Step) -> None:

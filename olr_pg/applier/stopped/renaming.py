@@ -19,7 +19,7 @@ from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
 from olr_pg.applier.target.ledger import TableLedger
-from olr_pg.applier.target.table_identity import HAS_HAD_ROWS, forget_tables
+from olr_pg.applier.target.table_identity import HAS_HAD_ROWS, forget_number, forget_tables
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 
@@ -124,6 +124,7 @@ def bring_rows(connection: Connection[Any], subscription: str, old: str, new: st
         old, new: ``OWNER.NAME`` of two source tables.
     """
     connection.execute(_BRING_ROWS, {"subscription": subscription, "new": new, "old": old})
+    forget_number(connection, subscription, new)
 
 
 def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 18
+VERSION: Final = 19
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -108,13 +108,18 @@ SELECT n.nspname || '.' || c.relname FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = ANY(%s)
 """
-SEED = """
-INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id)
-SELECT named.*, 0, i.resetlogs_id
-FROM (VALUES (%s::text, %s::text, %s::text)) AS named (subscription, source_table, target_table)
+ROWS_ARE_COUNTED: Final = """NOT EXISTS (SELECT FROM olr_pg.load_part AS p
+    WHERE (p.subscription, p.source_table, p.part) = (l.subscription, l.source_table, -2))"""
+"""The condition that no rename has brought rows to the table `l` (`stopped.renaming`)."""
+
+SEED = f"""
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id,
+    empty_at)
+SELECT l.*, 0, i.resetlogs_id, CASE WHEN {ROWS_ARE_COUNTED} THEN 0 END
+FROM (VALUES (%s::text, %s::text, %s::text)) AS l (subscription, source_table, target_table)
     LEFT JOIN olr_pg.incarnation AS i USING (subscription)
 ON CONFLICT DO NOTHING
-"""
+"""  # noqa: S608 - constants alone
 """Creates the row of a table without changes, in the incarnation that the subscription follows."""
 
 _RESTORE_ROW = (

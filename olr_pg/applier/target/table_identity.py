@@ -24,9 +24,9 @@ and when it plans a table. Before the applier records OIDs, it compares the know
 
 TRUNCATE gives a table another file, like VACUUM FULL, CLUSTER and some forms of ALTER TABLE. So the
 ledger also stores the number of the file. If the file is another one and the table is empty,
-somebody has emptied the table, unless the changes of the source have deleted all rows. If the table
-has rows, a restore after TRUNCATE looks like VACUUM
-FULL: a warning advises to compare the table.
+somebody has emptied the table, unless the changes of the source have deleted all rows: the ledger
+knows at which number of inserted and deleted rows the table is empty (`empty_at`). If the table has
+rows, a restore after TRUNCATE looks like VACUUM FULL: a warning advises to compare the table.
 """
 
 from __future__ import annotations
@@ -69,20 +69,9 @@ _HAD_ROWS: Final = f"""
 SELECT l.source_table
 FROM (SELECT %s AS subscription, unnest(%s::text[]) AS source_table) AS l WHERE {HAS_HAD_ROWS}
 """  # noqa: S608 - no values
-# Rows of a copy by another tool, or of a rename (part -2), are not counted.
-_ALL_DELETED: Final = f"""(
-    l.deleted = l.inserted + (
-        SELECT coalesce(sum(p.rows), 0) FROM olr_pg.load_part AS p
-        WHERE (p.subscription, p.source_table) = (l.subscription, l.source_table))
-    AND NOT EXISTS (SELECT FROM olr_pg.load_part AS p
-        WHERE (p.subscription, p.source_table, p.part) = (l.subscription, l.source_table, -2))
-    AND NOT EXISTS (SELECT FROM olr_pg.load AS d
-        WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
-        AND d.source = '{COPIED}'))
-"""  # noqa: S608 - no values
 _KNOWN: Final = f"""
 SELECT l.source_table, l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
-    {HAS_HAD_ROWS}, {_ALL_DELETED}
+    {HAS_HAD_ROWS}, coalesce(l.inserted - l.deleted = l.empty_at, false)
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = ANY(%s)
 """  # noqa: S608 - no values
 # An operator who exchanges a table has locked the row until the other table has the name.
@@ -135,6 +124,12 @@ WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file
 _FORGET_FILE: Final = """
 UPDATE olr_pg.ledger SET target_file = NULL WHERE subscription = %s AND source_table = %s
     AND target_file IS NOT NULL
+"""
+_FORGET_NUMBER: Final = """
+UPDATE olr_pg.ledger SET empty_at = NULL WHERE subscription = %s AND source_table = %s
+"""
+_IS_EMPTY: Final = """
+UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE subscription = %s AND source_table = %s
 """
 _REWRITTEN: Final = f"""
 SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
@@ -263,6 +258,16 @@ def forget_tables(connection: Connection[Any], subscription: str, sources: Itera
 def forget_file(connection: Connection[Any], subscription: str, source: str) -> None:
     """Delete the recorded number of a table's file, because a DDL of the source is applied."""
     connection.execute(_FORGET_FILE, (subscription, source))
+
+
+def record_emptied(connection: Connection[Any], subscription: str, source: str) -> None:
+    """Record that the table has no rows now, because a DDL of the source has emptied it."""
+    connection.execute(_IS_EMPTY, (subscription, source))
+
+
+def forget_number(connection: Connection[Any], subscription: str, source: str) -> None:
+    """Record that the number of the table's rows does not follow from the ledger any more."""
+    connection.execute(_FORGET_NUMBER, (subscription, source))
 
 
 def accept_file(connection: Connection[Any], subscription: str, source: str) -> None:
@@ -408,9 +413,9 @@ def _emptied_error(source: str) -> OlrPgError:
         Code.TARGET_TABLE_REPLACED,
         "somebody has emptied the target table, although olr_pg has applied rows to it",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        f" {source}`. If the source's table is empty too, set `target_file` of the table's row in"
-        f" olr_pg.ledger to NULL. Then run `olr-pg errors retry {source}`. If you have copied all"
-        " rows, run only this command",
+        f" {source}`. If the source's table is empty too, run `UPDATE olr_pg.ledger SET empty_at ="
+        f" inserted - deleted WHERE source_table = '{source}'`. Then run `olr-pg errors retry"
+        f" {source}`. If you have copied all rows, run only this command",
         table=source,
     )
 

@@ -21,6 +21,7 @@ from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import TableLedger, require_ledger
+from olr_pg.applier.target.table_identity import forget_number
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
@@ -134,6 +135,8 @@ def _repair(
                 if has_list and outcome != "left":
                     table.clear_incomplete(connection, ledger.key, difference)
             table.finish(connection)
+            if done["inserted"] != done["deleted"]:
+                forget_number(connection, *ledger.key)
             if ledger.listed:
                 ledger.count_incomplete(connection)
             # If replication has not set the foreign keys aside, this repair disabled them and must

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -10,15 +12,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.batches.replay import replay
+from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.left_out import unfit_reason
+from olr_pg.applier.stopped.renaming import bring_rows
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.applier.target.table_identity import check_identity, record_tables
+from olr_pg.applier.target.table_identity import COPIED, check_identity, record_tables
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
+from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,6 +243,108 @@ def test_a_table_whose_rows_the_source_has_deleted_may_get_another_file(
     assert _ids(r, "t") == [7]
     r.execute("TRUNCATE s.t")
     assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
+
+
+def _scn(r: Replication) -> int:
+    """An SCN after the last transaction."""
+    return 10 * len(r.script.transactions) + 5
+
+
+def _truncated(r: Replication) -> None:
+    """A TRUNCATE of the source."""
+    scn = _scn(r)
+    event = SchemaEvent("S.T", scn, scn, scn, Evolution((Step(DdlKind.TRUNCATE),)), _TABLES[0])
+    with connect(r.target) as connection:
+        assert apply_event(connection, r.settings(), event, _TABLES[0]) is None
+
+
+def _loaded(r: Replication, source: str = "files") -> None:
+    """A load of two rows. Rows that another tool copies are not counted."""
+    load, scn = TableLoadProgress(r.settings().subscription, "S.T", "s.t"), _scn(r)
+    with connect(r.target) as connection:
+        load.forget_applied(connection)
+        load.begin(connection, LoadState(scn, scn, source, 1))
+        load.claim(connection, 0, scn)
+        connection.execute("TRUNCATE s.t; INSERT INTO s.t VALUES (8), (9)")
+        load.note(connection, 0, 2 * (source != COPIED), 30)
+        ((oid,),) = r.rows("SELECT 's.t'::regclass::int8")
+        load.finish(connection, scn, oid)
+
+
+def _renamed(r: Replication) -> None:
+    """The source gives another table with rows the name, by a rename or exchange."""
+    with connect(r.target) as connection:
+        bring_rows(connection, r.settings().subscription, "S.U", "S.T")
+
+
+def _inserted(r: Replication) -> None:
+    r.transaction(r.insert({"ID": 5}, "T"))
+
+
+def _deleted(r: Replication) -> None:
+    """The source deletes all rows but 8 and 9."""
+    r.transaction(*[r.delete({"ID": one}, "T") for one in _ids(r, "t") if one < 8])
+
+
+def _all_deleted(r: Replication) -> None:
+    r.transaction(*[r.delete({"ID": one}, "T") for one in _ids(r, "t")])
+
+
+_EMPTY = (
+    (_truncated,),
+    (_truncated, _inserted, _all_deleted),
+    (_inserted, _truncated, _inserted, _all_deleted),
+    (_loaded, _all_deleted),
+    (_loaded, _inserted, _all_deleted),
+    (_loaded, _truncated, _inserted, _all_deleted),
+    (_renamed, _truncated, _inserted, _all_deleted),
+)
+_WITH_ROWS = (
+    (_truncated, _inserted),
+    (_inserted, _loaded),
+    (_loaded, _inserted, _deleted),
+    (partial(_loaded, source=COPIED), _inserted, _deleted),
+    (_renamed, _all_deleted),
+)
+
+
+def test_an_empty_table_with_another_file_stops_unless_the_source_has_emptied_it(
+    applied: Replication,
+) -> None:
+    """Also if changes are not all that fills and empties it: a load, a TRUNCATE, a rename."""
+    r = applied
+    for steps in (*_EMPTY, *_WITH_ROWS):
+        for step in steps:
+            step(r)
+            r.apply(_TABLES)
+        if steps in _EMPTY:
+            assert _ids(r, "t") == [], steps
+            r.execute("VACUUM FULL s.t")
+            r.apply(_TABLES)
+        else:
+            r.execute("TRUNCATE s.t")
+            assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}, steps
+            _loaded(r)
+            r.apply(_TABLES)
+        r.execute("DELETE FROM olr_pg.load_part WHERE part = -2")
+
+
+def test_what_the_error_of_an_emptied_table_advises_lets_it_go_on(applied: Replication) -> None:
+    """Rows that the source deletes in an unknown number, such as those of a copy."""
+    r = applied
+    _loaded(r, COPIED)
+    _all_deleted(r)
+    r.apply(_TABLES)
+    r.execute("VACUUM FULL s.t")
+    with connect(r.target) as connection:
+        error = unfit_reason(connection, r.settings(), "S.T")
+        assert error is not None
+        (statement,) = re.findall(r"run `(UPDATE .*?)`", error.action)
+        r.execute(statement)
+        assert unfit_reason(connection, r.settings(), "S.T") is None
+    for _ in range(2):
+        r.apply(_TABLES)
+        r.execute("VACUUM FULL s.t")
 
 
 def test_a_table_with_another_file_and_rows_is_named_once(applied: Replication) -> None:
