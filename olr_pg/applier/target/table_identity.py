@@ -415,7 +415,7 @@ def _emptied_error(source: str) -> OlrPgError:
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
         f" {source}`. If the source's table is empty too, run `UPDATE olr_pg.ledger SET empty_at ="
         f" inserted - deleted WHERE source_table = '{source}'`. Then run `olr-pg errors retry"
-        f" {source}`. If you have copied all rows, run only this command",
+        f" {source}`. If you have copied all rows, run only this command",  # noqa: S608 - a text
         table=source,
     )
 

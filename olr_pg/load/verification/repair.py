@@ -21,8 +21,8 @@ from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable, read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import TableLedger, require_ledger
-from olr_pg.applier.target.table_identity import forget_number
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
+from olr_pg.applier.target.table_identity import forget_number
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import ImageField, fields_of, image_expression, placeholder
