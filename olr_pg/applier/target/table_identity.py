@@ -131,6 +131,9 @@ UPDATE olr_pg.ledger SET empty_at = NULL WHERE subscription = %s AND source_tabl
 _IS_EMPTY: Final = """
 UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE subscription = %s AND source_table = %s
 """
+_EXPECT_EMPTY: Final = (
+    "UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE source_table = '{}'"
+)
 _REWRITTEN: Final = f"""
 SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
 FROM unnest(%s::text[], %s::oid[]) AS asked (source_table, oid)
@@ -413,9 +416,9 @@ def _emptied_error(source: str) -> OlrPgError:
         Code.TARGET_TABLE_REPLACED,
         "somebody has emptied the target table, although olr_pg has applied rows to it",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        f" {source}`. If the source's table is empty too, run `UPDATE olr_pg.ledger SET empty_at ="
-        f" inserted - deleted WHERE source_table = '{source}'`. Then run `olr-pg errors retry"
-        f" {source}`. If you have copied all rows, run only this command",  # noqa: S608 - a text
+        f" {source}`. If the source's table is empty too, run `{_EXPECT_EMPTY.format(source)}`."
+        f" Then run `olr-pg errors retry {source}`. If you have copied all rows, run only this"
+        " command",
         table=source,
     )
 
