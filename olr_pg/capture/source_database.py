@@ -50,17 +50,6 @@ class LoadsBehind(NamedTuple):
     start_scn: int
     rows_scn: int = 0
 
-    def permit(self, dictionaries: Sequence[Snapshot], saved: int) -> bool:
-        """Return whether no dictionary is later than a change that a target needs. If Oracle has no
-        undo for `start_scn`, a load stores the dictionary as of its rows. The reason: a transaction
-        that was open at `start_scn` has prevented DDL of the tables that it had changed.
-
-        Args:
-            saved: the SCN of the checkpoint; 0 without one.
-        """
-        bounds = [scn for scn in (saved, self.rows_scn) if scn]
-        return not bounds or max(one.scn for one in dictionaries) <= min(bounds)
-
 
 class SourceDatabase(Protocol):
     """A source: a live Oracle database, or files copied from one.

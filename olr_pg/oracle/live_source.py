@@ -19,7 +19,6 @@ leave its number to another PDB, whose redo would be decoded with the wrong dict
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,10 +29,7 @@ from sqlalchemy import Connection, select
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.logs import FileStamp, LogScan
 from olr_pg.capture.source_database import LoadsBehind, idle_factor
-from olr_pg.dictionary.containers import join_containers, unqualified
-from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.dictionary.selection import find_tables, has_tables
-from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.containers import join_containers
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import (
     ListedLog,
@@ -42,11 +38,9 @@ from olr_pg.oracle.archive import (
     open_listed,
     open_threads,
 )
-from olr_pg.oracle.dictionary_queries import read_users
-from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, PRIVILEGE, SNAPSHOT_AGE
+from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
 from olr_pg.oracle.facts import (
     CurrentDatabase,
-    read_charsets,
     read_container,
     read_container_dbid,
     read_facts,
@@ -56,7 +50,8 @@ from olr_pg.oracle.facts import (
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups
-from olr_pg.oracle.source_containers import ContainerDatabases, begun_file, begun_scns
+from olr_pg.oracle.run_dictionary import RunDictionary
+from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
 
 if TYPE_CHECKING:
@@ -66,7 +61,6 @@ if TYPE_CHECKING:
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
-    from olr_pg.dictionary.sys_rows import UserRow
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
     from olr_pg.transactions.ancestry import Ancestry
@@ -175,18 +169,9 @@ def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
     )
 
 
-_CLEAN_SECONDS: Final = 3600.0
-"""The pause between two searches for stored dictionaries that are not needed any more."""
-
-
 def _no_loads(_: Collection[str], start_scn: int, __: Mapping[str, Collection[str]]) -> LoadsBehind:
     return LoadsBehind(start_scn)
 
-
-CATALOGUE: Final = "FROM DBA_TABLES"
-"""A query that contains this text was made from patterns (`config.table_patterns`), so the tables
-that it lists exist.
-"""
 
 _PDB_SECONDS: Final = 10.0
 """Seconds between two checks whether a PDB was set back, if the source's list of logs has not
@@ -257,11 +242,7 @@ class LiveDatabase:
         queries: Sequence[str] = (),
     ) -> None:
         self._needed = needed
-        self._queries = queries
-        self._lists = dict[str, frozenset[str]]()
-        self._clean_again = 0.0
         self._online = online
-        self._join = join
         self._scanned: LogScan | None = None
         self._asked_for: set[LogPosition] = set()
         self._scanned_scn = 0
@@ -274,21 +255,10 @@ class LiveDatabase:
         self._lob_fetcher = LobFetcher(self._database_of) if fetches else None
         self._lineage = lineage
         self._start_scn = start_scn
-        self._loaded_scn = loaded_scn
-        self._dictionary = dictionary
         self._vault = vault
         self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
         self._stamps: dict[str, FileStamp | None] = {}
         self._blocked: dict[int, tuple[int, int, int]] = {}
-        self._snapshot: Snapshot | None = None
-        self._names: tuple[tuple[str, str], ...] = ()
-        self._by_pattern = False
-        self._ledgers: tuple[tuple[str, str], ...] = ()
-        if ledger is not None:
-            owner, name = ledger
-            pdbs = self._containers.names
-            self._ledgers = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
-        self._answered = set[str]()
         self._vault_scn: int | None = None
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
@@ -301,6 +271,17 @@ class LiveDatabase:
         except OlrPgError:
             self._close_connections()
             raise
+        self._dictionary = RunDictionary(
+            self._containers,
+            dictionary,
+            ledger=ledger,
+            queries=queries,
+            join=join,
+            start_scn=start_scn,
+            loaded_scn=loaded_scn,
+            database=lambda: self.database,
+            oldest_scn=self._oldest_scn,
+        )
 
     def close(self) -> None:
         """Close the connections and the online logs."""
@@ -339,8 +320,9 @@ class LiveDatabase:
 
     def _database_of(self, table: Table) -> OracleDatabase:
         """Return the database of a table's container."""
-        assert self._snapshot is not None  # the snapshot exists, because `table` comes from it
-        return self._containers.databases[self._containers.container_of(table, self._snapshot)]
+        snapshot = self._dictionary.snapshot
+        assert snapshot is not None  # the snapshot exists, because `table` comes from it
+        return self._containers.databases[self._containers.container_of(table, snapshot)]
 
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
@@ -348,258 +330,9 @@ class LiveDatabase:
         """See `SourceDatabase.resolve`.
 
         Raises:
-            OlrPgError: 3010 to 3017 errors of the query or its tables, 7001 to 7009 errors of the
-                database.
+            OlrPgError: as `RunDictionary.resolve`.
         """
-        names = self._containers.run_table_list(sql, is_abandoned)
-        if self._snapshot is not None and sql in self._answered:
-            names = _known(self._snapshot, names, sql)
-        # All targets share one dictionary, which contains the tables of all targets.
-        before = [*self._names, *self._names_of_others(sql)]
-        self._names = tuple(dict.fromkeys((*before, *names)))
-        self._lists[sql] = frozenset(map(".".join, names))
-        self._by_pattern |= CATALOGUE in sql
-        snapshot = self._kept_dictionary(names)
-        if snapshot is None:
-            snapshot = self._join(self._read_dictionaries())
-            names = _known(snapshot, names, sql)
-            self._names = tuple(dict.fromkeys((*before, *names)))
-        self._snapshot = snapshot
-        self._answered.add(sql)
-        return snapshot, find_tables(snapshot, names)
-
-    def _names_of_others(self, sql: str) -> list[tuple[str, str]]:
-        """Return the tables of the other targets, before the first dictionary is read. With a
-        dictionary that lacks them, or as of a later load, their changes would be lost.
-
-        Args:
-            sql: the query of this target.
-        """
-        if self._snapshot is not None:
-            return []
-        found = self._containers.run_other_lists(one for one in self._queries if one != sql)
-        for query, names in found.items():
-            self._lists[query] = frozenset(map(".".join, names))
-            self._by_pattern |= CATALOGUE in query
-        return [name for names in found.values() for name in names]
-
-    def _files(self) -> list[Path]:
-        """Return the dictionary file of each container; empty if the dictionaries need not be
-        stored.
-        """
-        return [] if self._dictionary is None else self._containers.files(self._dictionary)
-
-    def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
-        """Return this run's dictionary, or the stored one of an earlier run if it contains all
-        tables.
-        """
-        snapshot = self._snapshot
-        if snapshot is None:
-            files = self._files()
-            if not files or not all(file.exists() for file in files):
-                return None
-            stored = self._load_dictionaries(files)
-            snapshot = self._join(stored)
-            # The dictionary can be too old: an earlier run may have stored it, and then failed,
-            # before the initial load or before old logs were deleted.
-            start, loads = self._start_scn(), self._loads()
-            behind = loads.start_scn
-            if not start and snapshot.scn < (behind or self._oldest_scn()):
-                return None
-            # It can be too new: a table is added whose load, or copy by another tool, began before
-            # the first run. The DDL between that begin and the dictionary would be lost.
-            is_before = behind < snapshot.scn and _is_of_load(loads, start)
-            if is_before or (not start and not loads.permit(stored, 0)):
-                return None
-            if snapshot.database.dbid == self.database.dbid:
-                self._check_charsets(stored)
-        same = snapshot.database.dbid == self.database.dbid
-        return snapshot if same and has_tables(snapshot, names) else None
-
-    def _check_charsets(self, snapshots: Sequence[Snapshot]) -> None:
-        """Check that each container still has the character sets of its dictionary. The check runs
-        at the start, because an earlier run may have stored the dictionary, and before the first
-        redo of a new list is read.
-
-        Otherwise text would be decoded with the old character sets.
-
-        Raises:
-            OlrPgError: 7024, a container has others.
-        """
-        for oracle, snapshot in zip(self._containers.databases.values(), snapshots, strict=True):
-            known = snapshot.database
-            try:
-                now = oracle.read("reading the character sets of the database", read_charsets)
-            except OlrPgError as error:
-                if error.code not in PASSING:
-                    raise
-                continue  # a closed PDB does not stop the others
-            if now != (known.charset, known.ncharset):
-                raise OlrPgError(
-                    Code.CHARACTER_SET_CHANGED,
-                    f"the character sets of the source are {' and '.join(now)}, but the"
-                    f" dictionary as of SCN {snapshot.scn} has {known.charset} and"
-                    f" {known.ncharset}",
-                    container=known.con_name or known.name,
-                )
-
-    def _load_dictionaries(self, files: Sequence[Path]) -> list[Snapshot]:
-        """Load the stored dictionary of each container, add the fallback's account, and store a
-        dictionary that has changed.
-        """
-        kept = [load_snapshot(str(file)) for file in files]
-        found = self._with_ledger_owners(kept)
-        for file, before, after in zip(files, kept, found, strict=True):
-            if after is not before:
-                write_snapshot(after, str(file), 0o600)
-        return found
-
-    def _with_ledger_owners(
-        self, snapshots: Sequence[Snapshot], earlier: Mapping[str, Snapshot] | None = None
-    ) -> list[Snapshot]:
-        """Add the fallback's account to dictionaries that were read before the account existed, or
-        before it was configured.
-
-        A table that is created later, like the fallback's ledger, is followed only if the
-        dictionary contains its owner. An account that was dropped and created again has a new
-        number, so both numbers are added. These numbers stay in the stored dictionary, even after
-        the fallback has ended and the account was dropped.
-
-        Args:
-            earlier: the stored dictionaries that `snapshots` replace, by container. Only the
-                earlier dictionaries can still contain an account that was dropped.
-        """
-        found: list[Snapshot] = []
-        databases = self._containers.databases.items()
-        for (name, oracle), snapshot in zip(databases, snapshots, strict=True):
-            rows = snapshot.sys_rows
-            if rows is None:
-                found.append(snapshot)
-                continue
-            owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
-            before = (earlier or {}).get(name)
-            kept = () if before is None or before.sys_rows is None else before.sys_rows.sys_user
-            users = {one.user: one for one in kept if one.name in owners}
-            users |= {one.user: one for one in _read_users(oracle, owners)}
-            for one in rows.sys_user:
-                users.pop(one.user, None)
-            if users:
-                # Oracle may have reused the ROWID of a dropped account for another account.
-                more = (replace(one, row_id="") for one in users.values())
-                rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *more]})
-                snapshot = replace(snapshot, sys_rows=rows)
-            found.append(snapshot)
-        return found
-
-    def _read_dictionaries(self) -> list[Snapshot]:
-        """Read the dictionary of each container, all as of one SCN, and store them."""
-        read = self._dictionaries_at_start()
-        pairs = zip(self._containers.databases, self._files(), strict=False)
-        files = {name: file for name, file in pairs if self._ledgers and file.exists()}
-        earlier = {name: load_snapshot(str(file)) for name, file in files.items()}
-        same = {
-            name: one for name, one in earlier.items() if one.database.dbid == read[0].database.dbid
-        }
-        found = self._with_ledger_owners(read, same)
-        for file, snapshot in zip(self._files(), found, strict=False):
-            # 0600 is the mode of all files in the data directory.
-            write_snapshot(snapshot, str(file), 0o600)
-        return found
-
-    def _dictionaries_at_start(self) -> Sequence[Snapshot]:
-        """Return the dictionaries of all containers as of the SCN from which redo is needed: from
-        Oracle, or, if it no longer has the undo, as a load or the begin of a copy has stored them.
-        If neither has them and no load needs them, return the dictionaries as of the current SCN.
-
-        Each container has its own undo, so one container may be readable as of that SCN and another
-        one not.
-
-        Raises:
-            OlrPgError: 3082, a load needs the dictionary as of that SCN, or the dictionary of the
-                earlier runs lacks a table.
-        """
-        names = (*self._names, *self._ledgers)
-        start, loads = self._start_scn(), self._loads()
-        wanted = loads.start_scn or self._oldest_scn()
-        try:
-            # Without any log, 0 stands for the current SCN.
-            return self._containers.read_dictionaries(names, wanted or None, structure=False)
-        except OlrPgError as error:
-            if not wanted or error.code not in (SNAPSHOT_AGE, NOT_REACHED):
-                raise
-            if error.code == NOT_REACHED:
-                # A checkpoint can be after the last SCN of an idle source.
-                return self._containers.read_dictionaries(names, structure=False)
-            reason = error.detail
-        lacking = set[str]()
-        for scn in begun_scns(self._files()):
-            if scn == wanted or (scn > wanted and not loads.start_scn):
-                stored = self._stored([begun_file(file, scn) for file in self._files()])
-                lacking |= self._lacking(stored)
-                if stored and not self._lacking(stored) and loads.permit(stored, start):
-                    return stored
-        kept, bound = self._stored(self._files()), start
-        if _is_of_load(loads, start):
-            bound = min(wanted, start)
-        if kept and max(one.scn for one in kept) <= bound:
-            if not self._lacking(kept):
-                return kept
-            raise _dictionary_lost(wanted, lacking or self._lacking(kept), reason)
-        if _is_of_load(loads, start) or loads.rows_scn:
-            raise _dictionary_lost(wanted, lacking, reason)
-        _log.warning(
-            "using a later dictionary: changes before a table's last DDL cannot be decoded",
-            start_scn=wanted,
-            reason=reason,
-        )
-        return self._containers.read_dictionaries(names, structure=False)
-
-    def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
-        """Return the dictionary of each container from files that a run, a load or the begin of a
-        copy has stored; empty if they are missing, or of another database.
-        """
-        if not files or not all(file.exists() for file in files):
-            return []
-        stored = [load_snapshot(str(file)) for file in files]
-        return stored if self._join(stored).database.dbid == self.database.dbid else []
-
-    def _lacking(self, stored: Sequence[Snapshot]) -> set[str]:
-        """Return the listed tables that stored dictionaries lack, except those that are newer, so
-        that the decoder reads them from redo (`_known`).
-        """
-        if not stored or self._by_pattern:
-            return set()
-        joined = self._join(stored)
-        return {".".join(pair) for pair in self._names if not has_tables(joined, [pair])}
-
-    def _remove_unneeded(self) -> None:
-        """Remove the dictionaries that loads have stored, if no run can begin at their SCN: every
-        target has confirmed the redo from there on, and the first logs of this redo are deleted.
-
-        As long as the logs exist, a target that is restored from a backup may need the dictionary.
-        """
-        if time.monotonic() < self._clean_again:
-            return
-        self._clean_again = time.monotonic() + _CLEAN_SECONDS
-        scns, confirmed = begun_scns(self._files()), self._start_scn()
-        needed = self._needed(confirmed) if scns and confirmed else None
-        if needed is None or scns[0] >= needed:
-            return
-        oldest = self._oldest_scn()
-        if self._vault is not None:
-            kept = [log.header.first_scn for log in self._vault.logs()[0]]
-            oldest = min([oldest, *kept])
-        for scn in scns:
-            if scn < min(needed, oldest):
-                for file in self._files():
-                    with suppress(OSError):  # try again later
-                        begun_file(file, scn).unlink(missing_ok=True)
-                _log.info("a stored dictionary is not needed any more", scn=scn)
-
-    def _loads(self) -> LoadsBehind:
-        """Return the SCNs of the loaded tables that replication has not reached yet."""
-        names = {f"{owner}.{name}" for owner, name in self._names}
-        return self._loaded_scn(names, self._start_scn(), self._lists)
+        return self._dictionary.resolve(sql, is_abandoned)
 
     def _oldest_scn(self) -> int:
         """Return the SCN from which on there are archived logs of all redo threads; 0 if there are
@@ -624,6 +357,11 @@ class LiveDatabase:
             ),
             default=min((log.first_scn for log in oldest.values()), default=0),
         )
+
+    def _oldest_kept(self) -> int:
+        """Return the SCN from which on there are logs, in Oracle or in the vault."""
+        kept = [] if self._vault is None else self._vault.logs()[0]
+        return min([self._oldest_scn(), *(log.header.first_scn for log in kept)])
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`. `LogScan.unusable` lists the logs that cannot be read yet.
@@ -703,7 +441,7 @@ class LiveDatabase:
                     "listing the archived logs",
                     lambda connection, redo: self._list(connection, redo, scn),
                 )
-                self._remove_unneeded()
+                self._dictionary.remove_unneeded(self._needed, self._oldest_kept)
         except OlrPgError as error:
             if error.code not in PASSING:
                 raise
@@ -711,10 +449,9 @@ class LiveDatabase:
         is_new = self._newest != listing.archived.keys()
         self._check_pdbs(scn, listing, is_new=is_new)
         if is_new:
-            if self._snapshot is not None:
-                self._check_charsets(self._snapshot.containers)
+            self._dictionary.check_charsets()
             self._newest = frozenset(listing.archived)
-            for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
+            for watch, chosen in zip(self._unlogged, self._dictionary.chosen(), strict=True):
                 watch.look(chosen)
         self._take_from_vault(scn)
         problems = self._open(listing.copies)
@@ -739,30 +476,17 @@ class LiveDatabase:
         Raises:
             OlrPgError: 7021, 7023; 7001 to 7009.
         """
-        is_known = self._snapshot is not None
+        snapshot = self._dictionary.snapshot
+        is_known = snapshot is not None
         if not self._facts.database.con_id or not (
             is_new or is_known != self._pdbs_known or time.monotonic() >= self._ask_pdbs
         ):
             return
         oldest = min((first for first, _ in listing.archived.values()), default=0)
-        known = [None] * len(self._pdbs) if self._snapshot is None else self._snapshot.containers
+        known = [None] * len(self._pdbs) if snapshot is None else snapshot.containers
         for watch, one in zip(self._pdbs, known, strict=True):
             watch.check(max(scn, oldest), None if one is None else one.database)
         self._pdbs_known, self._ask_pdbs = is_known, time.monotonic() + _PDB_SECONDS
-
-    def _chosen(self) -> list[tuple[Table, ...]]:
-        """Return the tables that all targets have selected, for each container, with the names that
-        they have in that container.
-        """
-        if self._snapshot is None:
-            return [()] * len(self._containers.databases)
-        tables = find_tables(self._snapshot, self._names)
-        if not self._snapshot.members:
-            return [tables]
-        return [
-            tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
-            for member in self._snapshot.members
-        ]
 
     def confirmed_scn(self) -> int:
         """See `SourceDatabase.confirmed_scn`; without a checkpoint, the result is
@@ -1002,61 +726,3 @@ class LiveDatabase:
             for position in sorted(self._logs)
             if position[1] not in self._blocked or position < self._blocked[position[1]]
         )
-
-
-def _is_of_load(loads: LoadsBehind, start: int) -> bool:
-    """Return whether a load, and not the checkpoint, determines where a run starts.
-
-    Args:
-        start: the SCN of the checkpoint; 0 without one.
-    """
-    return loads.start_scn > 0 and (not start or loads.start_scn < start)
-
-
-def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:
-    """Return the error that the dictionary as of an SCN is not available.
-
-    Args:
-        lacking: the tables that the stored dictionary as of this SCN lacks.
-    """
-    if not lacking:
-        return OlrPgError(Code.DICTIONARY_LOST, reason, scn=scn)
-    tables = ", ".join(sorted(lacking))
-    return OlrPgError(
-        Code.DICTIONARY_LOST,
-        f"{reason}. The stored dictionary lacks {tables}",
-        action=f"replicate the other tables first: remove {tables} from `apply.tables`, start"
-        " `olr-pg run`, and wait until it is up to date. Then add the tables to `apply.tables`"
-        " again, and restart: their loads stay recorded. Tables that `olr-pg tables add` has added"
-        " can be removed only with `olr-pg tables remove`; then empty them, and add them again",
-        scn=scn,
-    )
-
-
-def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
-    """Remove tables that exist in Oracle but not in the dictionary, because the dictionary is
-    older.
-
-    The decoder adds such a table when it reads the redo of its CREATE TABLE
-    (`decoding.new_tables`). If the user wrote the query, all its names are kept. These names are
-    checked later, because they may be wrong.
-    """
-    found = [pair for pair in names if has_tables(snapshot, [pair])]
-    if len(found) == len(names) or not found or CATALOGUE not in sql:
-        return names
-    newer = [".".join(pair) for pair in names if pair not in found]
-    _log.info(
-        "some tables are newer than the dictionary; the decoder reads them from redo",
-        tables=newer,
-        dictionary_scn=snapshot.scn,
-    )
-    return found
-
-
-def _read_users(oracle: OracleDatabase, names: Collection[str]) -> list[UserRow]:
-    """Return the rows of USER$ for the accounts in `names` that exist now."""
-    if not names:
-        return []
-    return oracle.read(
-        "reading the account of the way back", lambda connection: read_users(connection, names)
-    )

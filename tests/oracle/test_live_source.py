@@ -237,8 +237,13 @@ def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
 ) -> None:
     """Else the DDL between the two would be lost, because the dictionary has it already."""
     loaded = {f"{ORDERS.owner}.ORDERS": 3_700}
-    for start, loads, scn in ((3_800, {}, 3_800), (3_900, {}, 3_800), (3_900, loaded, 3_700)):
-        with live(source, tmp_path / "one", start, loads) as database:
+    for start, loads, rows, scn in (
+        (3_800, {}, 0, 3_800),
+        (3_900, {}, 0, 3_800),
+        (3_900, loaded, 3_800, 3_800),  # no DDL of the table can be in between
+        (3_900, loaded, 3_799, 3_700),
+    ):
+        with live(source, tmp_path / "one", start, loads, rows_scn=rows) as database:
             assert database.resolve(ORDERS_ONLY)[0].scn == scn
     with live(source, tmp_path / "added", 3_900) as database:
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_900
@@ -248,7 +253,7 @@ def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
     state.catalogue.undo_scn = 3_850
     loaded_before = {f"{ORDERS.owner}.ORDERS": 3_600}
     for tables, loads in ((ORDERS_ONLY, loaded_before), (BOTH, loaded)):
-        with live(source, tmp_path / "one", 4_100, loads) as database:
+        with live(source, tmp_path / "one", 4_100, loads, rows_scn=3_699) as database:
             with pytest.raises(OlrPgError) as caught:
                 database.resolve(tables)
             assert caught.value.code == Code.DICTIONARY_LOST

@@ -1,0 +1,469 @@
+"""The dictionary with which a run of a live source begins.
+
+All targets share one dictionary, and the redo brings its later changes. With a dictionary that is
+later than a change, this change may not be decoded: a MOVE or TRUNCATE in between has given the
+table another data object number. With an older dictionary than the redo that is read, the DDL in
+between is missing, unless an earlier run has recorded it. `RunBegin` knows which dictionaries are
+neither; `RunDictionary` looks for one:
+
+1. the dictionary of the earlier runs, in `context.data`;
+2. Oracle's, as of the SCN from which redo is needed, if Oracle still has the undo;
+3. one that a load, or the begin of a copy by another tool, has stored;
+4. the present one, with a warning, if no load and no checkpoint needs an earlier one.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+
+from olr_pg.capture.source_database import LoadsBehind
+from olr_pg.dictionary.containers import unqualified
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.selection import find_tables, has_tables
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.dictionary_queries import read_users
+from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.facts import read_charsets
+from olr_pg.oracle.source_containers import begun_file, begun_scns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.dictionary.sys_rows import UserRow
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.oracle.source_containers import ContainerDatabases
+
+CATALOGUE: Final = "FROM DBA_TABLES"
+"""A query that contains this text was made from patterns (`config.table_patterns`), so the tables
+that it lists exist.
+"""
+
+_CLEAN_SECONDS: Final = 3600.0
+"""The pause between two searches for stored dictionaries that are not needed any more."""
+
+_log = structlog.get_logger(__name__)
+
+
+class RunBegin(NamedTuple):
+    """Where a run begins, which decides which dictionaries it can use.
+
+    Attributes:
+        saved: the SCN of the checkpoint, or `apply.start-scn`; 0 without both. All changes of
+            earlier commits are confirmed, except those of loaded tables. The DDL before it is
+            recorded.
+        wanted: the SCN from which redo is read; 0 if there are no logs.
+        is_of_load: whether a load determines `wanted`, and not the checkpoint or the oldest log.
+        rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
+            without such a table.
+    """
+
+    saved: int
+    wanted: int
+    is_of_load: bool = False
+    rows_scn: int = 0
+
+    def permits(self, scn: int) -> bool:
+        """Return whether a dictionary as of `scn` is not later than a change that a target needs.
+
+        It may be later than `wanted`: a transaction that was open at `wanted` has prevented DDL of
+        the tables that it had changed. So changes of a loaded table need no earlier dictionary than
+        the one as of the rows, and changes of other tables none before the checkpoint. Without both
+        nothing is known, and every dictionary is permitted.
+        """
+        return all(scn <= bound for bound in (self.saved, self.rows_scn) if bound)
+
+    def can_keep(self, scn: int) -> bool:
+        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`."""
+        if not self.saved:  # no run has recorded the DDL since then
+            return self.wanted <= scn and self.permits(scn)
+        return not self.is_of_load or self.permits(scn)
+
+    def can_return_to(self, scn: int) -> bool:
+        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`, if
+        Oracle has no undo for the one as of `wanted`.
+        """
+        return self.saved > 0 and self.permits(scn)
+
+    def can_use_stored(self, begun: int, scn: int) -> bool:
+        """Return whether the run can begin with a dictionary that a load has stored.
+
+        Args:
+            begun: the SCN from which that load needs redo.
+            scn: the SCN of the dictionary: `begun`, or the SCN of the load's rows.
+        """
+        return self.wanted <= begun and self.permits(scn)
+
+
+class RunDictionary:
+    """Runs the TableList queries of a live source, and chooses the dictionary of the run.
+
+    Args:
+        containers: the source's containers.
+        path: the file with the dictionary that the first run began with. Later DDL is applied to it
+            while redo is read, so a restart needs the same dictionary. None to store nothing.
+        ledger: owner and name of the table with the fallback's ledger, which may not exist yet;
+            None without a fallback.
+        queries: the TableList queries of several targets, which share one dictionary.
+        join: joins the dictionaries of several containers.
+        start_scn: returns the SCN from which redo is needed; 0 for the oldest log.
+        loaded_scn: see `LiveDatabase`.
+        database: returns the properties of the database.
+        oldest_scn: returns the SCN from which on there are archived logs of all redo threads; 0 if
+            there are none.
+
+    Attributes:
+        snapshot: the dictionary; None before the first query.
+    """
+
+    def __init__(
+        self,
+        containers: ContainerDatabases,
+        path: Path | None,
+        *,
+        ledger: tuple[str, str] | None,
+        queries: Sequence[str],
+        join: Callable[[Sequence[Snapshot]], Snapshot],
+        start_scn: Callable[[], int],
+        loaded_scn: Callable[[Collection[str], int, Mapping[str, Collection[str]]], LoadsBehind],
+        database: Callable[[], Database],
+        oldest_scn: Callable[[], int],
+    ) -> None:
+        self.snapshot: Snapshot | None = None
+        self._containers, self._queries, self._join = containers, queries, join
+        self._files = [] if path is None else containers.files(path)
+        self._start_scn, self._loaded_scn = start_scn, loaded_scn
+        self._database, self._oldest_scn = database, oldest_scn
+        self._names: tuple[tuple[str, str], ...] = ()
+        self._lists = dict[str, frozenset[str]]()
+        self._by_pattern = False
+        self._answered = set[str]()
+        self._clean_again = 0.0
+        self._ledgers: tuple[tuple[str, str], ...] = ()
+        if ledger is not None:
+            owner, name = ledger
+            pdbs = containers.names
+            self._ledgers = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
+
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`.
+
+        Raises:
+            OlrPgError: 3010 to 3017 errors of the query or its tables, 3082 the dictionary that a
+                load needs is lost, 7001 to 7009 errors of the database.
+        """
+        names = self._containers.run_table_list(sql, is_abandoned)
+        if self.snapshot is not None and sql in self._answered:
+            names = _known(self.snapshot, names, sql)
+        # All targets share one dictionary, which contains the tables of all targets.
+        before = [*self._names, *self._names_of_others(sql)]
+        self._names = tuple(dict.fromkeys((*before, *names)))
+        self._note_list(sql, names)
+        snapshot, begin = self.snapshot, None
+        if snapshot is None:
+            begin = self._begin()
+            snapshot = self._kept(begin)
+        same = snapshot is not None and snapshot.database.dbid == self._database().dbid
+        if snapshot is None or not same or not has_tables(snapshot, names):
+            snapshot = self._join(self._read_dictionaries(begin or self._begin()))
+            names = _known(snapshot, names, sql)
+            self._names = tuple(dict.fromkeys((*before, *names)))
+        self.snapshot = snapshot
+        self._answered.add(sql)
+        return snapshot, find_tables(snapshot, names)
+
+    def _note_list(self, sql: str, names: Sequence[tuple[str, str]]) -> None:
+        self._lists[sql] = frozenset(map(".".join, names))
+        self._by_pattern |= CATALOGUE in sql
+
+    def _names_of_others(self, sql: str) -> list[tuple[str, str]]:
+        """Return the tables of the other targets, before the first dictionary is read. With a
+        dictionary that lacks them, or as of a later load, their changes would be lost.
+
+        Args:
+            sql: the query of this target.
+        """
+        if self.snapshot is not None:
+            return []
+        found = self._containers.run_other_lists(one for one in self._queries if one != sql)
+        for query, names in found.items():
+            self._note_list(query, names)
+        return [name for names in found.values() for name in names]
+
+    def _begin(self) -> RunBegin:
+        saved = self._start_scn()
+        names = {f"{owner}.{name}" for owner, name in self._names}
+        loads = self._loaded_scn(names, saved, self._lists)
+        wanted = loads.start_scn or self._oldest_scn()
+        is_of_load = loads.start_scn > 0 and (not saved or loads.start_scn < saved)
+        return RunBegin(saved, wanted, is_of_load, loads.rows_scn)
+
+    def _kept(self, begin: RunBegin) -> Snapshot | None:
+        """Return the dictionary of the earlier runs, if this run can begin with it."""
+        if not self._files or not all(file.exists() for file in self._files):
+            return None
+        stored = self._load_dictionaries()
+        snapshot = self._join(stored)
+        if not begin.can_keep(max(one.scn for one in stored)):
+            return None
+        if snapshot.database.dbid == self._database().dbid:
+            self._check_charsets(stored)
+        return snapshot
+
+    def check_charsets(self) -> None:
+        """Check that each container still has the character sets of its dictionary. The check runs
+        at the start, because an earlier run may have stored the dictionary, and before the first
+        redo of a new list is read.
+
+        Otherwise text would be decoded with the old character sets.
+
+        Raises:
+            OlrPgError: 7024, a container has others.
+        """
+        if self.snapshot is not None:
+            self._check_charsets(self.snapshot.containers)
+
+    def _check_charsets(self, snapshots: Sequence[Snapshot]) -> None:
+        for oracle, snapshot in zip(self._containers.databases.values(), snapshots, strict=True):
+            known = snapshot.database
+            try:
+                now = oracle.read("reading the character sets of the database", read_charsets)
+            except OlrPgError as error:
+                if error.code not in PASSING:
+                    raise
+                continue  # a closed PDB does not stop the others
+            if now != (known.charset, known.ncharset):
+                raise OlrPgError(
+                    Code.CHARACTER_SET_CHANGED,
+                    f"the character sets of the source are {' and '.join(now)}, but the"
+                    f" dictionary as of SCN {snapshot.scn} has {known.charset} and"
+                    f" {known.ncharset}",
+                    container=known.con_name or known.name,
+                )
+
+    def _load_dictionaries(self) -> list[Snapshot]:
+        """Load the stored dictionary of each container, add the fallback's account, and store a
+        dictionary that has changed.
+        """
+        kept = [load_snapshot(str(file)) for file in self._files]
+        found = self._with_ledger_owners(kept)
+        for file, before, after in zip(self._files, kept, found, strict=True):
+            if after is not before:
+                write_snapshot(after, str(file), 0o600)
+        return found
+
+    def _with_ledger_owners(
+        self, snapshots: Sequence[Snapshot], earlier: Mapping[str, Snapshot] | None = None
+    ) -> list[Snapshot]:
+        """Add the fallback's account to dictionaries that were read before the account existed, or
+        before it was configured.
+
+        A table that is created later, like the fallback's ledger, is followed only if the
+        dictionary contains its owner. An account that was dropped and created again has a new
+        number, so both numbers are added. These numbers stay in the stored dictionary, even after
+        the fallback has ended and the account was dropped.
+
+        Args:
+            earlier: the stored dictionaries that `snapshots` replace, by container. Only the
+                earlier dictionaries can still contain an account that was dropped.
+        """
+        found: list[Snapshot] = []
+        databases = self._containers.databases.items()
+        for (name, oracle), snapshot in zip(databases, snapshots, strict=True):
+            rows = snapshot.sys_rows
+            if rows is None:
+                found.append(snapshot)
+                continue
+            owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
+            before = (earlier or {}).get(name)
+            kept = () if before is None or before.sys_rows is None else before.sys_rows.sys_user
+            users = {one.user: one for one in kept if one.name in owners}
+            users |= {one.user: one for one in _read_users(oracle, owners)}
+            for one in rows.sys_user:
+                users.pop(one.user, None)
+            if users:
+                # Oracle may have reused the ROWID of a dropped account for another account.
+                more = (replace(one, row_id="") for one in users.values())
+                rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *more]})
+                snapshot = replace(snapshot, sys_rows=rows)
+            found.append(snapshot)
+        return found
+
+    def _read_dictionaries(self, begin: RunBegin) -> list[Snapshot]:
+        """Read the dictionary of each container, all as of one SCN, and store them."""
+        read = self._dictionaries_at_start(begin)
+        pairs = zip(self._containers.databases, self._files, strict=False)
+        files = {name: file for name, file in pairs if self._ledgers and file.exists()}
+        earlier = {name: load_snapshot(str(file)) for name, file in files.items()}
+        same = {
+            name: one for name, one in earlier.items() if one.database.dbid == read[0].database.dbid
+        }
+        found = self._with_ledger_owners(read, same)
+        for file, snapshot in zip(self._files, found, strict=False):
+            # 0600 is the mode of all files in the data directory.
+            write_snapshot(snapshot, str(file), 0o600)
+        return found
+
+    def _dictionaries_at_start(self, begin: RunBegin) -> Sequence[Snapshot]:
+        """Return the dictionaries of all containers as of the SCN from which redo is needed: from
+        Oracle, or, if it no longer has the undo, as a load or the begin of a copy has stored them.
+        If neither has them and no load needs them, return the dictionaries as of the current SCN.
+
+        Each container has its own undo, so one container may be readable as of that SCN and another
+        one not.
+
+        Raises:
+            OlrPgError: 3082, a load needs the dictionary as of that SCN, or the dictionary of the
+                earlier runs lacks a table.
+        """
+        names = (*self._names, *self._ledgers)
+        try:
+            # Without any log, 0 stands for the current SCN.
+            return self._containers.read_dictionaries(names, begin.wanted or None, structure=False)
+        except OlrPgError as error:
+            if not begin.wanted or error.code not in (SNAPSHOT_AGE, NOT_REACHED):
+                raise
+            if error.code == NOT_REACHED:
+                # A checkpoint can be after the last SCN of an idle source.
+                return self._containers.read_dictionaries(names, structure=False)
+            reason = error.detail
+        lacking = set[str]()
+        for scn in begun_scns(self._files):
+            stored = self._stored([begun_file(file, scn) for file in self._files])
+            if stored and begin.can_use_stored(scn, max(one.scn for one in stored)):
+                missing = self._lacking(stored)
+                if not missing:
+                    return stored
+                lacking |= missing
+        kept = self._stored(self._files)
+        if kept and begin.can_return_to(max(one.scn for one in kept)):
+            missing = self._lacking(kept)
+            if not missing:
+                return kept
+            raise _dictionary_lost(begin.wanted, lacking or missing, reason)
+        if begin.rows_scn:
+            raise _dictionary_lost(begin.wanted, lacking, reason)
+        _log.warning(
+            "using a later dictionary: changes before a table's last DDL cannot be decoded",
+            start_scn=begin.wanted,
+            reason=reason,
+        )
+        return self._containers.read_dictionaries(names, structure=False)
+
+    def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
+        """Return the dictionary of each container from files that a run, a load or the begin of a
+        copy has stored; empty if they are missing, or of another database.
+        """
+        if not files or not all(file.exists() for file in files):
+            return []
+        stored = [load_snapshot(str(file)) for file in files]
+        return stored if self._join(stored).database.dbid == self._database().dbid else []
+
+    def _lacking(self, stored: Sequence[Snapshot]) -> set[str]:
+        """Return the listed tables that stored dictionaries lack, except those that are newer, so
+        that the decoder reads them from redo (`_known`).
+        """
+        if not stored or self._by_pattern:
+            return set()
+        joined = self._join(stored)
+        return {".".join(pair) for pair in self._names if not has_tables(joined, [pair])}
+
+    def remove_unneeded(
+        self, needed: Callable[[int], int | None], oldest_kept: Callable[[], int]
+    ) -> None:
+        """Remove the dictionaries that loads have stored, if no run can begin at their SCN: every
+        target has confirmed the redo from there on, and the first logs of this redo are deleted.
+        They are looked for once an hour.
+
+        As long as the logs exist, a target that is restored from a backup may need the dictionary.
+
+        Args:
+            needed: see `LiveDatabase`.
+            oldest_kept: returns the SCN from which on there are logs.
+        """
+        if time.monotonic() < self._clean_again:
+            return
+        self._clean_again = time.monotonic() + _CLEAN_SECONDS
+        scns, confirmed = begun_scns(self._files), self._start_scn()
+        below = needed(confirmed) if scns and confirmed else None
+        if below is None or scns[0] >= below:
+            return
+        oldest = oldest_kept()
+        for scn in scns:
+            if scn < min(below, oldest):
+                for file in self._files:
+                    with suppress(OSError):  # try again later
+                        begun_file(file, scn).unlink(missing_ok=True)
+                _log.info("a stored dictionary is not needed any more", scn=scn)
+
+    def chosen(self) -> list[tuple[Table, ...]]:
+        """Return the tables that all targets have selected, for each container, with the names that
+        they have in that container.
+        """
+        if self.snapshot is None:
+            return [()] * len(self._containers.databases)
+        tables = find_tables(self.snapshot, self._names)
+        if not self.snapshot.members:
+            return [tables]
+        return [
+            tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
+            for member in self.snapshot.members
+        ]
+
+
+def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:
+    """Return the error that the dictionary as of an SCN is not available.
+
+    Args:
+        lacking: the tables that the stored dictionary as of this SCN lacks.
+    """
+    if not lacking:
+        return OlrPgError(Code.DICTIONARY_LOST, reason, scn=scn)
+    tables = ", ".join(sorted(lacking))
+    return OlrPgError(
+        Code.DICTIONARY_LOST,
+        f"{reason}. The stored dictionary lacks {tables}",
+        action=f"replicate the other tables first: remove {tables} from `apply.tables`, start"
+        " `olr-pg run`, and wait until it is up to date. Then add the tables to `apply.tables`"
+        " again, and restart: their loads stay recorded. Tables that `olr-pg tables add` has added"
+        " can be removed only with `olr-pg tables remove`; then empty them, and add them again",
+        scn=scn,
+    )
+
+
+def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
+    """Remove tables that exist in Oracle but not in the dictionary, because the dictionary is
+    older.
+
+    The decoder adds such a table when it reads the redo of its CREATE TABLE
+    (`decoding.new_tables`). If the user wrote the query, all its names are kept. These names are
+    checked later, because they may be wrong.
+    """
+    found = [pair for pair in names if has_tables(snapshot, [pair])]
+    if len(found) == len(names) or not found or CATALOGUE not in sql:
+        return names
+    newer = [".".join(pair) for pair in names if pair not in found]
+    _log.info(
+        "some tables are newer than the dictionary; the decoder reads them from redo",
+        tables=newer,
+        dictionary_scn=snapshot.scn,
+    )
+    return found
+
+
+def _read_users(oracle: OracleDatabase, names: Collection[str]) -> list[UserRow]:
+    """Return the rows of USER$ for the accounts in `names` that exist now."""
+    if not names:
+        return []
+    return oracle.read(
+        "reading the account of the way back", lambda connection: read_users(connection, names)
+    )
