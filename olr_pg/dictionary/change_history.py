@@ -23,6 +23,7 @@ from olr_pg.dictionary.committed_changes import (
     SysRowOperation,
 )
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_plain, open_plain
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class DictionaryHistory:
                 try:
                     _write_all(file, line)
                     os.fsync(file.fileno())
+                    if not size:
+                        sync_directory(self._path.parent)
                 except OSError:
                     # Remove the partial line, so that the next line is not joined to it.
                     file.truncate(size)

@@ -63,6 +63,7 @@ from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import written_whole
 from olr_pg.scalars import MAX_SCN
 
@@ -562,6 +563,22 @@ def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
         OlrPgError: 3007, the file cannot be written.
     """
     write_whole(dump_snapshot(snapshot), path, mode)
+
+
+def store_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Write the snapshot to a file in `context.data`, durably. After a power failure, a load must
+    not be without the dictionary that was stored for it.
+
+    Raises:
+        OlrPgError: 3007, the file cannot be written.
+    """
+    write_snapshot(snapshot, str(path), 0o600)  # the mode of all files in this directory
+    try:
+        sync_directory(path.parent)
+    except OSError as error:
+        raise OlrPgError(
+            Code.DICTIONARY_UNWRITABLE, system_reason(error), file=str(path)
+        ) from error
 
 
 def write_whole(written: bytes, path: str, mode: int = 0o644) -> None:

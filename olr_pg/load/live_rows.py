@@ -22,7 +22,7 @@ from sqlalchemy import Connection, func, select
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.snapshot_file import store_snapshot
 from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.load.table_data import (
@@ -328,7 +328,7 @@ class LiveTables:
             if present is Present.CLAIMED:
                 read = [replace(one, scn=scn) for one in read]
         for snapshot, file in zip(read, files, strict=True):
-            write_snapshot(snapshot, str(file), 0o600)
+            store_snapshot(snapshot, file)
         return ()
 
     def _stored(self, files: Sequence[Path]) -> list[Snapshot]:

@@ -25,7 +25,7 @@ from olr_pg.capture.source_database import LoadsBehind
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
-from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.snapshot_file import store_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
@@ -258,7 +258,7 @@ class RunDictionary:
         found = self._with_ledger_owners(kept)
         for file, before, after in zip(self._files, kept, found, strict=True):
             if after is not before:
-                write_snapshot(after, str(file), 0o600)
+                store_snapshot(after, file)
         return found
 
     def _with_ledger_owners(
@@ -309,8 +309,7 @@ class RunDictionary:
         }
         found = self._with_ledger_owners(read, same)
         for file, snapshot in zip(self._files, found, strict=False):
-            # 0600 is the mode of all files in the data directory.
-            write_snapshot(snapshot, str(file), 0o600)
+            store_snapshot(snapshot, file)
         return found
 
     def _dictionaries_at_start(self, begin: RunBegin) -> Sequence[Snapshot]:

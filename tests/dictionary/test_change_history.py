@@ -18,6 +18,7 @@ from olr_pg.dictionary.committed_changes import (
     SysRowOperation,
 )
 from olr_pg.errors import OlrPgError
+from tests.files.durable_writes import recorded
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.scripted_source import SHOP, Reader, ScriptedSource
 
@@ -40,9 +41,13 @@ FIRST = DictionaryTransaction(
 SECOND = FIRST._replace(commit_scn=200, position=(1, 15, 9, 16), changes=(), statements=())
 
 
-def test_what_was_written_is_read_again_once(tmp_path: Path) -> None:
+def test_what_was_written_is_read_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "h.jsonl"
+    writes = recorded(monkeypatch)
     history = DictionaryHistory(path, "DB", 50)
+    assert writes.keep(path)
     for transaction in (FIRST, SECOND, FIRST):
         history.add(transaction)
     again = DictionaryHistory(path, "DB", 50)

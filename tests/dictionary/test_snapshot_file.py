@@ -25,12 +25,14 @@ from olr_pg.dictionary.snapshot_file import (
     read_bytes,
     read_inventory_file,
     sort_columns,
+    store_snapshot,
     validate,
     write_inventory,
     write_snapshot,
 )
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
+from tests.files.durable_writes import recorded
 
 # --- round trip ---
 
@@ -134,12 +136,15 @@ def test_columns_may_stand_in_any_order(shop: Snapshot) -> None:
 
 
 def test_writing_replaces_a_file_whole_and_leaves_nothing_beside_it(
-    shop: Snapshot, tmp_path: Path
+    shop: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "dictionary.json"
     path.write_text("older")
-    write_snapshot(shop, str(path))
+    writes = recorded(monkeypatch)
+    store_snapshot(shop, path)
 
+    assert writes.keep(path)
+    assert path.stat().st_mode & 0o777 == 0o600
     assert load_snapshot(str(path)) == shop
     assert [path.name for path in tmp_path.iterdir()] == ["dictionary.json"]
 

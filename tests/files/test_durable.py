@@ -23,12 +23,17 @@ from olr_pg.files.durable import (
     tells_of_full_disk,
     write_state,
 )
+from tests.files.durable_writes import recorded
 
 
-def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "state"
     replace_file(path, b"old")
+    writes = recorded(monkeypatch)
     replace_file(path, b"new")
+    assert writes.keep(path)
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 

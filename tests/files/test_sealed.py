@@ -24,6 +24,7 @@ from olr_pg.files.sealed import (
     sealed_bytes,
     sealing,
 )
+from tests.files.durable_writes import recorded
 
 KEY = RowKey(bytes(range(32)))
 OTHER = RowKey(bytes(range(1, 33)))
@@ -139,12 +140,16 @@ def test_without_a_key_files_are_plain(tmp_path: Path) -> None:
     assert bytes(Records().open(0, memoryview(Records().seal(0, b"plain")))) == b"plain"
 
 
-def test_a_plain_file_is_encrypted_where_it_is(tmp_path: Path) -> None:
+def test_a_plain_file_is_encrypted_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "rows"
     path.write_bytes(bytes(range(256)) * 1000)
     os.utime(path, (7, 7))
+    writes = recorded(monkeypatch)
     with sealing(KEY):
         seal_file(path)
+    assert writes.keep(path)
     assert is_sealed(path)
     assert path.stat().st_mtime == 7
     assert read(path) == bytes(range(256)) * 1000

@@ -18,6 +18,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import RowKey, is_sealed, sealing
 from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.vault import LogFetching, LogVault, fetch_copy
+from tests.files.durable_writes import recorded
 from tests.oracle.live_source import LiveSource
 from tests.waiting import wait_until
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 
 def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
-    live: LiveSource, tmp_path: Path
+    live: LiveSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
+    writes = recorded(monkeypatch)
     for name in ("1_1_1_1.copying", ".1_1_1_1.copying.sealing"):
         (vault / name).write_bytes(b"left over")
     path = live.archive()
@@ -37,6 +39,7 @@ def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
         (log,) = database.scan(0, 0).logs
     copy = Path(log.path)
     assert copy.parent == vault
+    assert writes.keep(copy)
     assert list(vault.iterdir()) == [copy]
     assert copy.read_bytes() == path.read_bytes()[: log.used_bytes]
     changed = copy.stat().st_mtime_ns
@@ -169,9 +172,10 @@ def test_a_copy_that_the_vault_has_no_room_for_takes_none(live: LiveSource, tmp_
 
 @pytest.mark.parametrize("fetched", [False, True], ids=["mounted", "fetched"])
 def test_later_logs_do_not_take_the_room_that_a_log_waits_for(
-    live: LiveSource, tmp_path: Path, fetched: bool
+    live: LiveSource, tmp_path: Path, fetched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault, transport = tmp_path / "vault", None
+    writes = recorded(monkeypatch)
     if fetched:
         command = ["sh", "-c", f'cat "{live.mount}/$(basename "$1")"', "fetch", "{name}"]
         section = {"kind": "command", "command": command}
@@ -194,6 +198,7 @@ def test_later_logs_do_not_take_the_room_that_a_log_waits_for(
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         wait_until(lambda: len(database.scan(0, 0).logs) == 1 + len(later))
+    assert all(map(writes.keep, vault.glob("*.arc")))
 
 
 def codes(database: LiveDatabase) -> list[Code]:

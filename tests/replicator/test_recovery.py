@@ -21,6 +21,7 @@ from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.recovery.image_files import PartWriter, read_image
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY
+from tests.files.durable_writes import recorded
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.fault_source import FaultSource
 from tests.replicator.recovery_runs import SOURCE, Delivered, Restarts, split_transactions
@@ -276,7 +277,9 @@ def test_no_room_for_an_image_costs_only_time(
     assert any(b"T_LONG" in one.blob for one in run.delivered)
 
 
-def test_what_the_disk_does_not_take_leaves_it_no_fuller(tmp_path: Path) -> None:
+def test_what_the_disk_does_not_take_leaves_it_no_fuller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is left of it is for the checkpoint, without which nothing goes on."""
     data = np.arange(5000, dtype=np.uint64).view(np.uint8)
     batch = ChangeBatch(columns_of(EVENT, 1), columns_of(PIECE, 0), columns_of(ENTRY, 0), data)
@@ -290,6 +293,9 @@ def test_what_the_disk_does_not_take_leaves_it_no_fuller(tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
+    writes = recorded(monkeypatch)
+    PartWriter(tmp_path).write("image-1-a.redo", [batch])
+    assert writes.keep(tmp_path / "image-1-a.redo")
 
 
 @pytest.mark.parametrize("step", ["persisted", "noted"])
