@@ -237,7 +237,6 @@ class TableApplier:
             return _Outcome(state, ChangeCounts()), None
         position = state.position.after(slices.commit_scn, slices.xid)
         if state.stopped:
-            self._ledger.keep_source(connection, self._definition(slices.commit_scn))
             self._hold_slices(connection, slices)
             self._ledger.move(connection, position)
             return _Outcome(self._reached(position, stopped=True), ChangeCounts()), None
@@ -280,14 +279,18 @@ class TableApplier:
             self._add_to_hold(connection, part)
 
     def _add_to_hold(self, connection: Connection[Any], changes: Selection) -> None:
-        """Write changes to the hold.
+        """Write changes to the hold. If they are the first ones of a table that an operator has
+        paused, store the table's definition too, without which nobody could replay them.
 
         Raises:
             OlrPgError: 5023, the hold of the table is full.
         """
+        if not len(changes):
+            return
         limit = self._settings.held_max
         if limit is not None:
             check_room(connection, self._ledger.key, changes.value_bytes(), limit)
+        self._ledger.keep_source(connection, self._definition(int(changes.commit_scn[0])))
         hold_changes(connection, self._ledger.key, changes, self._settings.byte_order)
 
     def _apply(
@@ -485,8 +488,6 @@ class TableApplier:
                 raise _Moved
             todo = missing(selection, state.position)
             position = advanced(state.position, todo)
-            if len(todo):
-                self._ledger.keep_source(connection, self._definition(int(todo.commit_scn[0])))
             self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         return _Outcome(self._reached(position, stopped=True), ChangeCounts())

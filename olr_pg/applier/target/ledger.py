@@ -671,8 +671,8 @@ class TableLedger:
         return True
 
     def note_reason(self, connection: Connection[Any], reason: OlrPgError) -> None:
-        """Record why a stopped table stays stopped, in a transaction of its own. The reason gets no
-        row if somebody has skipped the row, or if another error stopped the table first.
+        """Record why a stopped table stays stopped, in a transaction of its own. The reason lacks
+        a row if somebody has skipped its row, or if another error stopped the table first.
         """
         with connection.transaction():
             state = self.lock(connection)

@@ -58,6 +58,8 @@ def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
         (folder / "applied.json").unlink()
         folder.rmdir()
         applied.add({"S.T": Reach(3, 1)})
+        applied.add({"S.T": Reach(2, 9)})  # a load that is handed over late
+        assert applied.scn_of("S.T") == 3
         applied.save()
     assert [entry["event"] for entry in logs] == ["could not save the applied positions"] * 2
 
