@@ -252,10 +252,9 @@ class TableWriter:
         kept = _kept(part, skipped)
         check_lost(self._settings, part, kept, skipped)
         done = ChangeCounts(transactions=1, conflicts=len(part) - int(kept.sum()))
-        with connection.transaction():
-            if kept.any():
-                done = done.plus(self._write_kept(connection, part, kept))
-            self.follow(connection, part, kept)
+        if kept.any():
+            done = done.plus(self._write_kept(connection, part, kept))
+        self.follow(connection, part, kept)
         return done
 
     def _write_kept(
