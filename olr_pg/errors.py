@@ -875,8 +875,10 @@ class Code(IntEnum):
         "the recorded changes of the dictionary cannot be used",
         "if the file cannot be read, correct its permissions. If the file belongs to another"
         " source, give each source its own `context.data`. If the file is damaged, restore it"
-        " from a backup. Or remove the file, and start with a dictionary snapshot as of the"
-        " start SCN",
+        " from a backup. If there is no backup, remove the file. With a live source, also remove"
+        " `dictionary.json` (with several PDBs, each `dictionary.PDB.json`) from `context.data`:"
+        " olr_pg then reads the dictionary again. With an offline source, start with a dictionary"
+        " snapshot as of the start SCN",
     )
     DDL_READ_LATE = _Entry(
         3076,
@@ -915,6 +917,17 @@ class Code(IntEnum):
         "restore the file `dictionary-SCN.json` of this SCN in `context.data` from a backup. Or"
         " load the tables again: `olr-pg initial-load --anew --table OWNER.NAME` for each table"
         " whose load began at this SCN",
+    )
+    DICTIONARY_CHANGES_MISSING = _Entry(
+        3083,
+        "changes of the dictionary are missing, and their redo is not read again, so later rows"
+        " could be lost or wrong",
+        "`context.data` contains files of different times. Restore `dictionary.json` and"
+        " `dictionary-changes.jsonl` from the same copy as `checkpoint.json`. If there is no such"
+        " copy, remove `dictionary-changes.jsonl`. With a live source, also remove"
+        " `dictionary.json` (with several PDBs, each `dictionary.PDB.json`): olr_pg then reads the"
+        " dictionary again. With an offline source, start with a dictionary snapshot as of the"
+        " start SCN",
     )
     INVENTORY_MISSING = _Entry(
         3260,

@@ -168,9 +168,14 @@ def run_appliance(
         source = stack.enter_context(
             open_source(config, data, lambda: _lowest(checkpoints), loaded)
         )
+        filters = filters_of(config.filter, config.fallback)
+        told = apply and all(part.apply for part in parts)
+        alone = len(parts) == 1
+        following = _Following(data, ends_delivery=alone and not told, filters=filters)
+        identity = source_identity(source.database)
         for part in parts:
-            directory = target_directory(part)
-            checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
+            file = target_directory(part) / FILE_NAME
+            checkpoints.append(Checkpoint(file, identity, following.scn))
         # Record the highest checkpoint before a target with a lower one starts and follows a
         # RESETLOGS. Otherwise a restart at the highest checkpoint would skip transactions that the
         # new incarnation began before this checkpoint.
@@ -186,10 +191,6 @@ def run_appliance(
             memory.max_mb * MIB // _WAITING_PART // len(parts),
             disk_max=_spilled_max(config),
         )
-        filters = filters_of(config.filter, config.fallback)
-        told = apply and all(part.apply for part in parts)
-        alone = len(parts) == 1
-        following = _Following(data, ends_delivery=alone and not told, filters=filters)
         created = grown = None
         if told and all(part.apply.ddl.new_table != "ignore" for part in parts if part.apply):
             created = CreatedTables(data / CREATED_FILE)
@@ -348,6 +349,7 @@ def _open(
     )
     delivery = Delivery(decoder, config.name, view, bounds, is_told=section is not None)
     delivery.ends_with_table = section is None and share > 1
+    delivery.followed_scn = lambda: checkpoint.dictionary_scn
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -470,6 +472,12 @@ class _Following:
         )
         follower.apply(tuple(history.transactions))
         return follower
+
+    def scn(self) -> int | None:
+        """Return the SCN up to which all dictionary changes are stored; None before the first
+        dictionary.
+        """
+        return None if self._history is None else self._history[1].scn
 
     def known(self, snapshot: Snapshot) -> DictionaryFollower:
         """Return a follower that has applied all dictionary changes that were read so far."""

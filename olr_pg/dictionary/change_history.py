@@ -49,8 +49,8 @@ class DictionaryHistory:
         path: the path of the file; its directory must exist.
         database: identifies the database; the file of another database is refused.
         snapshot_scn: the SCN of the dictionary snapshot; older changes are not needed. If the file
-            begins at a later SCN, the changes between both SCNs are missing, so a new file is
-            begun.
+            begins at a later SCN, the changes between both SCNs are missing, so the next change
+            begins a new file.
 
     Raises:
         OlrPgError: 3075, the file cannot be read, or belongs to another database; 4035, it has a
@@ -61,11 +61,22 @@ class DictionaryHistory:
         self._path = path
         self._lock = threading.Lock()
         self._known: set[tuple[int, tuple[int, int, int, int]]] = set()
+        self._database, self._snapshot_scn = database, snapshot_scn
+        self._first_scn, self._begins_later = snapshot_scn, False
         self.transactions: list[DictionaryTransaction] = []
         if path.exists():
-            self._load(database, snapshot_scn)
+            self._load()
         else:
-            self._begin(database, snapshot_scn)
+            self._begin()
+
+    @property
+    def scn(self) -> int:
+        """The commit SCN of the last stored change, or the SCN of the snapshot with which the file
+        begins.
+        """
+        with self._lock:
+            last = self.transactions[-1].commit_scn if self.transactions else 0
+            return max(self._first_scn, last)
 
     def add(self, transaction: DictionaryTransaction) -> None:
         """Write a transaction durably, unless it is already stored.
@@ -76,12 +87,17 @@ class DictionaryHistory:
         with self._lock:
             if transaction.order in self._known:
                 return
+            if self._begins_later:
+                self._truncate(0)
+                self._begin()
+                self._begins_later = False
             self._append(_as_json(transaction))
             self._known.add(transaction.order)
             insort(self.transactions, transaction, key=lambda one: one.order)
 
-    def _begin(self, database: str, snapshot_scn: int) -> None:
-        self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})
+    def _begin(self) -> None:
+        head = {"database": self._database, "snapshot_scn": self._snapshot_scn}
+        self._append({"format": FORMAT, **head})
 
     def _append(self, document: dict[str, Any]) -> None:
         line = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
@@ -105,7 +121,7 @@ class DictionaryHistory:
                 file=str(self._path),
             ) from error
 
-    def _load(self, database: str, snapshot_scn: int) -> None:
+    def _load(self) -> None:
         try:
             check_plain(self._path)
             lines = self._path.read_bytes().splitlines(keepends=True)
@@ -115,19 +131,19 @@ class DictionaryHistory:
                 lines.pop()
                 self._truncate(sum(map(len, lines)))
             if not lines:
-                self._begin(database, snapshot_scn)
+                self._begin()
                 return
             head, *rest = map(orjson.loads, lines)
-            self._check_head(head, database)
-            if head["snapshot_scn"] > snapshot_scn:
+            self._check_head(head)
+            if head["snapshot_scn"] > self._snapshot_scn:
                 _log.warning(
                     "the recorded dictionary changes begin later than the snapshot: reading them"
                     " from redo again",
-                    snapshot_scn=snapshot_scn,
+                    snapshot_scn=self._snapshot_scn,
                     recorded_from=head["snapshot_scn"],
                 )
-                self._truncate(0)
-                self._begin(database, snapshot_scn)
+                # Keep the file for now: an operator may restore the snapshot that belongs to it.
+                self._begins_later = True
                 return
             found = [_from_json(document) for document in rest]
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
@@ -138,12 +154,13 @@ class DictionaryHistory:
             raise OlrPgError(
                 Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(self._path)
             ) from error
+        self._first_scn = head["snapshot_scn"]
         # A transaction can be recorded late (`ContainerFollower.late`).
         found.sort(key=lambda one: one.order)
-        self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
+        self.transactions = [t for t in found if t.commit_scn > self._snapshot_scn]
         self._known = {t.order for t in found}
 
-    def _check_head(self, head: dict[str, Any], database: str) -> None:
+    def _check_head(self, head: dict[str, Any]) -> None:
         if head["format"] != FORMAT:
             version = str(head["format"]).removeprefix(FORMAT_NAME)
             if version.isdecimal() and int(version) > VERSION:
@@ -153,9 +170,9 @@ class DictionaryHistory:
                     path=str(self._path),
                 )
             raise ValueError(f"the file has the format {head['format']!r}")
-        if head["database"] != database:
+        if head["database"] != self._database:
             raise ValueError(
-                f"the file belongs to the database {head['database']!r}, not to {database!r}"
+                f"the file belongs to the database {head['database']!r}, not to {self._database!r}"
             )
 
     def _truncate(self, size: int) -> None:

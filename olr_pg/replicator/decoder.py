@@ -24,7 +24,7 @@ from olr_pg.decoding.filters import EVERYTHING, NO_FILTERS, Filters, TargetView,
 from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.new_tables import any_wants
 from olr_pg.dictionary.table_list import would_name
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.decoding_run import DecodingRun, FollowerPool, RunParts
@@ -76,6 +76,8 @@ class Delivery:
         progress: the progress of decoding for this target.
         monitor: the state of decoding for this target.
         told: called when something was added to the queue. Set it before the first session begins.
+        followed_scn: returns the SCN up to which earlier runs have stored all dictionary changes;
+            None if unknown. Set it before the first session begins.
         is_renewed: returns whether the bundled applier is ending, because the next applier has
             other tables.
     """
@@ -100,6 +102,7 @@ class Delivery:
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
         self.told: Callable[[], None] = lambda: None
+        self.followed_scn: Callable[[], int | None] = lambda: None
         self.is_renewed: Callable[[], bool] = lambda: False
         self._chosen: Chosen | None = None
         self._feed: Feed | None = None
@@ -147,6 +150,7 @@ class Delivery:
         queue = ReadyQueue(*self._bounds, self.told)
         saved = scn if resumed else -1
         feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed, saved_scn=saved)
+        feed.followed_scn = self.followed_scn() or 0
         self.drained.clear()
         self.failure = None
         try:
@@ -225,6 +229,30 @@ class Delivery:
 def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
     """Return a follower of the dictionary for clients that do not receive events of tables."""
     return DictionaryFollower(snapshot, ends_delivery=True)
+
+
+def _check_dictionary(known_scn: int, feeds: Sequence[Feed], *, has_image: bool) -> None:
+    """Check that no stored dictionary change is missing, for example because somebody has restored
+    the dictionary or the file of its changes from an older copy. Without such a change, rows of new
+    partitions or new tables would be lost, and columns would be confused.
+
+    Args:
+        known_scn: the SCN of the last known dictionary change, or of the dictionary.
+        has_image: whether the run continues after a recovery image, so that redo between its start
+            SCN and the image is not read again.
+
+    Raises:
+        OlrPgError: 3083, changes are missing, and the run does not read their redo again.
+    """
+    followed = max(feed.followed_scn for feed in feeds)
+    start = min(feed.open_scn for feed in feeds)
+    if known_scn < followed and (has_image or known_scn < start):
+        raise OlrPgError(
+            Code.DICTIONARY_CHANGES_MISSING,
+            f"the dictionary and its changes are known up to SCN {known_scn}, but an earlier run"
+            f" has followed them up to SCN {followed}",
+            start_scn=start,
+        )
 
 
 class Decoder:
@@ -351,6 +379,7 @@ class Decoder:
         if self.recovery is not None:
             needs = [feed.need for feed in feeds]
             image = self.recovery.find(needs, of_others=not follower.ends_delivery)
+        _check_dictionary(follower.done[0], feeds, has_image=image is not None)
         tables = self._tables_of_run(feeds, image)
         views, numbered = _views_of(feeds, tables)
         subscription = follower.subscribe(

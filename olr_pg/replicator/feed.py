@@ -133,6 +133,8 @@ class Feed:
         saved_scn: the highest SCN that the target's checkpoint had in this session; -1 if unknown.
             A restart does not deliver transactions that began before this SCN.
         ancestry: the incarnations of the source that were announced to the client.
+        followed_scn: the SCN up to which earlier runs have stored all dictionary changes; 0 if
+            unknown.
     """
 
     delivery: FeedTarget
@@ -146,6 +148,7 @@ class Feed:
     told: PublishedEvents = field(default_factory=PublishedEvents)
     saved_scn: int = -1
     ancestry: Ancestry | None = None
+    followed_scn: int = 0
 
     @property
     def names(self) -> frozenset[str]:

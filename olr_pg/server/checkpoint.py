@@ -52,6 +52,11 @@ confirmed starts at exactly MinStartSCN, the redo before that position need not 
 everything unconfirmed is in the image or after that position. MinStartSCN and the image's name are
 written together, so they always match.
 
+A restart does not read the dictionary changes before MinStartSCN again. It finds them in the stored
+dictionary and in the file of its changes (`dictionary.change_history`). If somebody restores these
+files from an older copy, changes are missing. So the file also contains the SCN up to which the
+dictionary was followed, and decoding compares it at a start (`replicator.decoder`).
+
 The file is JSON. The file contains a format name, a version, the identity of the source, and a CRC,
 so that a damaged file, or the file of another source, is refused. A file with a newer version is
 refused too, because its meaning is unknown.
@@ -69,6 +74,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import damage, read_state, replace_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from olr_pg.dictionary.model import Database
@@ -76,8 +82,8 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "checkpoint.json"
 """The name of the file in `context.data`."""
 
-VERSION: Final = 3
-"""The version that is written and read."""
+VERSION: Final = 4
+"""The version that is written. Version 3, without `dictionary_scn`, is read too."""
 
 
 class Saved(NamedTuple):
@@ -87,22 +93,35 @@ class Saved(NamedTuple):
         scn: MinStartSCN; None if there is no file yet.
         image: the name of the recovery image for a start at `scn`, or None.
         confirmed_by: the client whose confirmations are saved; None if unknown.
+        dictionary_scn: all dictionary changes that committed up to this SCN were stored when the
+            file was written; None if unknown.
     """
 
     scn: int | None = None
     image: str | None = None
     confirmed_by: str | None = None
+    dictionary_scn: int | None = None
+
+
+_Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
 
 
 class _Content(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     format: Literal["olr-pg checkpoint"] = "olr-pg checkpoint"
-    version: Literal[3] = VERSION
+    version: Literal[3, 4] = VERSION
     source: str
-    min_start_scn: Annotated[int, Field(ge=0, lt=1 << 64)]
+    min_start_scn: _Scn
     recovery_image: str | None = None
     confirmed_by: str | None = None
+    dictionary_scn: _Scn | None = None
+
+    def saved(self) -> Saved:
+        """Return the content without the facts that identify the file."""
+        return Saved(
+            self.min_start_scn, self.recovery_image, self.confirmed_by, self.dictionary_scn
+        )
 
 
 class _File(_Content):
@@ -116,6 +135,8 @@ class Checkpoint:
         path: the path of the file; its directory must exist.
         source: the identity of the source database (`source_identity`), which the file must
             contain.
+        dictionary_scn: returns the SCN up to which all dictionary changes are stored; None if
+            unknown.
 
     Attributes:
         failure: the error of the last write; None if it succeeded.
@@ -125,9 +146,12 @@ class Checkpoint:
             another source; 4035 it has a newer version.
     """
 
-    def __init__(self, path: Path, source: str) -> None:
+    def __init__(
+        self, path: Path, source: str, dictionary_scn: Callable[[], int | None] = lambda: None
+    ) -> None:
         self._path = path
         self._source = source
+        self._dictionary_scn = dictionary_scn
         self._lock = threading.Lock()
         self._saved = self._read()
         self.failure: OlrPgError | None = None
@@ -152,6 +176,11 @@ class Checkpoint:
         """The client whose confirmations are saved; None if unknown."""
         return self._saved.confirmed_by
 
+    @property
+    def dictionary_scn(self) -> int | None:
+        """The SCN up to which dictionary changes were stored at the last write; None if unknown."""
+        return self._saved.dictionary_scn
+
     def save(self, scn: int, image: str | None = None, confirmed_by: str | None = None) -> bool:
         """Write `scn` durably, with the recovery image for a start at `scn`.
 
@@ -166,7 +195,7 @@ class Checkpoint:
             OlrPgError: 4013, the file cannot be written; the old file is kept.
         """
         with self._lock:
-            new = Saved(scn, image, confirmed_by)
+            new = Saved(scn, image, confirmed_by, self._dictionary_scn())
             if new == self._saved:
                 return False
             content = _Content(
@@ -174,6 +203,7 @@ class Checkpoint:
                 min_start_scn=scn,
                 recovery_image=image,
                 confirmed_by=confirmed_by,
+                dictionary_scn=new.dictionary_scn,
             )
             whole = _File(**content.model_dump(), crc32=_crc(content))
             try:
@@ -210,7 +240,7 @@ class Checkpoint:
                 f" {self._source!r}",
                 path=str(self._path),
             )
-        return Saved(file.min_start_scn, file.recovery_image, file.confirmed_by)
+        return file.saved()
 
 
 def read_saved(path: Path) -> Saved:
@@ -222,7 +252,7 @@ def read_saved(path: Path) -> Saved:
         file = _File.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return Saved()
-    return Saved(file.min_start_scn, file.recovery_image, file.confirmed_by)
+    return file.saved()
 
 
 def source_identity(database: Database) -> str:
@@ -232,4 +262,5 @@ def source_identity(database: Database) -> str:
 
 def _crc(content: _Content) -> int:
     """Return the checksum of the content, without the checksum itself."""
-    return zlib.crc32(content.model_dump_json(exclude={"crc32"}).encode())
+    added = {"dictionary_scn"} if content.version < VERSION else set[str]()
+    return zlib.crc32(content.model_dump_json(exclude={"crc32", *added}).encode())

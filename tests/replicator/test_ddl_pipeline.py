@@ -15,7 +15,7 @@ from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
 from olr_pg.config.reading import load_config
 from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.dictionary.change_history import FILE_NAME
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.schema.followed_steps import step_sql
 from olr_pg.simulator.model.column_types import number_type, varchar
@@ -256,6 +256,17 @@ def test_a_restart_behind_ddl_knows_it_from_the_recorded_changes(
         path.unlink()
     source.insert("A", 3, 33)
     source.finish()
+    record = source.directory / "data" / FILE_NAME
+    whole = record.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for older in (b"", lines[0], b"".join(lines[:2])):
+        record.write_bytes(older)
+        if not older:
+            record.unlink()
+        with pytest.raises(OlrPgError) as caught:
+            run_once(source, postgres_database, ["A"])
+        assert caught.value.code == Code.DICTIONARY_CHANGES_MISSING
+    record.write_bytes(whole)
     run_once(source, postgres_database, ["A"])
     with psycopg.connect(postgres_database) as connection:
         assert rows_of(connection, "A") == [{"ID": 3, "EXTRA": 33}]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, Saved, read_saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +49,34 @@ def test_an_unchanged_value_is_not_written_again(path: Path) -> None:
 
 def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
     Checkpoint(path, SOURCE).save(7)
-    path.write_text(path.read_text().replace('"version": 3', '"version": 4'))
-    with pytest.raises(OlrPgError, match="version 4") as caught:
+    path.write_text(path.read_text().replace('"version": 4', '"version": 5'))
+    with pytest.raises(OlrPgError, match="version 5") as caught:
         Checkpoint(path, SOURCE)
     assert caught.value.code == 4035
+
+
+VERSION_3 = b"""{
+  "format": "olr-pg checkpoint",
+  "version": 3,
+  "source": "FREE dbid 1 container 3",
+  "min_start_scn": 7,
+  "recovery_image": "image-1.json",
+  "confirmed_by": "olr_pg",
+  "crc32": %d
+}
+"""
+
+
+def test_a_file_of_version_3_does_not_know_how_far_the_dictionary_was_followed(path: Path) -> None:
+    path.write_bytes(VERSION_3 % 1)
+    with pytest.raises(OlrPgError, match="checksum"):
+        Checkpoint(path, SOURCE)
+    path.write_bytes(VERSION_3 % 1918980090)
+    assert read_saved(path) == Saved(7, "image-1.json", "olr_pg", None)
+    checkpoint = Checkpoint(path, SOURCE, lambda: 6)
+    assert checkpoint.dictionary_scn is None
+    assert checkpoint.save(7, "image-1.json", "olr_pg")
+    assert Checkpoint(path, SOURCE).dictionary_scn == 6
 
 
 def test_the_image_is_saved_with_its_scn(path: Path) -> None:
