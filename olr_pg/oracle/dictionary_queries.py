@@ -229,6 +229,58 @@ def read_dictionary(
     return oracle.read("reading the dictionary", read)
 
 
+def read_unchanged(
+    oracle: OracleDatabase, names: Sequential[tuple[str, str]], scn: int
+) -> tuple[Snapshot, list[str]]:
+    """Read the present dictionary, which is the one as of an earlier SCN if no DDL has changed the
+    named tables since then. Oracle needs no undo for this.
+
+    Each DDL of a table, of its partitions or of its indexes changes the row of the table in OBJ$,
+    also TRUNCATE (MTIME, which DBA_OBJECTS shows as LAST_DDL_TIME). ORA_ROWSCN is the SCN of the
+    last change of a row, or a higher one, because Oracle stores one SCN per block (Oracle Database
+    SQL Language Reference, “ORA_ROWSCN Pseudocolumn”). Statistics do not change OBJ$.
+
+    Args:
+        scn: the earlier SCN.
+
+    Returns:
+        The dictionary with this SCN, and the tables that DDL may have changed since then.
+
+    Raises:
+        OlrPgError: as `read_dictionary`.
+    """
+    snapshot = read_dictionary(oracle, names)
+    rows = snapshot.sys_rows
+    assert rows is not None
+    users = {row.user: row.name for row in rows.sys_user}
+    there = {(users.get(row.owner, ""), row.name) for row in rows.sys_obj}
+    gone = [".".join(pair) for pair in names if pair not in there]
+    numbers = sorted(
+        {row.obj for row in rows.sys_obj}
+        | {row.obj for row in (*rows.sys_tabpart, *rows.sys_tabcompart, *rows.sys_indpart)}
+        | {row.obj for row in rows.sys_tabsubpart}
+    )
+    changed = oracle.read(
+        "looking for DDL since an earlier SCN",
+        lambda connection: _changed_since(connection, numbers, scn),
+    )
+    return replace(snapshot, scn=scn), sorted({*gone, *changed})
+
+
+def _changed_since(connection: Connection, numbers: Sequential[int], scn: int) -> set[str]:
+    """Return the names of the objects whose rows in OBJ$ may have changed after an SCN."""
+    obj, user = tables.OBJ.c, tables.USER.c
+    found = set[str]()
+    for batch in batches(numbers):
+        query = (
+            select(user.NAME, obj.NAME)
+            .where(obj["OWNER#"] == user["USER#"], obj["OBJ#"].in_(among(batch)))
+            .where(bound(scn) < obj.ORA_ROWSCN)
+        )
+        found |= {f"{owner}.{name}" for owner, name in connection.execute(query)}
+    return found
+
+
 def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.UserRow]:
     """Read the current rows of USER$ for these user names.
 

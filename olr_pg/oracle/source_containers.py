@@ -12,9 +12,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure
+from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure, read_unchanged
+from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
 
@@ -25,8 +28,13 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
 
+_log = structlog.get_logger(__name__)
+
 _ALL_TABLES: Final = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {WITH_REDO}"  # noqa: S608 - constant
 """ALL_TABLES is not used, because it contains only tables whose rows the account can read."""
+
+_NAMED: Final = 10
+"""Number of tables that an error names."""
 
 _QUERY_ERRORS: Final = 3
 """The thousands of the codes of errors of TableList queries."""
@@ -170,7 +178,8 @@ class ContainerDatabases:
     def read_dictionaries(
         self, names: Sequence[tuple[str, str]], scn: int | None = None, *, structure: bool = True
     ) -> list[Snapshot]:
-        """Read the dictionary of each container, all as of one SCN.
+        """Read the dictionary of each container, all as of one SCN. If Oracle has no undo for this
+        SCN, but no DDL has changed the tables since, the present dictionary is the same one.
 
         Args:
             names: names of the tables, from `run_table_list`.
@@ -178,13 +187,31 @@ class ContainerDatabases:
             structure: whether to include keys, indexes and sequences.
 
         Raises:
-            OlrPgError: 3005, 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
+            OlrPgError: 3005, 7001 to 7009; 7005 if Oracle can no longer read as of `scn`, and DDL
+                may have changed a table since.
         """
         found: list[Snapshot] = []
         for name, oracle in self.databases.items():
             at = found[0].scn if found else scn
-            snapshot = read_dictionary(oracle, self.own(names, name), at)
+            snapshot = _read_as_of(oracle, self.own(names, name), at)
             if structure:
                 snapshot = replace(snapshot, structure=read_structure(oracle, snapshot))
             found.append(snapshot)
         return found
+
+
+def _read_as_of(
+    oracle: OracleDatabase, names: Sequence[tuple[str, str]], scn: int | None
+) -> Snapshot:
+    try:
+        return read_dictionary(oracle, names, scn)
+    except OlrPgError as error:
+        if error.code != SNAPSHOT_AGE or scn is None:
+            raise
+        snapshot, changed = read_unchanged(oracle, names, scn)
+        if changed:
+            tables = ", ".join(changed[:_NAMED]) + (" …" if len(changed) > _NAMED else "")
+            reason = f"{error.detail}; later DDL may have changed {tables}"
+            raise OlrPgError(error.code, reason, action=error.action, **error.where) from error
+    _log.info("Oracle has no undo for the dictionary, but there was no DDL since then", scn=scn)
+    return snapshot

@@ -44,11 +44,12 @@ def _table(
 
 
 def _sys(name: str, numbers: str, texts: str = "") -> Table:
-    """Define a dictionary table. The definition includes the pseudo-column ROWID, which must not be
-    quoted.
+    """Define a dictionary table. The definition includes the pseudo-columns ROWID and ORA_ROWSCN,
+    which must not be quoted.
     """
     table = _table(name, numbers, texts, schema="SYS")
-    table.append_column(Column(quoted_name("ROWID", quote=False), String, key="ROWID"))
+    for pseudo, kind in (("ROWID", String), ("ORA_ROWSCN", Integer)):
+        table.append_column(Column(quoted_name(pseudo, quote=False), kind, key=pseudo))
     return table
 
 

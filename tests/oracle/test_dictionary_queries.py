@@ -22,6 +22,7 @@ from olr_pg.oracle.dictionary_queries import (
     KINDS,
     read_compression,
     read_dictionary,
+    read_unchanged,
     read_xml_tokens,
 )
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -196,6 +197,40 @@ def test_every_table_is_read_as_of_the_same_scn(state: OracleState, oracle: Orac
         read_dictionary(oracle, NAMES, 6_000)
     assert caught.value.code == 7005
     assert "ORA-01555" in caught.value.detail
+
+
+def _numbers(state: OracleState) -> list[tuple[int, str]]:
+    """The objects of the tables: the tables, their partitions, indexes and LOB segments."""
+    found = state.catalogue.rows('SELECT "OBJ#", "NAME" FROM SYS."OBJ$"')
+    return [(int(str(number)), str(name)) for number, name in found]
+
+
+def test_ddl_of_each_object_of_a_table_is_noticed_without_undo(
+    state: OracleState, oracle: OracleDatabase
+) -> None:
+    update = 'UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = ?'
+    state.scn = 9_000
+    state.catalogue.undo_scn = state.scn
+    state.catalogue.update(update, 6_000)
+    snapshot, changed = read_unchanged(oracle, NAMES, 6_000)
+    assert (snapshot.scn, changed) == (6_000, [])
+    assert set(snapshot.tables) == set(TABLES)
+    numbers = _numbers(state)
+    assert len(numbers) > len(TABLES)
+    for obj, name in numbers:
+        state.catalogue.update(f'{update} WHERE "OBJ#" = ?', 6_001, obj)
+        assert f"SHOP.{name}" in read_unchanged(oracle, NAMES, 6_000)[1]
+        assert read_unchanged(oracle, NAMES, 6_001)[1] == []
+        state.catalogue.update(update, 6_000)
+    assert read_unchanged(oracle, [*NAMES, ("SHOP", "GONE")], 6_000)[1] == ["SHOP.GONE"]
+
+
+def test_ddl_of_other_tables_does_not_matter(state: OracleState, oracle: OracleDatabase) -> None:
+    listed = [pair for pair in NAMES if pair[1] != NOTES.name]
+    state.catalogue.update('UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = 1')
+    change = 'UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = ? WHERE "OBJ#" = ?'
+    state.catalogue.update(change, SCN, NOTES.obj)
+    assert read_unchanged(oracle, listed, 6)[1] == []
 
 
 def test_a_snapshot_too_old_is_read_again_as_of_now(

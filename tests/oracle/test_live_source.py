@@ -232,6 +232,27 @@ def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
     assert [line["start_scn"] for line in logged] == [3_000]
 
 
+def test_a_dictionary_without_undo_is_the_present_one_if_there_was_no_ddl(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """Of the listed tables, whatever happened to others."""
+    state.catalogue.undo_scn = SCN
+    notes = f"\"NAME\" = '{NOTES.name}'"
+    for scn, where, expected in ((3_800, notes, 3_800), (3_801, "1 = 1", None)):
+        state.catalogue.update(f'UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = {scn} WHERE {where}')
+        state.catalogue.update('UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = 9 WHERE "ORA_ROWSCN" > 4000')
+        loaded = {f"{ORDERS.owner}.ORDERS": 3_800}
+        with live(source, tmp_path / str(scn), 3_900, loaded, rows_scn=3_850) as database:
+            if expected is not None:
+                assert database.resolve(BOTH)[0].scn == expected
+                continue
+            with pytest.raises(OlrPgError, match=r"DDL may have changed.*ORDERS") as caught:
+                database.resolve(BOTH)
+            assert caught.value.code == Code.DICTIONARY_LOST
+    with live(source, tmp_path / "loaded later", 3_900) as database:
+        assert database.resolve(BOTH)[0].scn == 3_900
+
+
 def test_a_load_that_began_before_the_dictionary_has_an_older_one_read(
     source: OracleSource, state: OracleState, tmp_path: Path
 ) -> None:

@@ -424,8 +424,8 @@ class Catalogue:
         self._sqlite.execute("PRAGMA case_sensitive_like = ON")
         self._sqlite.execute("ATTACH ':memory:' AS SYS")
         for name, columns in {**SYS_TABLES, **VIEWS}.items():
-            rowid = ["ROWID"] if name in SYS_TABLES else []
-            declared = ", ".join(f'"{column}"' for column in [*columns.split(), *rowid])
+            pseudo = ["ROWID", "ORA_ROWSCN"] if name in SYS_TABLES else []
+            declared = ", ".join(f'"{column}"' for column in [*columns.split(), *pseudo])
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
             for column in _INDEXED.intersection(columns.split()):
                 index = f'"{name}/{column}" ON "{name}" ("{column}")'

@@ -79,6 +79,8 @@ UPDATE SYS."SEQ$" SET "HIGHWATER" = ? WHERE "OBJ#" = (
     SELECT o."OBJ#" FROM SYS."OBJ$" o JOIN SYS."USER$" u ON u."USER#" = o."OWNER#"
     WHERE o."NAME" = ? AND u."NAME" = ? AND o."TYPE#" = 6)
 """
+_STAMP: Final = 'UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = ? WHERE "OBJ#" = ?'
+_STAMP_OTHERS: Final = 'UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = ? WHERE "ORA_ROWSCN" IS NULL'
 _IGNORED: Final = re.compile(
     r"ALTER\s+SESSION|SET\s+TRANSACTION|SHUTDOWN|STARTUP|ALTER\s+DATABASE\s+OPEN"
     r"|ALTER\s+SYSTEM",
@@ -121,6 +123,8 @@ class OracleState:
         self.catalogue.text = ServerText(charset(snapshot.database.charset))
         self.catalogue.former_rows = self._former_rows
         insert_dictionary(self.catalogue, snapshot)
+        self._changed = {table.obj: snapshot.scn for table in snapshot.tables}
+        self._stamp_rows()
         insert_inventory(self.catalogue, shop_inventory(snapshot))
         self._insert_facts(dbid)
         tell_logging(self.catalogue, snapshot, logging or {})
@@ -134,10 +138,14 @@ class OracleState:
         """
         with self.catalogue.alone():
             self._former.append((since, self.snapshot))
+            before = {table.obj: table for table in self.snapshot.tables}
+            altered = [one.obj for one in snapshot.tables if before.get(one.obj) != one]
+            self._changed |= dict.fromkeys(altered, since)
             self.snapshot = snapshot
             for name in INVENTORY_VIEWS:
                 self.catalogue.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
             self._define(snapshot)
+            self._stamp_rows()
             insert_inventory(self.catalogue, shop_inventory(snapshot))
             tell_logging(self.catalogue, snapshot, logging)
 
@@ -145,6 +153,14 @@ class OracleState:
         for name in SYS_TABLES.keys() - {"DUAL"}:
             self.catalogue.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
         insert_tables(self.catalogue, snapshot)
+
+    def _stamp_rows(self) -> None:
+        """Give the rows of OBJ$ the SCN of the last DDL of their tables."""
+        for table in self.snapshot.tables:
+            scn = self._changed[table.obj]
+            for obj in (table.obj, *table.partitions):
+                self.catalogue.update(_STAMP, scn, obj)
+        self.catalogue.update(_STAMP_OTHERS, min(self._changed.values(), default=self.scn))
 
     def _former_rows(self, scn: int) -> Callable[[], None] | None:
         """Return a function that inserts the former rows of SYS tables as of an SCN, None if they
