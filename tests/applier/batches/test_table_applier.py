@@ -10,11 +10,15 @@ from psycopg.errors import SerializationFailure
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stopped.error_table import skip_transaction
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.stopped.refused_changes import RefusedError
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.transactions.schema_event import SchemaEvent
 from tests.applier.stopped.test_column_check import Sliced
 
 if TYPE_CHECKING:
@@ -36,6 +40,10 @@ SELECT (SELECT json_agg(t ORDER BY id) FROM s.t)::text,
     (SELECT json_agg(h ORDER BY id) FROM olr_pg.held h)::text,
     (SELECT json_agg(e) FROM olr_pg.error e)::text, (SELECT json_agg(l) FROM olr_pg.ledger l)::text
 """
+
+TRUNCATION = SchemaEvent(
+    "S.T", 20, 99, 20, Evolution((Step(DdlKind.TRUNCATE),)), Table("S", "T", 1, 1, ())
+)
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -107,6 +115,24 @@ def test_what_fails_in_a_table_that_is_paused_meanwhile_can_be_replayed(apart: A
     assert apart.ids() == [1, 2]
 
 
+def test_a_transaction_is_skipped_whole_or_not_at_all(apart: Apart) -> None:
+    apart.applier.apply(apart.connection, apart.replication.selection(1, 4))
+    ((number, xid),) = apart.rows("SELECT id, xid FROM olr_pg.error")
+    apart.replication.execute(
+        "CREATE FUNCTION s.fail() RETURNS trigger LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40001'; END $$;"
+        "CREATE TRIGGER fail BEFORE DELETE ON olr_pg.held FOR EACH ROW EXECUTE FUNCTION s.fail();"
+        "ALTER TABLE olr_pg.held ENABLE ALWAYS TRIGGER fail"
+    )
+    with pytest.raises(SerializationFailure):
+        skip_transaction(apart.connection, "olr_pg", number)
+    assert apart.rows("SELECT resolution FROM olr_pg.error") == [("stopped",)]
+    apart.replication.execute("DROP FUNCTION s.fail CASCADE")
+    assert skip_transaction(apart.connection, "olr_pg", number).xid == xid
+    assert replay(apart.connection, apart.replication.settings(), "S.T").error is None
+    assert apart.ids() == [1, 2, 4]
+
+
 def test_a_stopped_table_that_fails_again_keeps_the_reason_and_holds_the_rest(
     apart: Apart,
 ) -> None:
@@ -149,12 +175,13 @@ def test_rows_of_a_stream_change_with_the_positions_of_its_tables_or_not_at_all(
 def check_unchanged(
     replication: Replication, applier: BatchApplier, connection: Any, end: int
 ) -> None:
-    """Nothing is left of a batch whose target transaction fails at its end."""
+    """Nothing is left of a batch or an event whose target transaction fails at its end."""
     replication.execute(FAIL)
     before = replication.rows(EVERYTHING)
     for apply in (
         partial(applier.apply, connection, replication.selection(1, end)),
         partial(applier.apply_slices, connection, Sliced(replication.selection(1, 2))),
+        partial(applier.evolve, connection, TRUNCATION),
     ):
         with pytest.raises(SerializationFailure):
             apply()
