@@ -42,6 +42,35 @@ def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_databa
     assert sorted(errors) == [("S.A", "skipped"), ("S.B", "stopped")]
 
 
+def test_a_load_is_finished_with_its_position_or_not_at_all(postgres_database: str) -> None:
+    """A finished load without a position would get the changes that its rows contain again."""
+    fail = """
+        CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+            AS $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40001'; END $$;
+        CREATE TRIGGER fail BEFORE INSERT OR DELETE ON olr_pg.ledger
+            FOR EACH ROW EXECUTE FUNCTION fail()
+    """
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        progress = TableLoadProgress("s", "S.A", "a")
+        progress.begin(connection, LoadState(10, 5, "files", 1))
+        assert progress.claim(connection, 0, 10)
+        connection.execute(fail)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            progress.finish(connection, 10)
+        state = progress.read(connection)
+        assert state is not None
+        assert not state.finished
+        connection.execute("DROP TRIGGER fail ON olr_pg.ledger")
+        progress.finish(connection, 10)
+        connection.execute(fail.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            progress.leave(connection)
+        state = progress.read(connection)
+        assert state is not None
+        assert state.finished
+
+
 def test_rows_that_a_rename_brings_are_no_partition_of_a_load(postgres_database: str) -> None:
     """The source can give a table's name to another one while its load is under way."""
     with psycopg.connect(postgres_database, autocommit=True) as connection:

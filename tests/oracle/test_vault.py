@@ -88,7 +88,10 @@ def test_a_damaged_log_is_not_kept_and_another_copy_of_it_is(
         assert database.scan(0, 0).unusable == (problem,)  # not read again at once
         monkeypatch.setattr("olr_pg.oracle.vault._DAMAGED_SECONDS", -1.0)
     with live.database(vault=vault) as database:
-        (log,) = database.scan(0, 0).logs
+        here.write_bytes(damaged(good, how))
+        assert database.scan(0, 0).unusable
+        here.write_bytes(good)
+        (log,) = database.scan(0, 0).logs  # read again, since its time has passed
         assert Path(log.path).read_bytes() == good[: log.used_bytes]
     Path(log.path).unlink()
     here.write_bytes(damaged(good, how))

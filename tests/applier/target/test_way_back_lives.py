@@ -306,6 +306,31 @@ def test_a_run_of_an_older_release_has_registered_nothing(
     begin_life(target, name, life, exists=False)
 
 
+def test_a_ledger_has_one_life_until_it_is_created_again(target: psycopg.Connection[Any]) -> None:
+    name = f"world {next(_numbers)}"
+    mine, other = account_text("WAY_BACK", 7), account_text("WAY_BACK", 8)
+    register(target, name, [KnownLedger("", frozenset({mine, other}), 5, has_ledger=False)])
+
+    def begins(account: str) -> list[tuple[str, int | None]]:
+        row = target.execute("SELECT lives FROM olr_pg.way_back WHERE subscription = %s", [name])
+        ((lives,),) = row.fetchall()
+        return [(one["account"], one["begin"]) for one in lives if one["account"] == account]
+
+    begin_life(target, name, Life("", mine), exists=False)
+    begin_life(target, name, Life("", other), exists=True)
+    begin_life(target, name, Life("", mine), exists=False)  # it was killed before the CREATE
+    assert (begins(mine), begins(other)) == ([(mine, None)], [(other, None)])
+    note_begin(target, name, mine, 20)
+    note_begin(target, name, mine, 30)
+    begin_life(target, name, Life("", mine), exists=True)
+    assert (begins(mine), begins(other)) == ([(mine, 20)], [(other, None)])
+    begin_life(target, name, Life("", mine), exists=False)  # somebody has dropped it
+    assert begins(mine) == [(mine, 20), (mine, None)]
+    end_lives(target, name, "", 40)
+    begin_life(target, name, Life("", mine), exists=True)
+    assert begins(mine)[2:] == [(mine, None)]
+
+
 def test_each_container_has_an_account_of_its_own(target: psycopg.Connection[Any]) -> None:
     name = f"world {next(_numbers)}"
     one, two = (account_text("C##BACK", 7, pdb) for pdb in ("PDB1", "PDB2"))

@@ -185,6 +185,24 @@ def test_a_session_that_ends_or_falls_silent_anywhere_is_given_up(
     assert all(lost[:-2])
 
 
+def test_a_file_that_was_created_again_is_read_when_it_is_opened_again(
+    server: StandIn, tmp_path: Path
+) -> None:
+    source = OracleSource.model_validate(
+        {"user": "olr", "password": "olr", "server": server.connect_string}
+    )
+    file = tmp_path / "arch" / "1_3.arc"
+    file.write_bytes(DATA[:100])
+    ranges = DirectoryRanges(BfileTransport.model_validate({"kind": "bfile"}), source)
+    try:
+        assert ranges.read(LISTED.name, 1, 0, 200) == DATA[:100]
+        file.unlink()
+        file.write_bytes(DATA[100:300])
+        assert ranges.read(LISTED.name, 2, 0, 200) == DATA[100:300]
+    finally:
+        ranges.close()
+
+
 def _range_over(server: StandIn, port: int) -> bytes:
     dsn = f"127.0.0.1:{port}/{server.service}"
     source = OracleSource.model_validate({"user": "olr", "password": "olr", "server": dsn})

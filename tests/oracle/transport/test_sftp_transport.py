@@ -126,6 +126,19 @@ def test_a_connection_that_ends_or_falls_silent_anywhere_is_given_up(
         assert all(pool.map(ends, [0, *places[:-1], places[-1] - 1]))
 
 
+def test_a_file_that_was_created_again_is_read_when_it_is_opened_again(host: SshHost) -> None:
+    file = host.archive / "1_3.arc"
+    ranges = SftpRanges(SftpHost(SftpTransport.model_validate(host.section())))
+    try:
+        assert ranges.read("/backup/1_3.arc", 1, 0, 100) == DATA[:100]
+        file.unlink()
+        file.write_bytes(DATA[100:])
+        assert ranges.read("/backup/1_3.arc", 1, 100, 100) == DATA[100:200]
+        assert ranges.read("/backup/1_3.arc", 2, 0, 100) == DATA[100:200]
+    finally:
+        ranges.close()
+
+
 def _range_over(host: SshHost, port: int) -> bytes:
     known = host.known_hosts.with_name(f"known_{port}")
     known.write_text(host.known_hosts.read_text("utf-8").replace(f":{host.port}", f":{port}"))
