@@ -2165,6 +2165,14 @@ class Code(IntEnum):
         " Redaction). Or disable the policy. Replication does not need the privilege, because"
         " redo contains all rows",
     )
+    SOURCE_IS_SNAPSHOT_STANDBY = _Entry(
+        7048,
+        "the source is a snapshot standby now, in an incarnation of its own",
+        "convert the source to a physical standby again, or set `source.server` to the primary."
+        " The appliance waits until then, because the changes of a snapshot standby are discarded"
+        " by this conversion. To replicate these changes too, use a new `context.data` and another"
+        " target",
+    )
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",

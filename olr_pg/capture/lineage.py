@@ -83,6 +83,10 @@ class Lineage:
         if self._known is not None and scn > self._known.delivered_scn:
             self._keep(self._known.model_copy(update={"delivered_scn": scn}))
 
+    def is_of_another(self, current: Incarnation) -> bool:
+        """Return whether redo was delivered from another incarnation than `current`."""
+        return self._known is not None and self._known.resetlogs != current.resetlogs_id
+
     def follow(self, incarnations: Sequence[Incarnation]) -> None:
         """Adopt the incarnations of the source, the current one first.
 
@@ -97,7 +101,7 @@ class Lineage:
             parent.resetlogs_id: child.resetlogs_scn for child, parent in pairwise(incarnations)
         }
         current = incarnations[0]
-        if self._known is not None and self._known.resetlogs != current.resetlogs_id:
+        if self._known is not None and self.is_of_another(current):
             self._check_end(self._known, current, self._ends.get(self._known.resetlogs))
         self._record(current)
         self.ancestry = Ancestry(tuple(incarnations), is_whole=True)

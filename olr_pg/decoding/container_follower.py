@@ -114,8 +114,8 @@ class ContainerFollower:
 
     Args:
         snapshot: the initial dictionary of the container.
-        record: called with every transaction that changes a table, to store it durably before the
-            change takes effect; or None.
+        record: called with every transaction that changes a table or creates a user, to store it
+            durably before the change takes effect; or None.
         filters: the filters for columns and operations.
         tell: called with a table and the event for its change.
         take: see `decoding.new_tables.Take`.
@@ -237,6 +237,7 @@ class ContainerFollower:
     ) -> Iterator[tuple[int, Version]]:
         touched = set[int]()
         parts = dict[int, Part]()
+        has_new_owner = False
         if self._dictionary is not None:
             for obj in self._dictionary.concerned(transaction):
                 if obj not in self._joined:
@@ -245,6 +246,7 @@ class ContainerFollower:
                 if obj not in self._beside:
                     self._beside[obj] = self._look_beside(table)
                 parts |= {} if table is None else self._dictionary.parts(table)
+            has_new_owner = self._dictionary.creates_owner(transaction)
             touched = self._dictionary.apply(transaction)
         else:
             for statement in transaction.statements:
@@ -254,7 +256,7 @@ class ContainerFollower:
                 )
         named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
         objects = sorted(touched | named)
-        if objects and self._record is not None:
+        if (objects or has_new_owner) and self._record is not None:
             self._record(transaction)
         both = self._before_and_after(objects)
         halves = self._exchanged(both, parts)

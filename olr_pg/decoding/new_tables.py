@@ -70,9 +70,6 @@ NUMBERS: Final = 1 << 31
 (`number_of_name`).
 """
 
-_UNSEEN: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
-"""Finds the literals and comments of a statement."""
-
 _HAS_ROWS: Final = re.compile(
     r"\bAS[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b|\b(?:SEG_FILE|OBJNO_REUSE)\b"
 )
@@ -132,7 +129,7 @@ def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
             or (statement.owner, statement.name) == (table.source_owner, table.name)
         )
     ]
-    texts = [_UNSEEN.sub(" ", statement.text).upper() for statement in of_it]
+    texts = [statement.words for statement in of_it]
     return any(texts) and not any(_HAS_ROWS.search(text) for text in texts)
 
 

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_COMMENT = r"--[^\n]*|/\*.*?\*/"
+_LITERAL = r"[Qq]'(?:\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(?P<end>[^\s\[{(<]).*?(?P=end))'|'(?:[^']|'')*'"
+_QUOTED = r'"[^"]*"'
+_PARTS: Final = re.compile(
+    rf"(?P<comment>{_COMMENT})|(?P<literal>{_LITERAL})|(?P<quoted>{_QUOTED})", re.DOTALL
+)
+"""Finds the comments, literals and quoted names of a statement (SQL Language Reference, “Comments”
+and “Text Literals”).
+"""
 
 
 class SysRowOperation(IntEnum):
@@ -47,6 +58,19 @@ class Statement(NamedTuple):
     name: str
     text: str
     scn: int
+
+    @property
+    def words(self) -> str:
+        """The text in upper case, without comments and literals, and with ``""`` in the place of
+        each quoted name. All of these can contain keywords that do not belong to the statement, as
+        in ``DROP PARTITION P /* move */``.
+        """
+        return _PARTS.sub(lambda part: '""' if part["quoted"] else " ", self.text).upper()
+
+    @property
+    def without_comments(self) -> str:
+        """The text with a space in the place of each comment, also of a hint."""
+        return _PARTS.sub(lambda part: " " if part["comment"] else part[0], self.text)
 
 
 class DictionaryTransaction(NamedTuple):

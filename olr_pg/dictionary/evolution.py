@@ -112,6 +112,9 @@ _FILTERS: Final = re.compile(r"\bINCLUDING\s+ROWS\b")
 """Matches MOVE, SPLIT and MERGE with a condition. Such statements remove all other rows without
 redo for each row.
 """
+_HEAD: Final = re.compile(r'^\s*ALTER\s+TABLE\s+(?:(?:""|[\w$#]+)\s*\.\s*)?(?:""|[\w$#]+)')
+"""Matches the beginning of ALTER TABLE, up to the table's name."""
+_DROPS: Final = re.compile(rf"\bDROP\s+{_PART}S?\b|\bMODIFY\s+PARTITION\s+BY\b")
 _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"
 )
@@ -368,13 +371,15 @@ def judge(
     )
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
         return Evolution((Step(DdlKind.TRUNCATE), *steps))
-    text = " ".join(statement.text.upper() for statement in statements)
+    text = " ".join(_HEAD.sub("", statement.words) for statement in statements)
     emptied = _replaced_segments(old, new) if _EMPTIES.search(text) else set[int]()
     unnamed = emptied - parts.keys()
     fault = _segment_fault(old, new, text, unnamed)
     if fault is not None:
         return _stop(Code.ROWS_CHANGED_BY_DDL, fault, old, statements)
-    gone = set[int]() if _KEEPS.search(text) else set(old.partitions) - set(new.partitions)
+    gone = set(old.partitions) - set(new.partitions)
+    if _keeps_rows(text):
+        gone = set()
     dropped = [Step(DdlKind.DROP_PARTITION, partition=parts.get(o, "")) for o in sorted(gone)]
     emptied_parts = [Step(DdlKind.TRUNCATE_PARTITION, partition=parts[o]) for o in sorted(emptied)]
     first, *rest = (*emptied_parts, *dropped, *steps) or (None,)
@@ -383,6 +388,15 @@ def judge(
         kept = [obj for obj in old.partitions if obj not in emptied | gone]
         first = first._replace(others=tuple(parts.get(obj, "") for obj in kept))
     return Evolution(() if first is None else (first, *rest))
+
+
+def _keeps_rows(text: str) -> bool:
+    """Return whether a clause keeps all rows although segments or partitions change.
+
+    The name of a partition or column can be one of the words of `_KEEPS` too, as in ``DROP
+    PARTITION MOVE``.
+    """
+    return bool(_KEEPS.search(text)) and not _DROPS.search(text)
 
 
 def is_dropped(table: Table | None) -> bool:
@@ -965,7 +979,7 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
         return "rows of a partition were exchanged"
     if _FILTERS.search(text):
         return "rows that do not fulfil a condition (INCLUDING ROWS) were left out"
-    if _replaced_segments(old, new) and not (_KEEPS.search(text) or _EMPTIES.search(text)):
+    if _replaced_segments(old, new) and not (_keeps_rows(text) or _EMPTIES.search(text)):
         return (
             "the segment of the table was replaced: TRUNCATE, EXCHANGE or MOVE without a logged"
             " statement"

@@ -2,8 +2,9 @@
 them, and builds table definitions from them.
 
 A transaction that changed rows of the SYS tables is applied as a whole when it commits (dictionary
-§10). Only rows of the snapshot's owners are stored, so dictionary changes of other owners use no
-memory.
+§10). Only rows of two kinds of owners are stored, so dictionary changes of other owners use no
+memory: the owners in the snapshot, and the users that were created after it. A user that was
+dropped and created again is a new user: it has the same name and another number.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
 """The SYS tables without which the dictionary cannot be followed."""
 
+_USER: Final = "USER$"
 _RAW: Final = 23
 """COL$.TYPE# of RAW."""
 
@@ -62,7 +64,7 @@ class _Section(NamedTuple):
 
 
 _SECTIONS: Final = {
-    "USER$": _Section("sys_user", "user"),
+    _USER: _Section("sys_user", "user"),
     "OBJ$": _Section("sys_obj", "obj"),
     "TAB$": _Section("sys_tab", "obj"),
     "TABCOMPART$": _Section("sys_tabcompart", "bo"),
@@ -196,6 +198,17 @@ class FollowedDictionary:
         order = list(_SECTIONS)
         return sorted(known, key=lambda change: order.index(change.table))
 
+    def creates_owner(self, transaction: DictionaryTransaction) -> bool:
+        """Return whether a transaction creates a user whose tables `apply` will store from then
+        on.
+        """
+        return any(
+            change.table == _USER
+            and change.operation is SysRowOperation.INSERT
+            and self._is_captured(_USER, self._new_row(_SECTIONS[_USER], change, {}))
+            for change in transaction.changes
+        )
+
     def table(self, obj: int) -> Table | None:
         """Return the current definition of the table with that OBJ#; None if it does not exist.
 
@@ -223,7 +236,7 @@ class FollowedDictionary:
         objects = self._rows["OBJ$"].of(row.parent)
         if not objects:
             return None
-        owner = next((one.name for one in self._rows["USER$"].of(objects[0].owner)), "")
+        owner = next((one.name for one in self._rows[_USER].of(objects[0].owner)), "")
         names = {one.int_col: one.name for one in self._rows["COL$"].of(row.parent)}
         key = sorted(
             (one.pos, one.int_col)
@@ -262,6 +275,8 @@ class FollowedDictionary:
             if not self._is_captured(change.table, new):
                 return
             rows.put(change.row_id, new)
+            if change.table == _USER:
+                self._owners.add(getattr(new, rows.section.key))
         elif old is None:
             return
         elif change.operation is SysRowOperation.DELETE:
@@ -312,8 +327,10 @@ class FollowedDictionary:
             raise OlrPgError(Code.DICTIONARY_ROW_UNREADABLE, f"{field} is {number}") from error
 
     def _is_captured(self, table: str, row: Any) -> bool:
-        if table in ("USER$", "TS$"):
-            return table == "TS$"
+        if table == "TS$":
+            return True
+        if table == _USER:
+            return not is_oracle_schema(row.name)
         if table in ("OBJ$", "CON$"):
             return row.owner in self._owners
         if table == "INDPART$":
@@ -441,7 +458,7 @@ class FollowedDictionary:
         ]
         constraints = self._rows["CDEF$"].of(obj)
         parts: dict[str, Sequence[Any]] = {
-            "sys_user": self._rows["USER$"].all(),
+            "sys_user": self._rows[_USER].all(),
             "sys_obj": objects,
             "sys_tab": self._rows["TAB$"].of(obj),
             "sys_col": self._rows["COL$"].of(obj),

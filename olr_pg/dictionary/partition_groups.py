@@ -73,7 +73,7 @@ def moves_values(statements: Iterable[Statement]) -> bool:
     """Return whether a statement moves values of a list between partitions. Such a statement
     changes no object of the table.
     """
-    return any(_VALUES.search(statement.text.upper()) for statement in statements)
+    return any(_VALUES.search(statement.words) for statement in statements)
 
 
 def regroup(
@@ -92,7 +92,7 @@ def regroup(
     """
     if not before:
         return []
-    text = " ".join(statement.text.upper() for statement in statements)
+    text = " ".join(statement.words for statement in statements)
     holders = None if unnamed else _holders(before, after, text)
     if holders is None:
         return [Step(DdlKind.REGROUP)]
@@ -171,12 +171,13 @@ def added_partitions(statements: Iterable[Statement], others: tuple[str, ...] = 
     """
     steps = list[Step]()
     for statement in statements:
-        upper = statement.text.upper()
-        if not _ADD.search(upper) or _SPLIT.search(upper) or _MERGE.search(upper):
+        words = statement.words
+        if not _ADD.search(words) or _SPLIT.search(words) or _MERGE.search(words):
             continue
-        for found in _ADDED.finditer(statement.text):
+        text = statement.without_comments
+        for found in _ADDED.finditer(text):
             name, less_than = found.groups()
-            bound = _until_closed(statement.text[found.end() :])
+            bound = _until_closed(text[found.end() :])
             if bound is not None:
                 steps.append(
                     Step(

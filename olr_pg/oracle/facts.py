@@ -126,6 +126,7 @@ def _log(*row: Any) -> OnlineLog:
 _RECEIVES_REDO: Final = frozenset(("PHYSICAL STANDBY", "FAR SYNC"))
 """Roles of databases whose standby redo logs contain the redo of another database."""
 
+SNAPSHOT_STANDBY: Final = "SNAPSHOT STANDBY"
 _WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
 """Roles of databases that write their own redo."""
 

@@ -40,6 +40,7 @@ from olr_pg.oracle.archive import (
 )
 from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
 from olr_pg.oracle.facts import (
+    SNAPSHOT_STANDBY,
     CurrentDatabase,
     read_container,
     read_container_dbid,
@@ -52,7 +53,7 @@ from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups
 from olr_pg.oracle.run_dictionary import RunDictionary
 from olr_pg.oracle.source_containers import ContainerDatabases
-from olr_pg.oracle.tables import INCARNATION, PDB_INCARNATION, bound
+from olr_pg.oracle.tables import DATABASE, INCARNATION, PDB_INCARNATION, bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
-    from olr_pg.transactions.ancestry import Ancestry
+    from olr_pg.transactions.ancestry import Ancestry, Incarnation
 
 _ORPHAN: Final = "ORPHAN"
 
@@ -506,7 +507,7 @@ class LiveDatabase:
         try:
             incarnations, scn = self._redo.read(
                 "reading the current SCN",
-                lambda connection, _: (read_incarnations(connection), read_written_scn(connection)),
+                lambda one, _: (self._incarnations(one), read_written_scn(one)),
             )
         except OlrPgError as error:
             if error.code not in PASSING:
@@ -573,7 +574,7 @@ class LiveDatabase:
         # all logs of a thread that is closed by then. The threads are read again at the end,
         # because a thread that was opened meanwhile may have commits below the end of the list.
         opened = open_threads(connection, scn)
-        incarnations = read_incarnations(connection)
+        incarnations = self._incarnations(connection)
         if incarnations != self._facts.incarnations:
             self._facts = read_facts(connection)
         self._lineage.follow(self._facts.incarnations)
@@ -589,6 +590,28 @@ class LiveDatabase:
         if redo is not connection:
             archived |= expected_logs(connection, resetlogs, scn, opened)
         return _Listing(opened, archived, copies, ends)
+
+    def _incarnations(self, connection: Connection) -> tuple[Incarnation, ...]:
+        """Read the incarnations that can be followed.
+
+        A physical standby that is converted to a snapshot standby opens with RESETLOGS, and is
+        flashed back to this SCN when it becomes a physical standby again (Data Guard Concepts and
+        Administration, “Managing a Snapshot Standby Database”). So the changes of its incarnation
+        do not last. It is followed only if it is the incarnation with which replication began.
+
+        Raises:
+            OlrPgError: 7048.
+        """
+        incarnations = read_incarnations(connection)
+        if incarnations and self._lineage.is_of_another(incarnations[0]):
+            role = str(connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one())
+            if role == SNAPSHOT_STANDBY:
+                raise OlrPgError(
+                    Code.SOURCE_IS_SNAPSHOT_STANDBY,
+                    f"incarnation {incarnations[0].resetlogs_id} began at SCN"
+                    f" {incarnations[0].resetlogs_scn}",
+                )
+        return incarnations
 
     def _known_ends(
         self, archived: Mapping[tuple[int, int, int], tuple[int, int]], scn: int

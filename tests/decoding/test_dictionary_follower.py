@@ -462,6 +462,42 @@ def test_a_table_in_the_recycle_bin_is_dropped_until_it_comes_back(
     assert [one for one in logs if one.get("code") == "OLR-03080"] == []
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_tables_of_a_user_that_was_dropped_and_created_again_are_followed(
+    tmp_path: Path, *, restarted: bool
+) -> None:
+    """DROP USER … CASCADE and CREATE USER: the new user has another number. With `restarted`, a
+    later run has only the recorded transactions.
+    """
+    source = DdlSource(tmp_path / "s")
+    first = source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.drop("A")
+    source.dictionary.create_owner_again(source.session.rows, 140)
+    source.session.ddl.log_statement(first, 51, "CREATE USER SHOP …")
+    source.session.commit()
+    source.make("A", {"ID": NUMBER})
+    source.make("LATER", {"ID": NUMBER})
+    source.finish()
+    recorded: list[DictionaryTransaction] = []
+    taken: list[str] = []
+
+    def take(table: Table, _begin: Begin) -> bool:
+        taken.append(table.full_name)
+        return True
+
+    follower = DictionaryFollower(snapshot, record=recorded.append, take=take)
+    follower.subscribe(snapshot.tables, wanted=lambda owner, _name: owner == "SHOP")
+    follower.apply(ddl_of(source, snapshot))
+    if restarted:
+        taken.clear()
+        follower = DictionaryFollower(snapshot, take=take)
+        follower.subscribe(snapshot.tables, wanted=lambda owner, _name: owner == "SHOP")
+        follower.apply(recorded)
+    steps = [step.kind.value for one in follower.events for step in one.evolution.steps]
+    assert (steps, taken) == (["drop-table", "constraint", "create-again"], ["SHOP.LATER"])
+
+
 @pytest.mark.parametrize("followed", [True, False])
 def test_a_table_that_is_created_later_is_named_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: bool

@@ -93,6 +93,9 @@ def made_by(text: str, obj: int = 7) -> Statement:
         "create table t (note VARCHAR2(40) DEFAULT ' as select ') -- as select",
         "CREATE TABLE t (n NUMBER, twice AS (n * 2)) /* AS\nSELECT */",
         'CREATE TABLE t FOR EXCHANGE WITH TABLE "S"',
+        'CREATE TABLE "AS SELECT" (id NUMBER)',
+        "CREATE TABLE t (note VARCHAR2(40) DEFAULT q'[it's as select]')",
+        "CREATE TABLE t (note VARCHAR2(40) DEFAULT nq'!'as select!')",
     ],
 )
 def test_a_table_that_is_made_without_rows(text: str) -> None:

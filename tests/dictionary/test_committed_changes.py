@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowOperation
+import pytest
+
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement, SysRowOperation
 from olr_pg.transactions.finished_columns import DmlKind
 
 
@@ -25,3 +27,21 @@ def test_operations_have_the_numbers_of_row_changes() -> None:
     assert {one.name: int(one) for one in SysRowOperation} == {
         one.name: int(one) for one in DmlKind
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "without_comments"),
+    [
+        ("drop /* a 'b */ table t -- it's", "DROP   TABLE T  ", "drop   table t  "),
+        ("values ('--x', '/*', 'it''s') y", "VALUES ( ,  ,  ) Y", None),
+        ("values (q'[a'b]', Q'!--!', nq'{}') y", "VALUES ( ,  , N ) Y", None),
+        ('table "a--b" /* " */ z', 'TABLE ""   Z', 'table "a--b"   z'),
+        ("a / b - c /* open", "A / B - C /* OPEN", None),
+    ],
+)
+def test_comments_literals_and_quoted_names_are_no_words(
+    text: str, words: str, without_comments: str | None
+) -> None:
+    made = Statement(15, 7, "APP", "T", text, 5)
+    assert made.words == words
+    assert made.without_comments == (without_comments or text)

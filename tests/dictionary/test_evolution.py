@@ -209,6 +209,37 @@ def test_each_clause_about_partitions(text: str, behind: Any, means: Any) -> Non
         assert found.error.code == 3073
 
 
+NOTED: Final = (
+    "alter table t {} /* first MOVE, SHRINK, SPLIT PARTITION, MERGE PARTITIONS, ENABLE ROW */",
+    "alter table t {} -- DROP PARTITION, EXCHANGE PARTITION, INCLUDING ROWS",
+    "alter table /* TRUNCATE PARTITION, COALESCE PARTITION, ADD PARTITION */ t {}",
+    'alter table "MOVE PARTITION, DROP PARTITION" {}',
+    "alter table shop.move {}",
+    'alter table "Shop" . "MOVE" {}',
+    "alter table move {}",
+)
+"""Statements whose comments and names contain the words of other clauses."""
+
+
+@pytest.mark.parametrize("noted", NOTED)
+def test_words_in_comments_and_names_mean_nothing(noted: str) -> None:
+    old = replace(OLD, dataobj=None, partitions=(11, 12), segments=(21, 22))
+    names = {11: "P1", 12: "P2"}
+    for _, text, behind, _ in OF_PARTITIONS:
+        new = replace(old, partitions=behind[0], segments=behind[1])
+        plain = judge(old, new, [statement(f"alter table t {text}")], parts=names)
+        found = judge(old, new, [statement(noted.format(text))], parts=names)
+        assert (found.steps, found.stops) == (plain.steps, plain.stops), text
+
+
+@pytest.mark.parametrize("name", ["MOVE", '"MOVE"', "SHRINK", '"SPLIT PARTITION"'])
+def test_a_dropped_partition_can_have_any_name(name: str) -> None:
+    old = replace(OLD, dataobj=None, partitions=(11, 12), segments=(21, 22))
+    new = replace(old, partitions=(11,), segments=(21,))
+    text = f"alter table t drop partition {name}"
+    assert judge(old, new, [statement(text)], parts={11: "P1", 12: "P2"}) == Evolution(DROPPED)
+
+
 def test_an_exchange_is_known_by_the_segments() -> None:
     parted = replace(OLD, dataobj=None, partitions=(11, 12), segments=(21, 22))
     other = replace(OLD, name="X", obj=9, dataobj=50)

@@ -170,3 +170,44 @@ def test_an_account_that_may_not_see_it_is_told_so_once(
         live.scan(100, 0)
     codes = [entry["code"] for entry in logs if entry.get("code") == "OLR-07022"]
     assert codes == ["OLR-07022"]
+
+
+def test_a_snapshot_standby_is_not_read_until_it_is_a_physical_standby_again(
+    live: LiveDatabase, state: OracleState
+) -> None:
+    """The conversion opens the standby with RESETLOGS; the way back discards this incarnation."""
+
+    def convert(role: str, status: str, resetlogs: str) -> None:
+        state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', role)
+        state.catalogue.update(
+            'UPDATE SYS."V$DATABASE_INCARNATION" SET "STATUS" = ?'
+            f' WHERE "INCARNATION#" {resetlogs} (SELECT max("INCARNATION#")'
+            ' FROM SYS."V$DATABASE_INCARNATION")',
+            status,
+        )
+
+    state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "PHYSICAL STANDBY")
+    assert live.scan(100, 0).source_answers
+    own = live.database.resetlogs
+    state.open_resetlogs(5_000, 1_300_000_000, 99)
+    convert("SNAPSHOT STANDBY", "PARENT", "<")
+    archive(state, 5_000, 6_000)
+    for _ in range(2):
+        scan = live.scan(100, 0)
+        assert [one.code for one in scan.unusable] == [Code.SOURCE_IS_SNAPSHOT_STANDBY]
+        assert "began at SCN 5000" in scan.unusable[0].detail
+        assert not scan.source_answers
+        assert live.current_scn() is None
+    convert("PHYSICAL STANDBY", "ORPHAN", "=")
+    convert("PHYSICAL STANDBY", "CURRENT", "<")
+    assert live.scan(100, 0).source_answers
+    assert live.database.resetlogs == own
+
+
+def test_a_snapshot_standby_with_which_replication_begins_is_read(
+    live: LiveDatabase, state: OracleState
+) -> None:
+    state.open_resetlogs(5_000, 1_300_000_000, 99)
+    state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "SNAPSHOT STANDBY")
+    assert live.scan(100, 0).source_answers
+    assert live.database.resetlogs[0] == 1_300_000_000

@@ -28,7 +28,12 @@ NO_PLACE: Final = Code.ORACLE_ADDRESS_INVALID
 _TRANSIENT: Final = frozenset({UNREACHABLE, LOST, NOT_OPEN})
 """Errors that an immediate retry can resolve."""
 
-PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE, Code.STANDBY_INCARNATION}
+PASSING: Final = _TRANSIENT | {
+    TIMEOUT,
+    SERVICE,
+    Code.STANDBY_INCARNATION,
+    Code.SOURCE_IS_SNAPSHOT_STANDBY,
+}
 """Errors that a later retry can resolve: the database restarts, is overloaded or changes its
 role.
 """

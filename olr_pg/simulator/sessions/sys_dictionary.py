@@ -118,6 +118,7 @@ class _Section(NamedTuple):
 
 
 _SECTIONS: Final = {
+    "USER$": _Section.of(22, "sys_user", "USER# NAME SPARE1", "user"),
     "OBJ$": _Section.of(18, "sys_obj", "OBJ# DATAOBJ# OWNER# NAME SUBNAME TYPE# FLAGS"),
     "TAB$": _Section.of(4, "sys_tab", "OBJ# DATAOBJ# CLUCOLS FLAGS PROPERTY"),
     "COL$": _Section.of(
@@ -199,6 +200,7 @@ class SysDictionary:
 
     def __init__(self, owner: str, scn: int) -> None:
         self._owner = owner
+        self._owner_number = OWNER_NUMBER
         self._scn = scn
         self.tables = {name: _sys_table(name) for name in _SECTIONS}
         self._rows: dict[str, dict[tuple[SysValue, ...], tuple[Row, dict[str, SysValue]]]] = {
@@ -236,6 +238,13 @@ class SysDictionary:
         """Delete the row with a key."""
         row, _ = self._rows[table].pop(key)
         assert session.delete(row)
+
+    def create_owner_again(self, session: RowStatements, number: int) -> None:
+        """Insert the row of a user with the owner's name and the number `number`, as CREATE USER
+        does after DROP USER. From now on, tables are created for this user.
+        """
+        self.insert(session, "USER$", user=number, name=self._owner, spare1=0)
+        self._owner_number = number
 
     def create_table(self, session: RowStatements | None, table: SimTable) -> None:
         """Insert all rows that define a table."""
@@ -277,7 +286,7 @@ class SysDictionary:
         **values: SysValue,
     ) -> None:
         """Insert the rows of an enabled constraint, except those of its columns."""
-        self.insert(session, "CON$", con=con, owner=OWNER_NUMBER, name=name)
+        self.insert(session, "CON$", con=con, owner=self._owner_number, name=name)
         told = {"enabled": 1, "state": VALIDATED, **values}
         self.insert(session, "CDEF$", con=con, obj=table.obj, type=kind, **told)
 
@@ -552,8 +561,8 @@ class SysDictionary:
         """Insert a row of OBJ$; a partition has the table's name, and its own name `partition`."""
         self.insert(
             session, "OBJ$",
-            obj=obj, data_obj=dataobj, owner=OWNER_NUMBER, name=name, subname=partition, type=kind,
-            flags=0,
+            obj=obj, data_obj=dataobj, owner=self._owner_number, name=name, subname=partition,
+            type=kind, flags=0,
         )  # fmt: skip
 
     def rows(self, tables: Sequence[SimTable] = ()) -> SysRows:
@@ -584,10 +593,10 @@ class SysDictionary:
         }
         for name, section in _SECTIONS.items():
             place = {"ts": FIRST_LOB_TABLESPACE} if section.rows in _WITH_TABLESPACE else {}
-            found[section.rows] = [
+            found.setdefault(section.rows, []).extend(
                 {"row_id": row.rowid, **place, **_told(values)}
                 for row, values in self._rows[name].values()
-            ]
+            )
         return SysRows.model_validate(found).model_copy(update=_database_level(tables))
 
 
