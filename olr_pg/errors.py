@@ -348,13 +348,16 @@ class Code(IntEnum):
     LOG_OF_ANOTHER_DATABASE = _Entry(
         2009,
         "the log belongs to another database or incarnation",
-        "remove the file from the set of logs, or use the dictionary of the database that wrote it",
+        "remove the file from the set of logs, or use the dictionary of the database that wrote it."
+        " If the database has a new name or DBID, follow docs/operations.md (“The database gets a"
+        " new name or DBID”)",
     )
     LOG_MISSING = _Entry(
         2010,
         "a log is missing in the sequence",
         "restore the missing archived log (RESTORE ARCHIVELOG SEQUENCE n THREAD t) into the"
-        " directory of the other logs",
+        " directory of the other logs. If the log no longer exists, load the tables again as"
+        " docs/operations.md says (“A log is lost”)",
     )
     CHANGE_UNDECODABLE = _Entry(
         2011,
@@ -1007,7 +1010,9 @@ class Code(IntEnum):
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
         "the checkpoint file belongs to another source",
-        "give each source its own `context.data` directory, or remove the file to start over",
+        "give each source its own `context.data` directory, or remove the file to start over. If"
+        " the database has a new name or DBID, follow docs/operations.md (“The database gets a new"
+        " name or DBID”)",
     )
     CHECKPOINT_UNWRITABLE = _Entry(
         4013,
@@ -2086,6 +2091,21 @@ class Code(IntEnum):
         "the redo contains text in both character sets, and does not show where the change is."
         " Start with an empty `context.data` and with `apply.start-scn` at an SCN after the"
         " change. Load the tables again (`olr-pg initial-load --anew`)",
+    )
+    DBTIMEZONE_CHANGED = _Entry(
+        7025,
+        "the DBTIMEZONE of the source has changed",
+        "start the appliance again: it continues with the new DBTIMEZONE, and nothing is lost."
+        " Oracle changes DBTIMEZONE only while no column has the type TIMESTAMP WITH LOCAL TIME"
+        " ZONE",
+    )
+    SYS_TABLES_REBUILT = _Entry(
+        7026,
+        "tables of the source's dictionary were built anew since olr_pg read them, as an upgrade of"
+        " Oracle can do",
+        "start with an empty `context.data` and with `apply.start-scn` at an SCN after the upgrade,"
+        " as docs/operations.md says (“Upgrade Oracle”). If tables were changed between the last"
+        " delivered transaction and that SCN, load the tables again",
     )
     VAULT_UNUSABLE = _Entry(
         7030,

@@ -48,7 +48,8 @@ class Gap:
             Code.LOG_MISSING,
             f"sequence {first}" + (" is" if one else f" to {last} are") + " not among the logs",
             action=f"restore the missing logs, in RMAN: RESTORE ARCHIVELOG {which} THREAD"
-            f" {self.thread}; and put them into the directory of the other logs",
+            f" {self.thread}; and put them into the directory of the other logs. If they no longer"
+            " exist, load the tables again as docs/operations.md says (“A log is lost”)",
             thread=self.thread,
             sequence=self.first_sequence,
             resetlogs=self.resetlogs_id,

@@ -22,6 +22,7 @@ from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
     TRUNCATE_TABLE,
     Evolution,
+    changes_files,
     exchanged,
     find_exchanges,
     flashed_back,
@@ -308,7 +309,8 @@ class ContainerFollower:
         was = {part: parts[part] for part in before.partitions if part in parts}
         now = {} if after is None else self._dictionary.parts(after)
         is_same = after == before and beside[0] == beside[1] and was == now
-        if is_same and not truncates and not moves_values(statements):
+        moves = moves_values(statements) or changes_files(statements)
+        if is_same and not truncates and not moves:
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)

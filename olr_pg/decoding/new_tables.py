@@ -12,7 +12,8 @@ Other new tables cannot be replicated until they are loaded, by `Take` or by an 
 - a table that was renamed and was not replicated under its old name;
 - a table for which no statement was logged.
 
-A warning about a new table is logged once, unless `Take` accepts the table.
+A warning about a new table is logged once, unless `Take` accepts the table. No warning is logged
+about temporary and external tables, which a pattern does not match either.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from zlib import crc32
 import structlog
 
 from olr_pg.dictionary.evolution import is_dropped
+from olr_pg.dictionary.sys_tables import WITHOUT_ROWS
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -254,7 +256,7 @@ class NewTables:
 
     def _report(self, named: _Named) -> None:
         is_wanted = False if self._wanted is None else self._wanted(named.owner, named.name)
-        if is_wanted is False:
+        if is_wanted is False or named.obstacle in WITHOUT_ROWS:
             return
         obstacle, made = named.obstacle, named.made
         assert self._wanted is not None

@@ -34,6 +34,7 @@ ADD, SPLIT, MERGE, RENAME partition; new interval      the rows stay the same. R
                                                        partitions hold them now
 MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: the redo does not show which rows
                                                        were removed
+ADD or MODIFY of an external partition                 stop: its rows are in files
 TRUNCATE PARTITION                                     TRUNCATE_PARTITION; stop if the dictionary
                                                        does not contain the partition's name
 DROP PARTITION                                         DROP_PARTITION, and REGROUP: later rows of
@@ -74,7 +75,7 @@ from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from olr_pg.dictionary.beside_columns import BesideColumns
     from olr_pg.dictionary.committed_changes import Statement
@@ -119,6 +120,13 @@ _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"
 )
 
+
+_FILES: Final = re.compile(
+    rf"\b(?:ADD|MODIFY)\s+{_PART}\b.*(?:\bEXTERNAL\b|\bLOCATION\s*\()", re.DOTALL
+)
+"""Matches a statement that adds an external partition to a hybrid partitioned table, or changes its
+files (VLDB and Partitioning Guide, “Managing Hybrid Partitioned Tables”).
+"""
 
 _IDENTITY_SEQUENCE: Final = re.compile(rf"{re.escape(IDENTITY)}\d+")
 
@@ -388,6 +396,13 @@ def judge(
         kept = [obj for obj in old.partitions if obj not in emptied | gone]
         first = first._replace(others=tuple(parts.get(obj, "") for obj in kept))
     return Evolution(() if first is None else (first, *rest))
+
+
+def changes_files(statements: Iterable[Statement]) -> bool:
+    """Return whether a statement changes the files of an external partition, and with them rows of
+    the table. Such a statement need not change an object of the table.
+    """
+    return any(_FILES.search(statement.words) for statement in statements)
 
 
 def _keeps_rows(text: str) -> bool:
@@ -979,6 +994,8 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
         return "rows of a partition were exchanged"
     if _FILTERS.search(text):
         return "rows that do not fulfil a condition (INCLUDING ROWS) were left out"
+    if _FILES.search(text):
+        return "an external partition was added or changed, whose rows are in files"
     if _replaced_segments(old, new) and not (_keeps_rows(text) or _EMPTIES.search(text)):
         return (
             "the segment of the table was replaced: TRUNCATE, EXCHANGE or MOVE without a logged"

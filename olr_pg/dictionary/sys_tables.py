@@ -95,18 +95,23 @@ FLOAT.
 """
 
 
+_TEMPORARY: Final = "the table is a temporary table, so the redo does not contain its rows"
+_EXTERNAL: Final = "the table is an external table, so the redo does not contain its rows"
+WITHOUT_ROWS: Final = frozenset({_TEMPORARY, _EXTERNAL})
+"""The reasons why patterns of `apply.tables` do not match a table (`table_list.WITH_REDO`)."""
+
 # Reasons why a table cannot be replicated: bits of TAB$.PROPERTY, TAB$.FLAGS and OBJ$.FLAGS, and
 # names (dictionary §2.1, §2.3, §13).
 _TABLE_PROPERTIES: Final = (
     (0x1, "the table is an object table"),
     (0x200, "the table is the overflow segment of an index-organised table"),
     (0x2000, "the table is the storage table of a nested table"),
-    (0xC00000, "the table is a temporary table, so the redo does not contain its rows"),
-    (0x80000000, "the table is an external table, so the redo does not contain its rows"),
+    (0xC00000, _TEMPORARY),
+    (0x80000000, _EXTERNAL),
 )
 _TABLE_FLAGS: Final = ((0x20000000, "the table is the mapping table of an index-organised table"),)
 _OBJECT_FLAGS: Final = (
-    (0x22, "the table is a temporary table, so the redo does not contain its rows"),
+    (0x22, _TEMPORARY),
     (0x80, "the table was dropped and is in the recycle bin"),
     (0x10, "the table is a secondary object of a domain index"),
 )

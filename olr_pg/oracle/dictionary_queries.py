@@ -171,7 +171,8 @@ def read_snapshot(
     A table that does not exist as of `scn` is not in the snapshot.
 
     Args:
-        names: (owner, name), exactly as in the dictionary.
+        names: (owner, name), exactly as in the dictionary. With an empty name, only the owner is
+            read, so that tables that it creates later can be followed.
 
     Raises:
         OlrPgError: 3005 the rows are inconsistent.
@@ -300,6 +301,32 @@ def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.
     ]
 
 
+def read_sys_objects(connection: Connection, owner: int) -> dict[str, tuple[int, int]]:
+    """Read the current OBJ# and DATAOBJ# of the SYS tables that are followed, by name.
+
+    Args:
+        owner: USER# of SYS.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    obj, names = tables.OBJ.c, [one.name for one in (*tables.SYS_TABLES, *tables.BESIDE_TABLES)]
+    query = select(obj.NAME, obj["OBJ#"], obj["DATAOBJ#"]).where(
+        obj["OWNER#"] == bound(owner), obj["TYPE#"] == bound(_TABLE), obj.NAME.in_(among(names))
+    )
+    found = connection.execute(query)
+    return {str(name): (int(number), int(segment or 0)) for name, number, segment in found}
+
+
+def read_user_names(connection: Connection) -> list[str]:
+    """Read the names of all users and roles.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    return [str(name) for (name,) in connection.execute(select(tables.USER.c.NAME))]
+
+
 class _Reader:
     """Reads rows of the SYS tables as of one SCN.
 
@@ -404,7 +431,7 @@ class _Reader:
         Args:
             users: USER# by name.
         """
-        wanted = [(users[owner], name) for owner, name in names if owner in users]
+        wanted = [(users[owner], name) for owner, name in names if owner in users and name]
         table, found = self._table("sys_obj"), dict[int, list[sys_rows.ObjectRow]]()
         is_table = bound(_TABLE) == table.c["TYPE#"]
         for batch in batches(sorted(wanted)):

@@ -188,12 +188,24 @@ def _read_properties(connection: Connection) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in connection.execute(settings)}
 
 
-def read_charsets(connection: Connection) -> tuple[str, str]:
-    """Read NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET of the container that the connection is
-    in.
-    """
+class ValueSettings(NamedTuple):
+    """The properties of a container on which the meaning of stored values depends."""
+
+    charset: str
+    ncharset: str
+    timezone: str
+
+    @classmethod
+    def of(cls, database: Database) -> ValueSettings:
+        """Return the settings that a dictionary contains."""
+        return cls(database.charset, database.ncharset, database.timezone)
+
+
+def read_value_settings(connection: Connection) -> ValueSettings:
+    """Read the properties of the container that the connection is in."""
     values = _read_properties(connection)
-    return values["NLS_CHARACTERSET"], values["NLS_NCHAR_CHARACTERSET"]
+    zone = values.get("DBTIMEZONE", "+00:00")
+    return ValueSettings(values["NLS_CHARACTERSET"], values["NLS_NCHAR_CHARACTERSET"], zone)
 
 
 def read_scn(connection: Connection) -> int:

@@ -450,7 +450,7 @@ class LiveDatabase:
         is_new = self._newest != listing.archived.keys()
         self._check_pdbs(scn, listing, is_new=is_new)
         if is_new:
-            self._dictionary.check_charsets()
+            self._dictionary.check_settings()
             self._newest = frozenset(listing.archived)
             for watch, chosen in zip(self._unlogged, self._dictionary.chosen(), strict=True):
                 watch.look(chosen)

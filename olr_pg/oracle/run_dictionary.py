@@ -24,16 +24,17 @@ import structlog
 from olr_pg.capture.source_database import LoadsBehind
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import store_snapshot
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.dictionary_queries import read_users
-from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
-from olr_pg.oracle.facts import read_charsets
+from olr_pg.oracle.dictionary_queries import read_user_names, read_users
+from olr_pg.oracle.dictionary_settings import check_settings, with_timezones
+from olr_pg.oracle.driver.driver_failures import NOT_REACHED, SNAPSHOT_AGE
 from olr_pg.oracle.source_containers import begun_file, begun_scns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.dictionary.model import Database, Snapshot, Table
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 CATALOGUE: Final = "FROM DBA_TABLES"
 """A query that contains this text was made from patterns (`config.table_patterns`), so the tables
 that it lists exist.
+"""
+
+ANY_OWNER: Final = "AND OWNER NOT IN ("
+"""A query that contains this text was made from a pattern that leaves the owner open, such as
+``*.ORDERS``.
 """
 
 _CLEAN_SECONDS: Final = 3600.0
@@ -143,7 +149,7 @@ class RunDictionary:
         self._database, self._oldest_scn = database, oldest_scn
         self._names: tuple[tuple[str, str], ...] = ()
         self._lists = dict[str, frozenset[str]]()
-        self._by_pattern = False
+        self._by_pattern = self._any_owner = False
         self._answered = set[str]()
         self._clean_again = 0.0
         self._ledgers: tuple[tuple[str, str], ...] = ()
@@ -184,6 +190,20 @@ class RunDictionary:
     def _note_list(self, sql: str, names: Sequence[tuple[str, str]]) -> None:
         self._lists[sql] = frozenset(map(".".join, names))
         self._by_pattern |= CATALOGUE in sql
+        self._any_owner |= ANY_OWNER in sql
+
+    def _other_owners(self) -> Iterator[tuple[str, str]]:
+        """Yield each user with an empty table name if a pattern leaves the owner open.
+
+        A table that is created later is noticed only if the dictionary contains its owner. A user
+        without a replicated table can create one that matches the pattern.
+        """
+        if not self._any_owner:
+            return
+        for name, oracle in self._containers.databases.items():
+            for user in oracle.read("listing the users", read_user_names):
+                if not is_oracle_schema(user):
+                    yield f"{name}.{user}" if self._containers.names else user, ""
 
     def _names_of_others(self, sql: str) -> list[tuple[str, str]]:
         """Return the tables of the other targets, before the first dictionary is read. With a
@@ -216,46 +236,32 @@ class RunDictionary:
         if not begin.can_keep(max(one.scn for one in stored)):
             return None
         if snapshot.database.dbid == self._database().dbid:
-            self._check_charsets(stored)
+            check_settings(self._databases, stored)
         return snapshot
 
-    def check_charsets(self) -> None:
-        """Check that each container still has the character sets of its dictionary. The check runs
-        at the start, because an earlier run may have stored the dictionary, and before the first
-        redo of a new list is read.
-
-        Otherwise text would be decoded with the old character sets.
+    def check_settings(self) -> None:
+        """Check that each container still has the properties of its dictionary. The check runs at
+        the start, because an earlier run may have stored the dictionary, and before the first redo
+        of a new list is read.
 
         Raises:
-            OlrPgError: 7024, a container has others.
+            OlrPgError: 7024 to 7026 (`dictionary_settings.check_settings`).
         """
         if self.snapshot is not None:
-            self._check_charsets(self.snapshot.containers)
+            check_settings(self._databases, self.snapshot.containers)
 
-    def _check_charsets(self, snapshots: Sequence[Snapshot]) -> None:
-        for oracle, snapshot in zip(self._containers.databases.values(), snapshots, strict=True):
-            known = snapshot.database
-            try:
-                now = oracle.read("reading the character sets of the database", read_charsets)
-            except OlrPgError as error:
-                if error.code not in PASSING:
-                    raise
-                continue  # a closed PDB does not stop the others
-            if now != (known.charset, known.ncharset):
-                raise OlrPgError(
-                    Code.CHARACTER_SET_CHANGED,
-                    f"the character sets of the source are {' and '.join(now)}, but the"
-                    f" dictionary as of SCN {snapshot.scn} has {known.charset} and"
-                    f" {known.ncharset}",
-                    container=known.con_name or known.name,
-                )
+    @property
+    def _databases(self) -> list[OracleDatabase]:
+        return list(self._containers.databases.values())
 
     def _load_dictionaries(self) -> list[Snapshot]:
-        """Load the stored dictionary of each container, add the fallback's account, and store a
-        dictionary that has changed.
+        """Load the stored dictionary of each container, adopt the present DBTIMEZONE, add the
+        fallback's account, and store a dictionary that has changed.
         """
         kept = [load_snapshot(str(file)) for file in self._files]
-        found = self._with_ledger_owners(kept)
+        is_same = kept[0].database.dbid == self._database().dbid
+        own = with_timezones(self._databases, kept) if is_same else kept
+        found = self._with_ledger_owners(own)
         for file, before, after in zip(self._files, kept, found, strict=True):
             if after is not before:
                 store_snapshot(after, file)
@@ -324,7 +330,7 @@ class RunDictionary:
             OlrPgError: 3082, a load needs the dictionary as of that SCN, or the dictionary of the
                 earlier runs lacks a table.
         """
-        names = (*self._names, *self._ledgers)
+        names = (*self._names, *self._ledgers, *self._other_owners())
         try:
             # Without any log, 0 stands for the current SCN.
             return self._containers.read_dictionaries(names, begin.wanted or None, structure=False)

@@ -7,6 +7,7 @@ host.
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, Table, func, literal, select
 
+from olr_pg.capture.continuity import Gap
 from olr_pg.datatypes.charsets import charset
 from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
 from olr_pg.dictionary.selection import like_it
@@ -524,6 +526,9 @@ def _logs(
                 found.append(coded("oracle.logs", problem))
                 if problem.code == Code.ARCHIVED_LOG_UNREADABLE:
                     unreadable += [copy.name for copy in listed[position]]
+        if saved_scn is not None and source.vault is None and source.standby is None:
+            gaps = _missing_between(positions, listed, saved_scn)
+            found += [coded("oracle.logs", gap.as_error()) for gap in gaps]
         first = listed[positions[0]][0].first_scn
         needed = [
             (oldest_open, "the oldest open transaction began"),
@@ -556,6 +561,23 @@ def _ends(redo: RedoSource, facts: CurrentDatabase, scn: int) -> Collection[tupl
         "listing the archived logs",
         lambda _, shown: list_ends(shown, facts.database.resetlogs, scn),
     )
+
+
+def _missing_between(
+    positions: Sequence[tuple[int, int, int]],
+    listed: Mapping[tuple[int, int, int], Sequence[ListedLog]],
+    saved_scn: int,
+) -> Iterator[Gap]:
+    """Yield the gaps between the logs of a thread whose redo a restart needs.
+
+    Args:
+        positions: of the thread's logs, in order.
+    """
+    for before, after in pairwise(positions):
+        is_gap = before[:2] == after[:2] and after[2] > before[2] + 1
+        if is_gap and listed[after][0].first_scn > saved_scn:
+            scn = listed[before][0].next_scn
+            yield Gap(*before[:2], before[2] + 1, after[2] - 1, scn)
 
 
 def _looked_at(

@@ -15,6 +15,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.new_tables import CREATE_TABLE, Begin
 from olr_pg.decoding.split import Split, plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
@@ -23,7 +24,7 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
-from olr_pg.simulator.sessions.ddl_statements import DdlStatements
+from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE, DdlStatements
 from olr_pg.wire.element_plan import build_element_plan
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.simulator.model.tables import SimTable
 
@@ -391,6 +391,25 @@ def test_the_consequence_of_each_kind_of_ddl(tmp_path: Path) -> None:
         *("add-partition", "drop-partition, regroup", "regroup, regroup, regroup"),
         *("regroup, regroup, regroup", "truncate-partition", 3073, "drop-table"),
     ]
+
+
+def test_other_files_of_an_external_partition_stop_the_table(tmp_path: Path) -> None:
+    """They are in no SYS table that is followed."""
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER}, partitions=2)
+    snapshot = source.take_snapshot()
+    text = "ALTER TABLE P MODIFY PARTITION P2 LOCATION ('p2.csv')"
+    said = Statement(ALTER_TABLE, table.obj, "SHOP", "P", text, snapshot.scn + 1)
+    ddl = DictionaryTransaction(
+        0, 1, snapshot.scn + 1, snapshot.scn + 2, (1, 1, 1, 1), statements=(said,)
+    )
+    follower = DictionaryFollower(snapshot)
+    follower.subscribe(snapshot.tables)
+    follower.apply([ddl])
+    (event,) = follower.events
+    assert event.evolution.error is not None
+    assert event.evolution.error.code == 3073
+    assert "whose rows are in files" in event.evolution.error.detail
 
 
 OF_PARTITIONS: Final = {

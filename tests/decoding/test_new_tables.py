@@ -16,6 +16,7 @@ from olr_pg.decoding.new_tables import (
 )
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.sys_tables import WITHOUT_ROWS
 
 COLUMNS = (Column("ID", 1, 1, 1, 2, 22),)
 
@@ -65,6 +66,17 @@ def test_what_came_before_the_subscription_is_reported_with_it() -> None:
     with capture_logs() as logs:
         tables.watch_for(lambda _owner, _name: True)
     assert [entry["scn"] for entry in logs] == [100]
+
+
+@pytest.mark.parametrize("reason", sorted(WITHOUT_ROWS))
+def test_a_table_whose_rows_are_never_in_redo_is_not_reported(
+    watching: NewTables, reason: str
+) -> None:
+    """Such as SYS_TEMP_FBT, which FLASHBACK TABLE … TO SCN creates in the schema of the table."""
+    made = replace(table("SYS_TEMP_FBT"), refusal=reason)
+    with capture_logs() as logs:
+        watching.see(8, None, made, 30)
+    assert logs == []
 
 
 def test_a_dropped_table_is_forgotten() -> None:

@@ -55,7 +55,7 @@ def test_each_clause(text: str, behind: Any) -> None:
 
 
 def test_each_clause_is_one_of_the_language_reference() -> None:
-    assert sum(bool(expected(text)) for _, text, _, _ in OF_PARTITIONS) == 14
+    assert sum(bool(expected(text)) for _, text, _, _ in OF_PARTITIONS) == 15
     assert any(means == STOPS and expected(text) for _, text, _, means in OF_PARTITIONS)
 
 

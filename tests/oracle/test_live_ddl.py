@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -10,8 +11,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.appliance.open_source import DICTIONARY
+from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
+from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.oracle.test_live_run import run_beside, wait_until
@@ -171,3 +176,67 @@ def test_ddl_that_waited_for_a_redo_thread_is_followed_when_that_closes(
 
     with capture_logs() as logged:
         run_beside(ddl.config(tmp_path, postgres_database), close_the_other_thread)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
+def test_tables_of_a_user_that_is_dropped_and_created_again_stay_replicated(
+    ddl: LiveDdl, tmp_path: Path, postgres_database: str
+) -> None:
+    config = ddl.config(tmp_path, postgres_database)
+    document = json.loads(config.read_text("utf-8"))
+    document["apply"]["ddl"] = {"drop-table": "follow"}
+    config.write_text(json.dumps(document), "utf-8")
+    source = ddl.source
+
+    def replicated() -> bool:
+        return all(rows(postgres_database, name) == source.rows(name) for name in ("A", "B"))
+
+    def drop_and_create() -> None:
+        for name in ("A", "B"):
+            source.insert(name, 1, "of the first user")
+        ddl.archive()
+        wait_until(replicated)
+        for name in ("A", "B"):
+            source.drop(name)
+        source.dictionary.create_owner_again(source.session.rows, 140)
+        source.session.commit()
+        for name in ("A", "B"):
+            source.make(name, {"ID": NUMBER, "NAME": TEXT})
+            source.insert(name, 2, "of the second user")
+        ddl.archive()
+        wait_until(replicated)
+
+    def insert_after_a_restart() -> None:
+        source.insert("A", 3, "after a restart")
+        ddl.archive()
+        wait_until(replicated)
+
+    run_beside(config, drop_and_create)
+    run_beside(config, insert_after_a_restart)
+
+
+@pytest.mark.parametrize("changed", ["OBJ#", "DATAOBJ#"])
+def test_sys_tables_that_were_built_anew_are_noticed(
+    ddl: LiveDdl, tmp_path: Path, changed: str
+) -> None:
+    """Changes of the dictionary would be missed, because redo names the new table."""
+    login = {"user": "olr", "password": "olr", "server": ddl.server.connect_string}
+    source = OracleSource.model_validate(login)
+    both = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
+
+    def resolve(start_scn: int) -> None:
+        lineage, file = Lineage(tmp_path / "lineage.json"), tmp_path / "dictionary.json"
+        with closing(
+            LiveDatabase(source, lineage, start_scn=lambda: start_scn, dictionary=file)
+        ) as database:
+            database.resolve(both)
+
+    resolve(0)
+    resolve(ddl.state.scn)
+    ddl.state.catalogue.update(
+        f'UPDATE SYS."OBJ$" SET "{changed}" = 99999 WHERE "NAME" = \'CCOL$\''
+    )
+    with pytest.raises(OlrPgError, match=r": CCOL\$; the dictionary is of SCN") as caught:
+        resolve(ddl.state.scn)
+    assert caught.value.code == Code.SYS_TABLES_REBUILT

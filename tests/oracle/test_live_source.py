@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.source_database import LoadsBehind
-from olr_pg.config.table_patterns import LEDGER
+from olr_pg.config.table_patterns import LEDGER, parse_pattern, table_list_query
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -93,6 +94,21 @@ def test_a_restart_notices_that_the_source_has_another_character_set(
     with live(source, tmp_path) as database:
         assert value in {database.database.charset, database.database.ncharset}
         database.resolve(BOTH)
+
+
+def test_a_restart_continues_with_a_new_dbtimezone(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """ALTER DATABASE SET TIME_ZONE; no column depends on it then (ORA-30079)."""
+    with live(source, tmp_path) as database:
+        first, _ = database.resolve(BOTH)
+    set_property = 'UPDATE SYS."DATABASE_PROPERTIES" SET "PROPERTY_VALUE" = ?'
+    state.catalogue.update(f'{set_property} WHERE "PROPERTY_NAME" = ?', "+01:00", "DBTIMEZONE")
+    for _ in range(2):
+        with live(source, tmp_path, SCN + 50) as database:
+            again, _ = database.resolve(BOTH)
+        assert (first.database.timezone, again.database.timezone) == ("+00:00", "+01:00")
+        assert again == replace(first, database=again.database)
 
 
 def test_a_new_table_needs_a_new_dictionary_as_of_the_restart(
@@ -385,6 +401,24 @@ def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo
         assert same == tables
         with pytest.raises(OlrPgError, match=r"SHOP\.MADE"):
             database.resolve(BOTH)  # a name that somebody wrote has to be there
+
+
+@pytest.mark.parametrize(("pattern", "known"), [("*.ORDERS", True), ("SHOP.*", False)])
+def test_a_pattern_for_any_owner_needs_every_user(
+    source: OracleSource, state: OracleState, tmp_path: Path, pattern: str, *, known: bool
+) -> None:
+    """TENANT has no table yet. If it creates one, its OBJ$ row has only the number of TENANT."""
+    for number, name in ((5_000, "TENANT"), (5_001, "CTXSYS")):
+        state.catalogue.insert("USER$", [{"USER#": number, "NAME": name, "SPARE1": 0}])
+    parsed = parse_pattern(pattern)
+    assert parsed is not None
+    with live(source, tmp_path) as database:
+        snapshot, tables = database.resolve(table_list_query([parsed]))
+    assert ORDERS in tables
+    assert snapshot.sys_rows is not None
+    users = {one.name: one.user for one in snapshot.sys_rows.sys_user}
+    assert (users.get("TENANT") == 5_000) is known
+    assert "CTXSYS" not in users
 
 
 def test_a_created_table_needs_no_undo_after_a_restart(

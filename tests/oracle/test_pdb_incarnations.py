@@ -129,20 +129,28 @@ def test_it_is_noticed_although_the_redo_behind_it_was_read(
         live.scan(5_000, 0)
 
 
-def test_another_character_set_is_noticed_before_the_redo_of_a_new_list_is_read(
-    live: LiveDatabase, state: OracleState
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("NLS_CHARACTERSET", "WE8ISO8859P1", Code.CHARACTER_SET_CHANGED),
+        ("DBTIMEZONE", "+01:00", Code.DBTIMEZONE_CHANGED),
+    ],
+)
+def test_other_settings_are_noticed_before_the_redo_of_a_new_list_is_read(
+    live: LiveDatabase, state: OracleState, name: str, value: str, code: Code
 ) -> None:
     live.resolve("SELECT owner, table_name FROM all_tables")
     live.scan(100, 0)
     state.catalogue.update(
         'UPDATE SYS."DATABASE_PROPERTIES" SET "PROPERTY_VALUE" = ? WHERE "PROPERTY_NAME" = ?',
-        *("WE8ISO8859P1", "NLS_CHARACTERSET"),
+        *(value, name),
     )
     live.scan(100, 0)
     archive(state, 100, 6_000)
-    with pytest.raises(OlrPgError, match="WE8ISO8859P1") as caught:
+    with pytest.raises(OlrPgError) as caught:
         live.scan(100, 0)
-    assert caught.value.code == Code.CHARACTER_SET_CHANGED
+    assert caught.value.code == code
+    assert value in caught.value.detail
 
 
 @pytest.mark.parametrize("seconds", [3_600.0, 0.0])

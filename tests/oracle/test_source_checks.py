@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 import json
 import zoneinfo
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,9 +25,11 @@ from olr_pg.config.reading import load_config
 from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Severity
 from olr_pg.oracle import source_checks
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
@@ -332,6 +334,36 @@ def test_every_log_that_a_restart_reads_is_looked_for(patient: Patient) -> None:
 
     assert sequences(None) == [0, 9]
     assert sequences(75) == [0, 7, 8, 9]
+
+
+def test_a_log_that_is_missing_between_others_is_named(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """As after ALTER DATABASE CLEAR UNARCHIVED LOGFILE, or where a log is deleted too early."""
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
+    made = simulate(3, tmp_path / "made", workload="orders", size=100_000, shape=shape)
+    with closing(LiveSource(made, tmp_path)) as live:
+        live.archive_all()
+        _check_a_gap(Patient(live, tmp_path, postgres_database))
+
+
+def _check_a_gap(patient: Patient) -> None:
+    gone, after = (open_log(str(log)).header for log in patient.live.summary.logs[1:3])
+    data = load_config(patient.config()).context.data
+    data.mkdir()
+    identity = source_identity(patient.live.summary.snapshot.database)
+    checkpoint = Checkpoint(data / FILE_NAME, identity)
+    checkpoint.save(gone.first_scn)
+    assert patient.findings() == []
+    patient.live.state.catalogue.update(
+        f'DELETE FROM SYS."V$ARCHIVED_LOG" WHERE "SEQUENCE#" = {gone.sequence}'
+    )
+    finding = patient.only()
+    assert "OLR-02010" in finding.what
+    assert f"sequence {gone.sequence} is not among the logs" in finding.what
+    assert f"RESTORE ARCHIVELOG SEQUENCE {gone.sequence} THREAD 1" in finding.mend[0]
+    checkpoint.save(after.first_scn)
+    assert patient.findings() == []
 
 
 def test_no_logs_at_all(patient: Patient) -> None:
