@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -377,3 +378,30 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
             "SELECT DISTINCT convalidated FROM pg_constraint WHERE contype = 'f'"
         ).fetchall() == [(True,)]
     assert cut(status=True)[0]["steps"] == done["steps"]
+
+
+def test_the_steps_for_a_lost_log_load_the_tables_and_continue(
+    live: LiveSource, tmp_path: Path, shop: Shop
+) -> None:
+    """As after CLEAR UNARCHIVED LOGFILE; the steps of docs/operations.md (“A log is lost”)."""
+    live.archive()
+    shop.load()
+    live.archive()
+    shop.run()
+    live.waiting.pop(0)
+    for _ in range(2):
+        live.archive()
+
+    def code() -> int:
+        with pytest.raises(OlrPgError) as caught:
+            shop.run()
+        assert "“A log is lost”" in caught.value.action
+        return caught.value.code
+
+    assert code() == 2010
+    shop.load(anew=True)
+    live.archive_all()
+    assert code() == 2010  # the checkpoint needs the log
+    shutil.rmtree(tmp_path / "data")
+    shop.run()
+    assert all(one.identical for one in shop.verify())

@@ -8,7 +8,7 @@ import shutil
 import struct
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -161,6 +161,20 @@ def reincarnated(
     return _rewritten(
         log, folder / f"1_{sequence}_{resetlogs}.arc", fields, {164: scn}, sequence=sequence
     )
+
+
+def with_new_identity(log: Path, folder: Path, *, name: str, dbid: int, scn: int = 0) -> Path:
+    """A copy of `log` as the database would have written it after DBNEWID. A new DBID needs an OPEN
+    RESETLOGS, at `scn`.
+    """
+    header = open_log(str(log)).header
+    order: Literal["big", "little"] = "big" if header.big_endian else "little"
+    raw = name.encode().ljust(8, b"\0")
+    fields = {24: dbid, **{28 + at: int.from_bytes(raw[at : at + 4], order) for at in (0, 4)}}
+    if not scn:
+        return _rewritten(log, folder / log.name, fields, {})
+    fields |= {52: 99, 160: 1_300_000_000}
+    return _rewritten(log, folder / "1_1_1300000000.arc", fields, {164: scn}, sequence=1)
 
 
 def switched_over(

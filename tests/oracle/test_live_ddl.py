@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
-from tests.oracle.test_live_run import run_beside, wait_until
+from tests.oracle.live_source import with_new_identity
+from tests.oracle.test_live_run import failure_of, run_beside, run_once, wait_until
 from tests.replicator.ddl_source import NUMBER, OWNER, TEXT, DdlSource
 from tests.replicator.test_ddl_pipeline import rows_of
 
@@ -214,6 +216,51 @@ def test_tables_of_a_user_that_is_dropped_and_created_again_stay_replicated(
 
     run_beside(config, drop_and_create)
     run_beside(config, insert_after_a_restart)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("new", ["name", "DBID"])
+def test_the_steps_for_a_new_name_or_dbid_continue_the_tables(
+    ddl: LiveDdl, tmp_path: Path, postgres_database: str, new: str
+) -> None:
+    """DBNEWID, and what docs/operations.md says to do (“The database gets a new name or DBID”)."""
+    config = ddl.config(tmp_path, postgres_database)
+    source, catalogue, logs = ddl.source, ddl.state.catalogue, ddl.source.directory / "logs"
+    source.insert("A", 1, "before")
+    ddl.archive()
+    run_once(config)
+    source.threads[0].switch()
+    before = set(logs.iterdir())
+    source.insert("A", 2, "after")
+    source.threads[0].switch()
+    (last,) = set(logs.iterdir()) - before
+    header = open_log(str(last)).header
+    scn = header.first_scn
+    if new == "name":
+        catalogue.update('UPDATE SYS."V$DATABASE" SET "NAME" = \'NEWNAME\'')
+        made = with_new_identity(last, logs, name="NEWNAME", dbid=header.dbid)
+    else:
+        ddl.state.open_resetlogs(scn, 1_300_000_000, 99)
+        catalogue.update('DELETE FROM SYS."V$DATABASE_INCARNATION" WHERE "STATUS" <> \'CURRENT\'')
+        catalogue.update('UPDATE SYS."V$DATABASE" SET "DBID" = 4711, "CON_DBID" = 4711')
+        made = with_new_identity(last, logs, name=header.db_name, dbid=4711, scn=scn)
+    ddl.state.archived(made.name, open_log(str(made)).header)
+    error = failure_of(config)
+    assert error.code == Code.CHECKPOINT_OF_ANOTHER_SOURCE
+    assert "“The database gets a new name or DBID”" in error.action
+    if new == "DBID":
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE olr_pg.ledger SET dbid = NULL, resetlogs_id = NULL"
+                " WHERE subscription = 'olr_pg'"
+            )
+    document = json.loads(config.read_text("utf-8"))
+    document["apply"]["start-scn"] = scn
+    config.write_text(json.dumps(document), "utf-8")
+    shutil.rmtree(tmp_path / "data")
+    run_once(config)
+    assert rows(postgres_database, "A") == source.rows("A")
 
 
 @pytest.mark.parametrize("changed", ["OBJ#", "DATAOBJ#"])
