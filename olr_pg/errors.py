@@ -774,7 +774,9 @@ class Code(IntEnum):
         " it is. Check that `apply.tables` contains the table, and that the snapshot contains"
         " its schema and was taken after the table was created. With a live source, `olr-pg run`"
         " reads the dictionary as of the SCN at which it starts. If the table was created later,"
-        " run `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
+        " run `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation. If"
+        " `context.data` was lost, set it to `start_scn` in the target's table"
+        " `olr_pg.subscription`",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
