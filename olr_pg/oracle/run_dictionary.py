@@ -168,8 +168,11 @@ class RunDictionary:
                 load needs is lost, 7001 to 7009 errors of the database.
         """
         names = self._containers.run_table_list(sql, is_abandoned)
-        if self.snapshot is not None and sql in self._answered:
-            names = _known(self.snapshot, names, sql)
+        if self.snapshot is not None:
+            if sql in self._answered:
+                names = _known(self.snapshot, names, sql)
+            else:
+                self._check_loads(self.snapshot.scn)
         # All targets share one dictionary, which contains the tables of all targets.
         before = [*self._names, *self._names_of_others(sql)]
         self._names = tuple(dict.fromkeys((*before, *names)))
@@ -218,6 +221,28 @@ class RunDictionary:
         for query, names in found.items():
             self._note_list(query, names)
         return [name for names in found.values() for name in names]
+
+    def _check_loads(self, scn: int) -> None:
+        """Check that the dictionary is not later than the rows of a load, before a target gets its
+        first tables. A target that did not answer at the start, or did not exist, may have such a
+        load.
+
+        Args:
+            scn: the SCN of the dictionary.
+
+        Raises:
+            OlrPgError: 3082, a load needs an earlier dictionary.
+        """
+        begin = self._begin()
+        if 0 < begin.rows_scn < scn:
+            raise OlrPgError(
+                Code.DICTIONARY_LOST,
+                f"the dictionary in use is as of SCN {scn}, but a target that did not answer at the"
+                f" start has a load as of SCN {begin.rows_scn}",
+                action="start the appliance again while all targets can be reached, so that it"
+                " reads the earlier dictionary",
+                scn=begin.wanted,
+            )
 
     def _begin(self) -> RunBegin:
         saved = self._start_scn()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -315,6 +315,31 @@ def test_a_dictionary_that_is_later_than_the_rows_of_a_load_is_not_used(
     with live(source, tmp_path, rows_scn=3_700) as database, pytest.raises(OlrPgError) as caught:
         database.resolve(ORDERS_ONLY)
     assert caught.value.code == Code.DICTIONARY_LOST
+
+
+def test_a_load_of_a_target_that_did_not_answer_at_the_start_needs_an_earlier_dictionary(
+    source: OracleSource, tmp_path: Path
+) -> None:
+    """Its list is the first one of this target, while the others replicate already."""
+    for rows, is_early in ((3_799, True), (3_800, False)):
+        loads = [LoadsBehind(3_800)]
+        database = LiveDatabase(
+            source,
+            Lineage(tmp_path / "lineage.json"),
+            start_scn=lambda: 3_800,
+            loaded_scn=lambda *_, known=loads: known[-1],
+        )
+        with closing(database):
+            assert database.resolve(ORDERS_ONLY)[0].scn == 3_800
+            loads.append(LoadsBehind(3_700, rows))
+            database.resolve(ORDERS_ONLY)
+            if not is_early:
+                assert database.resolve(BOTH)[0].scn == 3_700  # the first list lacks a table
+                continue
+            with pytest.raises(OlrPgError, match="a target that did not answer") as caught:
+                database.resolve(BOTH)
+            assert caught.value.code == Code.DICTIONARY_LOST
+            assert "start the appliance again" in caught.value.action
 
 
 def test_a_checkpoint_after_the_last_scn_of_an_idle_source_takes_a_longer_list(
