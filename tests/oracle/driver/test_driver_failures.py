@@ -11,6 +11,7 @@ from olr_pg.oracle.driver.driver_failures import (
     LOST,
     NOT_REACHED,
     OTHER,
+    PASSING,
     PRIVILEGE,
     SERVICE,
     SNAPSHOT_AGE,
@@ -39,6 +40,24 @@ def test_the_most_specific_number_counts(text: str, code: int) -> None:
     error = oracle_error(oracledb.DatabaseError(text), "reading X")
     assert error.code == code
     assert error.detail.startswith("reading X: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ORA-01035: ORACLE only available to users with RESTRICTED SESSION privilege",
+        "ORA-12526: TNS:listener: all appropriate instances are in restricted mode",
+        "ORA-00028: your session has been killed",
+        "ORA-02396: exceeded maximum idle time, please connect again",
+        "ORA-01089: immediate shutdown or close in progress",
+        "ORA-01033: ORACLE initialization or shutdown in progress",
+        "ORA-01109: database not open",
+        "ORA-12514: TNS:listener does not currently know of service",
+        "ORA-00020: maximum number of processes (300) exceeded",
+    ],
+)
+def test_what_a_dba_does_to_sessions_and_instances_passes(text: str) -> None:
+    assert oracle_error(oracledb.DatabaseError(text), "reading X").code in PASSING
 
 
 def test_the_words_are_one_line_without_help_and_secrets() -> None:
