@@ -12,6 +12,8 @@ from olr_pg.load.cutover_steps import DONE, forget_steps, note_step
 from tests.load.conftest import Project
 from tests.replicator.test_simulated import check_tables
 
+POSITIONS = "SELECT source_table, commit_scn FROM olr_pg.ledger ORDER BY 1"
+
 
 def fetch(project: Project, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(project.database) as connection:
@@ -136,6 +138,18 @@ def test_a_load_empties_no_table_that_does_not_fit_or_is_in_use(project: Project
         assert caught.value.code == 5171
         assert target_rows(project) == before
         forget_steps(connection, "olr_pg")
+        # If a load cannot be recorded as begun, the table keeps its rows and its position.
+        positions = fetch(project, POSITIONS)
+        connection.execute(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql"
+            " AS $$ BEGIN RAISE EXCEPTION 'lost'; END $$;"
+            "CREATE TRIGGER fail BEFORE INSERT ON olr_pg.load FOR EACH ROW EXECUTE FUNCTION fail();"
+            "ALTER TABLE olr_pg.load ENABLE ALWAYS TRIGGER fail"
+        )
+        with pytest.raises(psycopg.errors.RaiseException):
+            project.load(anew=True)
+        assert (target_rows(project), fetch(project, POSITIONS)) == (before, positions)
+        connection.execute("DROP FUNCTION fail CASCADE")
     ((target,),) = fetch(project, "SELECT max(target_table) FROM olr_pg.load")
     quoted = ".".join(f'"{part}"' for part in str(target).split(".", 1))
     with psycopg.connect(project.database, autocommit=True) as connection:

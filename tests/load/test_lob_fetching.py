@@ -173,6 +173,19 @@ def test_another_row_with_the_rowid_is_not_taken(source: Source) -> None:
     assert source.query("SELECT text FROM app.docs") == [(None,)]
 
 
+def test_a_value_that_the_target_refuses_hinders_no_other(source: Source) -> None:
+    source.put(1, 100, TEXT, b"image")
+    source.lack(1, 1, "TEXT", "IMAGE")
+    with psycopg.connect(source.target) as connection:
+        connection.execute("ALTER TABLE app.docs ADD CONSTRAINT short CHECK (length(text) < 10)")
+    code, found = source.fetch()
+    (table,) = found["tables"]
+    assert (code, table["fetched"], table["left"]) == (1, 1, 1)
+    assert "short" in table["failure"]
+    assert source.query("SELECT text, image FROM app.docs") == [(None, b"image")]
+    assert source.query("SELECT column_name FROM olr_pg.incomplete") == [("TEXT",)]
+
+
 def test_what_undo_does_not_reach_stays(source: Source) -> None:
     source.put(1, 100, TEXT, b"")
     source.lack(1, 1, "TEXT")

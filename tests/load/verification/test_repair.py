@@ -150,6 +150,44 @@ def test_rows_are_repaired_whatever_the_names(
     }  # fmt: skip
 
 
+def test_rows_that_exchanged_a_unique_value_are_repaired_and_a_table_whole_or_not_at_all(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image}, xmin::text::int8 FROM "s%s"."t%t" AS t ORDER BY "id%"'.encode()
+    wanted, source = target.execute(ROWS.encode()).fetchall(), target.execute(query).fetchall()
+    target.execute(b"""
+        UPDATE "s%s"."t%t" SET "a%sb" = CASE "id%" WHEN 1 THEN 'two' WHEN 2 THEN 'one' END;
+        CREATE UNIQUE INDEX ON "s%s"."t%t" ("a%sb");
+        ALTER TABLE "s%s"."t%t" ADD CONSTRAINT refuses CHECK ("a%sb" <> 'three')
+    """)
+    found = target.execute(query).fetchall()
+    ensure_ledger(target)
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",),
+        [
+            RowDifference(DIFFERENT, b"", bytes(here), bytes(there), version=version)
+            for (here, _), (there, version) in zip(source, found, strict=True)
+        ],
+        read_state(target, ("olr_pg", "S.T"), table.oid),
+    )  # fmt: skip
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+    with pytest.raises(OlrPgError) as caught:
+        list(repair(settings, [file]))
+    assert caught.value.code == Code.ROW_NOT_REPAIRABLE
+    assert target.execute(query).fetchall() == found
+    for altered in ({"types": (1, 2, 3)}, {"columns": ("id%", "Rate%", "dropped")}):
+        with pytest.raises(OlrPgError) as caught:
+            list(repair(settings, [file._replace(**altered)]))
+        assert caught.value.code == Code.DIFFERENCES_FILE_UNUSABLE
+    target.execute(b'ALTER TABLE "s%s"."t%t" DROP CONSTRAINT refuses')
+    (done,) = repair(settings, [file])
+    assert done[1:] == (0, 3, 0, 0)
+    assert target.execute(ROWS.encode()).fetchall() == wanted
+
+
 @pytest.mark.parametrize("event", ["INSERT", "UPDATE", "DELETE"])
 def test_a_row_whose_repair_a_trigger_discards_does_not_count_as_repaired(
     target: Connection[Any], postgres_database: str, event: str

@@ -135,8 +135,16 @@ def test_a_table_that_is_ahead_of_the_data_is_not_compared(project: Project) -> 
     assert all(one.identical for one in project.verify())
 
 
-def test_a_table_that_is_not_loaded_completely_is_not_compared(project: Project) -> None:
+def test_a_table_whose_changes_are_held_or_that_is_loaded_in_part_is_not_compared(
+    project: Project,
+) -> None:
     loaded(project)
+    for paused, words in ((True, "the table is paused"), (False, "the table has stopped")):
+        execute(project, f"UPDATE olr_pg.ledger SET stopped = true, paused = {paused}")
+        with pytest.raises(OlrPgError) as caught:
+            project.verify()
+        assert caught.value.code == 5111
+        assert words in caught.value.detail
     execute(project, "UPDATE olr_pg.load SET finished_at = NULL")
     execute(project, "DELETE FROM olr_pg.ledger")
     with pytest.raises(OlrPgError) as caught:
