@@ -11,7 +11,7 @@ from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.renaming import bring_rows
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import LoadsUnderWay, ensure_ledger
+from olr_pg.applier.target.ledger import SEED, LoadsUnderWay, ensure_ledger
 from olr_pg.errors import OlrPgError
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from tests.applier.conftest import Replication
@@ -62,6 +62,16 @@ def test_a_load_is_finished_with_its_position_or_not_at_all(postgres_database: s
         assert state is not None
         assert not state.finished
         connection.execute("DROP TRIGGER fail ON olr_pg.ledger")
+        applied = "UPDATE olr_pg.ledger SET commit_scn = %s"
+        connection.execute(SEED, ("s", "S.A", "a"))
+        connection.execute(applied, [11])  # a run has begun the table meanwhile
+        with pytest.raises(OlrPgError) as caught:
+            progress.finish(connection, 10)
+        assert caught.value.code == 5105
+        state = progress.read(connection)
+        assert state is not None
+        assert not state.finished
+        connection.execute(applied, [0])
         progress.finish(connection, 10)
         connection.execute(fail.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
         with pytest.raises(psycopg.errors.SerializationFailure):

@@ -16,7 +16,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from olr_pg.applier.target.catalogue import TargetColumn
 from olr_pg.config.reading import load_config
+from olr_pg.datatypes.mapping import OracleType, PgKind
+from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
 from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
@@ -30,7 +33,7 @@ from olr_pg.load.verification.continuous import (
     WalkFile,
 )
 from olr_pg.load.verification.differences import read_differences
-from olr_pg.load.verification.key_ranges import TableKey, is_byte_order
+from olr_pg.load.verification.key_ranges import TableKey, _is_ordered_alike, is_byte_order
 from olr_pg.load.verification.repair import repair
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, LargeRow, key_cuts
 from olr_pg.simulator.database_shape import demo_shape
@@ -487,6 +490,41 @@ def test_the_order_of_icu_is_not_that_of_bytes() -> None:
     assert is_byte_order("b", "en_US.UTF-8")  # the built-in provider ignores LC_COLLATE
     assert not is_byte_order("i", "C")
     assert not is_byte_order("c", "en_US.UTF-8")
+
+
+TEXT, NUMBER, TIMESTAMP = OracleType.VARCHAR2, OracleType.NUMBER, OracleType.TIMESTAMP
+
+
+@pytest.mark.parametrize(
+    ("kind", "into", "of_source", "of_target", "charset", "is_alike"),
+    [
+        (NUMBER, PgKind.NUMERIC, {}, {}, "AL32UTF8", True),
+        (NUMBER, PgKind.NUMERIC, {"nullable": True}, {}, "AL32UTF8", False),
+        (NUMBER, PgKind.NUMERIC, {}, {"generated": True}, "AL32UTF8", False),
+        (NUMBER, PgKind.TEXT, {}, {}, "AL32UTF8", False),  # 10 is before 9
+        (OracleType.BINARY_DOUBLE, PgKind.FLOAT8, {}, {}, "AL32UTF8", False),
+        (TEXT, PgKind.TEXT, {}, {}, "AL32UTF8", True),
+        (TEXT, PgKind.TEXT, {}, {}, "WE8ISO8859P1", True),
+        (TEXT, PgKind.TEXT, {}, {}, "WE8MSWIN1252", False),
+        (TEXT, PgKind.TEXT, {}, {}, "UTF8", False),  # has surrogates before the last characters
+        (TEXT, PgKind.TEXT, {"charset_form": 2}, {}, "AL32UTF8", False),
+        (TEXT, PgKind.BPCHAR, {}, {}, "AL32UTF8", False),
+        (TIMESTAMP, PgKind.TIMESTAMP, {"scale": 6}, {}, "AL32UTF8", True),
+        (TIMESTAMP, PgKind.TIMESTAMP, {"scale": 7}, {}, "AL32UTF8", False),
+    ],
+)
+def test_only_keys_that_both_sides_order_alike_are_walked(
+    kind: OracleType,
+    into: PgKind,
+    of_source: dict[str, Any],
+    of_target: dict[str, Any],
+    charset: str,
+    is_alike: bool,
+) -> None:
+    column = Column("K", 1, 1, 1, int(kind), 22, charset_form=1, nullable=False)
+    target = TargetColumn("k", int(into), int(into), into.name.lower(), False, "")
+    found = _is_ordered_alike(replace(column, **of_source), target._replace(**of_target), charset)
+    assert found == is_alike
 
 
 @pytest.mark.parametrize("seed", range(20))
