@@ -286,11 +286,15 @@ def test_a_row_is_left_if_replication_may_have_changed_it_since(
         read_state(target, ("olr_pg", "S.T"), table.oid),
     )  # fmt: skip
     target.execute(meanwhile)
+    target.execute("UPDATE olr_pg.ledger SET empty_at = 0")
     rows = target.execute(ROWS.encode()).fetchall()
     (done,) = repair(ApplierSettings(postgres_database, "localhost", 1, ""), [file])
     assert getattr(done, outcome) == 1
     assert sum(done[1:]) == 1
     assert (target.execute(ROWS.encode()).fetchall() == rows) == (outcome == "left")
+    # The number of rows does not follow from the ledger if a row was inserted or deleted.
+    is_known = target.execute("SELECT empty_at IS NOT NULL FROM olr_pg.ledger").fetchone()
+    assert is_known == (outcome not in ("inserted", "deleted"),)
 
 
 def test_nothing_is_repaired_after_a_cutover(
