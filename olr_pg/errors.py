@@ -1205,7 +1205,9 @@ class Code(IntEnum):
     TARGET_COLUMN_MISSING = _Entry(
         5006,
         "a target column is missing",
-        "add the column to the PostgreSQL table, or correct the column's name",
+        "correct the column's name, or add the column to the PostgreSQL table. In rows that exist"
+        " already, an added column has no values: find these rows with `olr-pg verify --differences"
+        " FILE`, and correct them with `olr-pg repair --differences FILE --yes`",
     )
     TARGET_TYPE_UNFIT = _Entry(
         5007,
@@ -1399,7 +1401,8 @@ class Code(IntEnum):
         5042,
         "row level security may hide rows of a target table from this role",
         "as a superuser, run `ALTER ROLE ... BYPASSRLS` for the role of `apply.connect-string`, or"
-        " disable row level security for the table. Then run `olr-pg errors retry OWNER.NAME`",
+        " disable row level security for the table. Then run `olr-pg errors retry OWNER.NAME`. If"
+        " the run has ended, start it again",
     )
     TARGET_TABLE_UNFIT = _Entry(
         5043,
@@ -1759,6 +1762,15 @@ class Code(IntEnum):
         "the new name of a renamed table is taken in the target",
         "the target has another table with this name: rename or drop that table, then run `olr-pg"
         " errors retry`",
+    )
+    HOLD_LOST = _Entry(
+        5148,
+        "held changes of a stopped table are missing",
+        "somebody has deleted rows of olr_pg.held, or a crash has emptied it. Stop the appliance"
+        " and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or continue"
+        " without the missing changes: run `olr-pg errors skip`. Then find the rows that differ"
+        " with `olr-pg verify --differences FILE`, and correct them with `olr-pg repair"
+        " --differences FILE --yes`",
     )
     SAVED_SCN_AHEAD = _Entry(
         5150,

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 # A prepared transaction has locks, but no session.
 _WRITER: Final = """
-SELECT coalesce('session ' || l.pid || coalesce(' (' || nullif(a.application_name, '') || ')', ''),
+SELECT coalesce(
+    'session ' || l.pid::text || coalesce(' (' || nullif(a.application_name, '') || ')', ''),
     'a prepared transaction')
 FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid)
 WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'

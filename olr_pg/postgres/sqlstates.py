@@ -139,10 +139,18 @@ _POOL_REFUSES: Final = Meant(
 _LEDGER_GONE: Final = Meant(
     Meaning.STATEMENT,
     Code.LEDGER_UNUSABLE,
-    "restore the tables and the schema olr_pg from the same backup, or stop the appliance and load"
-    " the tables again: `olr-pg initial-load --anew --table OWNER.NAME`. Without the schema, it is"
-    " unknown which changes the rows contain",
+    "restore the tables and the schema olr_pg from the same backup. Or stop the appliance, create"
+    " the missing objects with sql/postgres/ledger.sql, and load the tables again: `olr-pg"
+    " initial-load --anew --table OWNER.NAME`. Without the schema, it is unknown which changes the"
+    " rows contain",
 )
+_NOT_ADMITTED: Final = Meant(
+    Meaning.AWAY,
+    Code.TARGET_PRIVILEGE,
+    "as the owner of the database or a superuser, run `GRANT CONNECT ON DATABASE … TO …` for the"
+    " role of `apply.connect-string`. Replication then continues by itself",
+)
+_HIDDEN: Final = Meant(Meaning.OPERATOR, Code.TARGET_ROW_SECURITY)
 _TIME_LIMIT: Final = Meant(
     Meaning.PASSES,
     Code.TARGET_BUSY,
@@ -274,6 +282,10 @@ _LOCKED: Final = "55P03"
 _CANCELLED: Final = "57014"
 _OUT_OF_MEMORY: Final = "53200"
 _FORBIDDEN: Final = "42501"
+_ROW_SECURITY: Final = "check_enable_rls"
+"""The function of PostgreSQL that refuses a query if `row_security` is off and a policy would hide
+rows. The SQLSTATE is that of a missing privilege, and the message can be in any language.
+"""
 _READ_ONLY: Final = "25006"
 _IN_USE: Final = "55006"
 _UNUSABLE: Final = "55000"
@@ -384,6 +396,10 @@ def meant(error: psycopg.Error) -> Meant:
         # PostgreSQL cannot read a value that the appliance sent. (A FATAL error of this code comes
         # from a pooler that ends the connection.)
         return _DEFECT
+    if state == _FORBIDDEN and error.sqlstate is None:
+        return _NOT_ADMITTED  # libpq returns no SQLSTATE if the server refuses the connection
+    if state == _FORBIDDEN and error.diag.source_function == _ROW_SECURITY:
+        return _HIDDEN
     if state in _GONE and _LEDGER_WORDS.search(error.diag.message_primary or ""):
         return _LEDGER_GONE
     return meant_by(state)

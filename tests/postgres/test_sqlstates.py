@@ -288,7 +288,10 @@ def test_refused_connections(database: str, limited: str) -> None:
         _judge(_connects(limited), "53300")
         owner.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT -1'.encode())
         owner.execute(f'REVOKE CONNECT ON DATABASE "{name}" FROM public'.encode())
-        assert state_of(_connects(limited)) == "42501"
+        shut_out = _connects(limited)
+        assert state_of(shut_out) == "42501"
+        assert meant(shut_out).meaning is AWAY
+        assert "GRANT CONNECT" in coded(shut_out).action
         owner.execute("ALTER ROLE limited NOLOGIN")
         _judge(_connects(limited), "28000")
     _judge(_connects(make_conninfo(database, dbname="never_made")), "3D000")

@@ -6,7 +6,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
 -- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
--- 17 (target_oid of a load), 18 (target_file), 19 (empty_at).
+-- 17 (target_oid of a load), 18 (target_file), 19 (empty_at), 20 (held_rows).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -56,6 +56,8 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_file bigint;
 -- and so does each TRUNCATE. NULL = unknown.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS empty_at bigint;
 ALTER TABLE olr_pg.ledger ALTER COLUMN empty_at SET DEFAULT 0;
+-- The number of rows of the table in olr_pg.held. If olr_pg.held has fewer, somebody has deleted held changes.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_rows bigint NOT NULL DEFAULT 0;
 -- Version 1 did not hold changes: the stream waited at a stopped table, and now delivers its changes again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
 
@@ -105,6 +107,12 @@ CREATE TABLE IF NOT EXISTS olr_pg.held (
 
 -- LOB values that the held changes lack, and that were received outside the protocol; JSON.
 ALTER TABLE olr_pg.held ADD COLUMN IF NOT EXISTS lost text;
+
+-- Versions before 20 did not count the held changes.
+UPDATE olr_pg.ledger AS l SET held_rows = (
+    SELECT count(*) FROM olr_pg.held AS h
+    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))
+WHERE stopped AND NOT EXISTS (SELECT FROM olr_pg.version WHERE version >= 20);
 
 -- LOB values that the target lacks because the redo does not contain them completely. In an inserted row, the
 -- column is NULL; in an updated row, it has its old value. The entry is inserted in the transaction of the
@@ -323,4 +331,4 @@ COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracl
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (19);
+INSERT INTO olr_pg.version VALUES (20);

@@ -387,12 +387,11 @@ def plan_table(
     full_name = f"{received.owner}.{received.name}"
     schema, name = target_name(settings, received.owner, received.name)
     target = read_table(connection, schema, name)
-    if target is None and settings.create_tables:
+    if target is None and not begins:
         missing = {full_name: (schema, name)}
-        if not begins:
-            lost = vanished_tables(connection, settings.subscription, missing)
-            for error in lost.values():
-                raise error
+        for error in vanished_tables(connection, settings.subscription, missing).values():
+            raise error
+    if target is None and settings.create_tables:
         columns, key = new_table(settings, received, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)

@@ -1,9 +1,12 @@
-"""Checks that a target table still has the columns that its plan was made with.
+"""Checks that a target table still has the columns and the file that its plan was made with.
 
 A plan is used for many batches, and an operator can alter the target meanwhile. After a change of
 the columns, PostgreSQL could silently write values to wrong columns, cast them to another type, or
 round them to fewer digits. Therefore each target transaction reads the columns after it has locked
 the table. The lock protects the columns until the transaction ends.
+
+The number of the table's file is compared too: TRUNCATE changes it, and a new plan then detects
+that somebody has emptied the table (`table_identity`).
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ T = TypeVar("T")
 PLANS_MAX: Final = 5
 """Maximum number of attempts to apply a batch whose target table is altered again and again."""
 
+_FILE: Final = """ || chr(10) || coalesce(pg_relation_filenode(to_regclass(%(table)s)), 0)::text"""
 _INSTEAD: Final = """ || CASE WHEN EXISTS (
     SELECT FROM pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND is_instead
         AND ev_type <> '1' AND ev_enabled = ANY(%(states)s)) THEN ' instead' ELSE '' END
@@ -42,6 +46,7 @@ _SHAPE: Final = (
 SELECT string_agg(
     concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
     ORDER BY attnum)"""
+    + _FILE
     + _INSTEAD
     + """
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
@@ -52,7 +57,9 @@ _QUIET_SHAPE: Final = (
     + """
 SELECT string_agg(
     concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
-    ORDER BY attnum) || CASE WHEN EXISTS (SELECT FROM firing) THEN ' fires' ELSE '' END"""
+    ORDER BY attnum)"""
+    + _FILE
+    + """ || CASE WHEN EXISTS (SELECT FROM firing) THEN ' fires' ELSE '' END"""
     + _INSTEAD
     + """
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
@@ -66,8 +73,8 @@ _log = structlog.get_logger(__name__)
 
 
 class TargetAlteredError(Exception):
-    """Raised if the target's columns differ from the columns of the plan, or if another table has
-    the target's name. The caller must roll back.
+    """Raised if the target's columns or its file differ from those of the plan, or if another table
+    has the target's name. The caller must roll back.
     """
 
 
@@ -89,6 +96,7 @@ class TargetShape:
             f" {one.name}"
             for one in target.columns
         )
+        self._known += f"\n{target.file}"
 
     def lock(self, connection: Connection[Any]) -> None:
         """Lock the table as DML does, until the end of the transaction."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.rows import class_row
 
+from olr_pg.applier.stopped.hold import accept_loss, delete_transaction
 from olr_pg.applier.stopped.left_out import forget_left_out
 from olr_pg.dictionary.evolution import ENDING
 from olr_pg.errors import Code, OlrPgError
@@ -32,10 +33,6 @@ WHERE subscription = %s AND id = %s AND resolution = 'stopped'
 """
 _IS_KNOWN = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
 _LOCK = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE"
-_DROP_TRANSACTION = """
-DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
-    AND xid = %s AND kind = 'changes'
-"""
 _STOPPED = """
 SELECT l.source_table, l.target_table, l.commit_scn AS received_scn,
     h.transactions, h.changes, h.bytes, h.first_scn
@@ -177,6 +174,8 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
         )
     if is_marked and line.code == Code.TABLE_WAS_LEFT_OUT:
         forget_left_out(connection, subscription, line.source_table)
+    if is_marked and line.code == Code.HOLD_LOST:
+        accept_loss(connection, subscription, line.source_table)
     return line
 
 
@@ -192,7 +191,7 @@ def skip_transaction(connection: Connection[Any], subscription: str, number: int
         # The lock makes a replay of the table, and an applier that adds to its hold, wait.
         connection.execute(_LOCK, (subscription, table))
         line = skip_error(connection, subscription, number)
-        connection.execute(_DROP_TRANSACTION, (subscription, table, line.commit_scn, line.xid))
+        delete_transaction(connection, (subscription, table), line.commit_scn, line.xid)
     return line
 
 

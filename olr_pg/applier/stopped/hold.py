@@ -6,6 +6,9 @@ same way as changes that were just received. The target transaction that stores 
 the table's position in the ledger past these changes. DDL events are stored in their order between
 the changes. The definition that the table had when it stopped is stored in the ledger, because the
 process that replays the changes may know only a newer definition.
+
+The ledger counts the rows of the hold for each table. An operator may delete them, for example with
+TRUNCATE because the disk is full. Without the count, the table would resume without these changes.
 """
 
 from __future__ import annotations
@@ -94,6 +97,31 @@ _DELETE: Final = """
 DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND id <= %s
 """
 
+_COUNT: Final = """
+UPDATE olr_pg.ledger SET held_rows = greatest(held_rows + %s, 0)
+WHERE subscription = %s AND source_table = %s
+"""
+_DROP_TRANSACTION: Final = """
+DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND kind = 'changes'
+"""
+# One query has one snapshot, so it needs no lock.
+_LOST: Final = """
+SELECT l.held_rows, (
+    SELECT count(*) FROM olr_pg.held AS h
+    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))
+FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s AND stopped
+"""
+_LOCK: Final = """
+SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
+"""
+_COUNT_ANEW: Final = """
+UPDATE olr_pg.ledger AS l SET held_rows = (
+    SELECT count(*) FROM olr_pg.held AS h
+    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))
+WHERE subscription = %s AND source_table = %s
+"""
+
 Key = tuple[str, str]
 """Subscription and source table."""
 
@@ -169,6 +197,7 @@ def hold_changes(
     data, first = framed(selection)
     cut = cut_rows(selection)
     marked = selection.marked()
+    count = 0
     with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_COPY_TYPES)
         for rows in selection.transactions():
@@ -185,14 +214,16 @@ def hold_changes(
             cuts = (first[cut[(cut >= rows.start) & (cut < rows.stop)]] - start).tolist()
             for at in range(start, end, PIECE_BYTES):
                 is_first = at == start
-                count = rows.stop - rows.start if is_first else 0
+                changes = rows.stop - rows.start if is_first else 0
                 piece = data[at : min(at + PIECE_BYTES, end)]
                 copy.write_row(
                     (
-                        *identity, count, cuts if is_first else [], order.is_big, piece.tobytes(),
-                        lost if is_first else None,
+                        *identity, changes, cuts if is_first else [], order.is_big,
+                        piece.tobytes(), lost if is_first else None,
                     )
                 )  # fmt: skip
+                count += 1
+    connection.execute(_COUNT, (count, *key))
 
 
 def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> None:
@@ -237,6 +268,7 @@ def hold_event(
     with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_COPY_TYPES)
         copy.write_row((*held, event_document(event, facts), None))
+    connection.execute(_COUNT, (1, *key))
     return event
 
 
@@ -359,4 +391,40 @@ def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
 
 def delete_held(connection: Connection[Any], key: Key, last_id: int) -> None:
     """Delete applied changes from the hold, in the target transaction that applied them."""
-    connection.execute(_DELETE, (*key, last_id))
+    count = connection.execute(_DELETE, (*key, last_id)).rowcount
+    connection.execute(_COUNT, (-count, *key))
+
+
+def delete_transaction(connection: Connection[Any], key: Key, commit_scn: int, xid: str) -> None:
+    """Delete the changes of a skipped transaction from the hold, in a transaction that has locked
+    the table's row in the ledger.
+    """
+    count = connection.execute(_DROP_TRANSACTION, (*key, commit_scn, xid)).rowcount
+    connection.execute(_COUNT, (-count, *key))
+
+
+# --- changes that the hold has lost ---
+
+
+def lost_changes(connection: Connection[Any], subscription: str, table: str) -> OlrPgError | None:
+    """Return the error of a stopped table whose hold has lost changes; None if it has all.
+
+    Args:
+        table: ``OWNER.NAME`` of the source's table.
+    """
+    row = connection.execute(_LOST, (subscription, table)).fetchone()
+    if row is None or row[1] >= row[0]:
+        return None
+    return OlrPgError(
+        Code.HOLD_LOST,
+        f"olr_pg.held has {row[1]} rows of the table, but olr_pg has written {row[0]}",
+        table=table,
+    )
+
+
+def accept_loss(connection: Connection[Any], subscription: str, table: str) -> None:
+    """Continue with the rows that the hold still has."""
+    with connection.transaction():
+        # Count after the lock: a running applier may be adding changes.
+        connection.execute(_LOCK, (subscription, table))
+        connection.execute(_COUNT_ANEW, (subscription, table))

@@ -25,6 +25,7 @@ import structlog
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.applier.stopped.hold import lost_changes
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reasons
@@ -129,13 +130,14 @@ def unfit_reason(
     Returns:
         5030, changes of the table may be missing; 5040, the target table is UNLOGGED; 5041, a crash
         has emptied it; 5042, a policy may hide its rows; 5043, its rows may be written elsewhere;
-        5046, it was restored without the ledger.
+        5046, it was restored without the ledger; 5148, held changes are missing.
     """
     if table in lost_tables(connection, settings.subscription):
         return lost_rows(table)
     gap = left_out_reason(connection, settings.subscription, table)
-    if gap is not None:
-        return gap
+    lost = gap or lost_changes(connection, settings.subscription, table)
+    if lost is not None:
+        return lost
     target = read_table(connection, *named_target(settings, table))
     if target is None:
         return None

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 MIN_VERSION = 150_000
 
 _TABLES = """
-SELECT w.schema, w.name, c.oid::int8, c.reltype::int8
+SELECT w.schema, w.name, c.oid::int8, c.reltype::int8,
+    coalesce(pg_relation_filenode(c.oid), 0)::int8
 FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
 JOIN pg_namespace n ON n.nspname = w.schema::name
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name::name
@@ -134,6 +135,8 @@ class TargetTable:
         key: the names of the columns of the primary key. If there is no primary key, the columns of
             the unique key with the fewest columns that are all NOT NULL. Empty if the table has
             neither a primary key nor such a unique key.
+        file: the number of the file that stores the rows; 0 for a partitioned table. TRUNCATE and
+            statements that rewrite the table change it.
     """
 
     schema: str
@@ -142,6 +145,7 @@ class TargetTable:
     row_type_oid: int
     columns: tuple[TargetColumn, ...]
     key: tuple[str, ...]
+    file: int = 0
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -188,19 +192,19 @@ def read_tables(
     connection: Connection[Any], names: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], TargetTable]:
     """Read tables from the catalogue, by schema and name. Names that are no table are left out."""
-    found = find_tables(connection, names)
+    found = _find(connection, names)
     if not found:
         return {}
-    asked = {"tables": [oid for oid, _ in found.values()]}
+    asked = {"tables": [oid for oid, *_ in found.values()]}
     columns = dict[int, list[TargetColumn]]()
     for oid, *column in connection.execute(_COLUMNS, asked):
         columns.setdefault(oid, []).append(TargetColumn(*column))
     keys = dict(connection.execute(_KEYS, asked).fetchall())
     return {
         name: TargetTable(
-            *name, oid, row_type, tuple(columns.get(oid, ())), tuple(keys.get(oid, ()))
+            *name, oid, row_type, tuple(columns.get(oid, ())), tuple(keys.get(oid, ())), file
         )
-        for name, (oid, row_type) in found.items()
+        for name, (oid, row_type, file) in found.items()
     }
 
 
@@ -221,9 +225,17 @@ def find_tables(
     """Return the OIDs of tables and of their row types, by schema and name. Names that are no table
     are left out.
     """
+    found = _find(connection, names)
+    return {name: (oid, row_type) for name, (oid, row_type, _) in found.items()}
+
+
+def _find(
+    connection: Connection[Any], names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Return the OIDs of tables and of their row types, and the numbers of their files."""
     both = [name[0] for name in names], [name[1] for name in names]
     rows = connection.execute(_TABLES, both).fetchall()
-    return {(schema, name): (oid, row_type) for schema, name, oid, row_type in rows}
+    return {(schema, name): (oid, row_type, file) for schema, name, oid, row_type, file in rows}
 
 
 def found_instead(

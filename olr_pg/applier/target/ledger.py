@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 19
+VERSION: Final = 20
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"

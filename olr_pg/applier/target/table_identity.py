@@ -27,6 +27,8 @@ ledger also stores the number of the file. If the file is another one and the ta
 somebody has emptied the table, unless the changes of the source have deleted all rows: the ledger
 knows at which number of inserted and deleted rows the table is empty (`empty_at`). If the table has
 rows, a restore after TRUNCATE looks like VACUUM FULL: a warning advises to compare the table.
+The applier looks at each start and, unless the table is partitioned, before each commit
+(`column_check`). Otherwise the applier's own rows could hide that the table was emptied.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ COPIED: Final = "copied by another tool"
 # Providers of managed services can revoke this right. Then the OIDs are not recorded.
 _MAY_READ: Final = "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
 _DATABASE: Final = """
-SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database
+SELECT system_identifier::text || '/' || oid::text FROM pg_control_system(), pg_database
 WHERE datname = current_database()
 """
 _EXISTS: Final = "SELECT to_regclass('olr_pg.load_part') IS NOT NULL"
@@ -71,7 +73,8 @@ FROM (SELECT %s AS subscription, unnest(%s::text[]) AS source_table) AS l WHERE 
 """  # noqa: S608 - no values
 _KNOWN: Final = f"""
 SELECT l.source_table, l.target_oid::int8, coalesce(l.target_place, ''), l.tableoid::int8,
-    {HAS_HAD_ROWS}, coalesce(l.inserted - l.deleted = l.empty_at, false)
+    {HAS_HAD_ROWS}, coalesce(l.inserted - l.deleted = l.empty_at, false),
+    l.target_file IS NOT NULL
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = ANY(%s)
 """  # noqa: S608 - no values
 # An operator who exchanges a table has locked the row until the other table has the name.
@@ -79,8 +82,8 @@ _LOCK: Final = """
 SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
 """
 _RECORD: Final = """
-UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_place = %(place)s || '/' || l.tableoid,
-    target_file = NULL
+UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_file = NULL,
+    target_place = %(place)s || '/' || l.tableoid::text
 WHERE subscription = %(subscription)s AND source_table = %(source)s
 """
 _RECORD_IF_NAMED: Final = f"""
@@ -92,12 +95,12 @@ _UNKNOWN: Final = """
 SELECT source_table, target_table, CASE WHEN target_place LIKE %(place)s || '/%%'
     THEN target_oid::int8 END
 FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
-    AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid)
+    AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid::text)
 """
 _LOCKED: Final = f"{_UNKNOWN} FOR UPDATE SKIP LOCKED"
 _RECORD_ALL: Final = """
 UPDATE olr_pg.ledger AS l
-SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid, target_file = NULL
+SET target_oid = found.oid, target_place = %(place)s || '/' || l.tableoid::text, target_file = NULL
 FROM unnest(%(names)s::text[], %(oids)s::oid[]) AS found (name, oid)
 WHERE l.subscription = %(subscription)s AND l.source_table = found.name
 """
@@ -112,6 +115,7 @@ _RECORD_FILES: Final = f"""
 UPDATE olr_pg.ledger AS l SET target_file = {_FILE}
 FROM (SELECT source_table FROM olr_pg.ledger AS l
     WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL
+        AND (%(source)s::text IS NULL OR source_table = %(source)s)
     FOR UPDATE SKIP LOCKED) AS found
 WHERE l.subscription = %(subscription)s AND l.source_table = found.source_table
 """  # noqa: S608 - constants alone
@@ -144,7 +148,7 @@ WHERE l.subscription = %s AND l.target_file <> {_FILE}
 _MOVED: Final = f"""
 SELECT source_table FROM olr_pg.ledger AS l
 WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} OR
-    target_place NOT LIKE '%%/' || l.tableoid OR NOT EXISTS (
+    target_place NOT LIKE '%%/' || l.tableoid::text OR NOT EXISTS (
         SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = l.target_oid AND n.nspname || '.' || c.relname = l.target_table))
 """  # noqa: S608 - constants alone
@@ -153,7 +157,7 @@ WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} O
 class _Recorded(NamedTuple):
     """What the ledger records about a table: its OID, the place in which the OID is valid, and
     whether rows were applied, and whether all of them were deleted again by changes of the source;
-    also the OID of the ledger itself.
+    also the OID of the ledger itself, and whether it records the number of the table's file.
     """
 
     oid: int | None
@@ -161,6 +165,7 @@ class _Recorded(NamedTuple):
     ledger_oid: int
     had_rows: bool
     all_deleted: bool
+    has_file: bool
 
 
 def replaced_reasons(
@@ -192,7 +197,8 @@ def _reasons(
 
 def check_identity(connection: Connection[Any], subscription: str, source: str, oid: int) -> None:
     """Check that a target table and the ledger belong together. If it is unknown whether table and
-    ledger belong together, record the OID of the table, if the table has a row in the ledger.
+    ledger belong together, record the OID and the file of the table, if the table has a row in the
+    ledger.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.
@@ -211,6 +217,9 @@ def check_identity(connection: Connection[Any], subscription: str, source: str, 
         with connection.transaction():
             connection.execute(_LOCK, (subscription, source))
             _record(connection, _RECORD_IF_NAMED, subscription, source, oid)
+            _record_file(connection, subscription, source)
+    elif not row.has_file:
+        _record_file(connection, subscription, source)
     else:
         accept_file(connection, subscription, source)
 
@@ -230,7 +239,7 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
     place = _this_database(connection)
     if place is None:
         return
-    values: dict[str, Any] = {"place": place, "subscription": subscription}
+    values: dict[str, Any] = {"place": place, "subscription": subscription, "source": None}
     # Most starts find nothing. They update nothing, and need no lock and no right to update.
     if connection.execute(_UNKNOWN, values).fetchone() is not None:
         _record_unknown(connection, values)
@@ -293,7 +302,12 @@ def accept_file(connection: Connection[Any], subscription: str, source: str) -> 
         )
     with connection.transaction():
         forget_file(connection, subscription, source)
-        connection.execute(_RECORD_FILES, {"subscription": subscription})
+        _record_file(connection, subscription, source)
+
+
+def _record_file(connection: Connection[Any], subscription: str, source: str) -> None:
+    """Record the number of the table's file, if it is unknown and the table's OID is known."""
+    connection.execute(_RECORD_FILES, {"subscription": subscription, "source": source})
 
 
 def vanished_tables(

@@ -53,7 +53,7 @@ STEPS: Final = {
 _SEQUENCES: Final = "sequences"
 
 _WRITERS: Final = """
-SELECT 'process ' || pid || ' of ' || coalesce(usename::text, 'nobody') FROM pg_stat_activity
+SELECT 'process ' || pid::text || ' of ' || coalesce(usename::text, 'nobody') FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL
 UNION ALL
 SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts WHERE database = current_database()

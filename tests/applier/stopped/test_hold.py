@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.held_events import read_source, source_document
-from olr_pg.applier.target.ledger import VERSION
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import VERSION, ensure_ledger
 from olr_pg.datatypes.convert import DEFAULT_FACTS
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from tests.applier.seen import retry, rows, stops
 
 Replication = Any  # tests/applier/conftest.py
@@ -57,3 +59,50 @@ def test_a_hold_of_another_release_is_refused(replication: Replication) -> None:
         retry(r)
     assert caught.value.code == 5141
     assert read_source(source_document(None, DEFAULT_FACTS, 5)) == (None, DEFAULT_FACTS)
+
+
+_NOTHING = """
+CREATE FUNCTION s.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER g BEFORE INSERT ON olr_pg.held FOR EACH ROW EXECUTE FUNCTION s.nothing();
+ALTER TABLE olr_pg.held ENABLE ALWAYS TRIGGER g;
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        ("", "TRUNCATE olr_pg.held", 0),
+        ("", "DELETE FROM olr_pg.held WHERE id = (SELECT min(id) FROM olr_pg.held)", 2),
+        (_NOTHING, "DROP TRIGGER g ON olr_pg.held", 0),
+    ],
+    ids=["TRUNCATE", "DELETE", "a trigger"],
+)
+def test_a_table_whose_held_changes_somebody_deleted_does_not_go_on(
+    replication: Replication, before: str, after: str, left: int
+) -> None:
+    """Until somebody decides to go on without them."""
+    r = replication
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    r.execute(before + "ALTER TABLE s.t ADD CONSTRAINT small CHECK (n < 100)")
+    for number in range(1, 4):
+        r.transaction(r.insert({"ID": number, "N": 99 + number}))
+    stops(r)
+    r.execute(after)
+    r.execute("ALTER TABLE s.t DROP CONSTRAINT small")
+    for _ in range(2):
+        assert stops(r).detail.endswith("held changes of a stopped table are missing")
+        error = retry(r).error
+        assert error is not None
+        assert error.code == Code.HOLD_LOST
+        assert f"has {left} rows of the table, but olr_pg has written 3" in error.detail
+    assert rows(r) == []
+    r.transaction(r.insert({"ID": 9}))
+    stops(r)
+    with connect(r.target) as connection:
+        lines = read_errors(connection, r.settings().subscription, resolved=False)
+        (line,) = (one for one in lines if one.code == Code.HOLD_LOST)
+        skip_error(connection, r.settings().subscription, line.id)
+    assert retry(r).error is None
+    assert [number for number, *_ in rows(r)] == [*range(4 - left, 4), 9]
+    assert r.rows("SELECT held_rows FROM olr_pg.ledger") == [(0,)]

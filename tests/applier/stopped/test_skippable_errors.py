@@ -57,8 +57,8 @@ OF_ONE_CHANGE: Final = {
     *(5005, 5006, 5007, 5008, 5009, 5028, 5040, 5041, 5042, 5043, 5046, 5098, 5147),
     # PostgreSQL refuses a statement for a reason that lasts (`Worker._given_up`).
     *range(5090, 5098),
-    # The appliance ran without the table. It is delivered again.
-    5030,
+    # The appliance ran without the table, or held changes were deleted. It is delivered again.
+    *(5030, 5148),
     # DDL whose effect on the rows is unknown or not wanted. The definition after it is known.
     *(3071, 3072, 3073, 3074, 5070),
 }
