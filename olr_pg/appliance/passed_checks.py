@@ -151,6 +151,7 @@ TARGET: Final = (
     Check("postgres.pooler", "no connection pooler shares sessions", _POSTGRES[:2]),
     Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
     Check("postgres.privileges", "the role has the required privileges", _POSTGRES[:4]),
+    Check("postgres.ledger", "no table of the schema olr_pg is missing", _POSTGRES),
     Check("postgres.database", "the database stores all characters and is writable", _POSTGRES),
     Check("postgres.connections", "PostgreSQL allows enough connections", _POSTGRES),
     Check("postgres.locks", "PostgreSQL has enough locks for the partitions", _POSTGRES),

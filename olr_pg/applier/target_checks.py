@@ -36,7 +36,12 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.fixed_limits import check_fixed_limits, read_block_bytes
-from olr_pg.applier.target.ledger import of_other_tables, other_subscriptions
+from olr_pg.applier.target.ledger import (
+    VERSION,
+    ledger_version,
+    of_other_tables,
+    other_subscriptions,
+)
 from olr_pg.applier.target.modifiers import (
     integer_digits,
     may_change,
@@ -55,7 +60,12 @@ from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
 from olr_pg.dictionary.sys_tables import check_conditions, non_flag_values
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
-from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
+from olr_pg.postgres.sqlstates import (
+    LEDGER_GONE_ACTION,
+    is_forbidden,
+    is_transient,
+    target_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -316,10 +326,10 @@ def as_text_setting(table: str, column: Column) -> str:
     return f'"columns": {{"{table}.{column.name}": {{"type": "text"}}}}'
 
 
-_LEDGER = """
-SELECT EXISTS (
+_MISSING_LEDGER = """
+SELECT name FROM unnest(%s::text[]) AS name WHERE NOT EXISTS (
     SELECT FROM pg_class
-    WHERE relname = 'ledger' AND relnamespace = to_regnamespace('olr_pg'))
+    WHERE relname = name::name AND relnamespace = to_regnamespace('olr_pg'))
 """
 _OWNER = """
 SELECT name, pg_get_userbyid(relowner)::text FROM unnest(%s::text[]) AS name
@@ -430,13 +440,23 @@ def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str
 
 
 def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
-    row = connection.execute(_LEDGER).fetchone()
-    if row == (True,):
-        yield from check_ledger(connection, user)
+    rows = connection.execute(_MISSING_LEDGER, (list(LEDGER_PRIVILEGES),)).fetchall()
+    missing = {name for (name,) in rows}
+    if missing < LEDGER_PRIVILEGES.keys():
+        lacking = list(check_ledger(connection, user))
+        yield from lacking
+        if missing and not lacking and ledger_version(connection) in (0, VERSION):
+            # A start creates the tables that an earlier release lacked.
+            yield coded("postgres.ledger", _lost_ledger(missing))
     else:
         own = _read_schemas(connection, [OWN_SCHEMA])[OWN_SCHEMA]
         what = f"{user} is not allowed to create the ledger"
         yield from _check_creation(connection, user, OWN_SCHEMA, own, what)
+
+
+def _lost_ledger(missing: Collection[str]) -> OlrPgError:
+    names = ", ".join(f"{OWN_SCHEMA}.{name}" for name in sorted(missing))
+    return OlrPgError(Code.LEDGER_UNUSABLE, f"the ledger lacks {names}", action=LEDGER_GONE_ACTION)
 
 
 def _user(connection: Connection[Any]) -> str:

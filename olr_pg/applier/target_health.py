@@ -173,6 +173,12 @@ WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') GROUP BY leaf.root
 
 _SERVER: Final = """
 SELECT current_setting('autovacuum')::bool AND current_setting('track_counts')::bool AS vacuums,
+    (SELECT CASE source
+            WHEN 'user' THEN format('ALTER ROLE %I RESET track_counts;', current_user)
+            WHEN 'database' THEN format('ALTER DATABASE %I RESET track_counts;', current_database())
+            WHEN 'database user' THEN format('ALTER ROLE %I IN DATABASE %I RESET track_counts;',
+                current_user, current_database()) END
+        FROM pg_settings WHERE name = 'track_counts' AND setting = 'off') AS uncounted,
     age(datfrozenxid)::int8 AS age, current_setting('autovacuum_freeze_max_age')::int8 AS age_max,
     mxid_age(datminmxid)::int8 AS members_age,
     current_setting('autovacuum_multixact_freeze_max_age')::int8 AS members_age_max
@@ -335,7 +341,14 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
 
 def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
     row = cursor.execute(_SERVER).fetchone()
-    if not row.vacuums:
+    if row.uncounted:
+        yield _problem(
+            Code.AUTOVACUUM_UNFIT,
+            "track_counts is off for the role or the database, so autovacuum does not see the rows"
+            " that olr_pg changes",
+            row.uncounted,
+        )
+    elif not row.vacuums:
         yield _problem(
             Code.AUTOVACUUM_UNFIT,
             "autovacuum or track_counts is off for the whole server",

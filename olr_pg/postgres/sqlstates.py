@@ -136,14 +136,13 @@ _POOL_REFUSES: Final = Meant(
     " PostgreSQL itself in `apply.connect-string`, because the way back needs this parameter."
     " Otherwise remove the parameter from the connection string",
 )
-_LEDGER_GONE: Final = Meant(
-    Meaning.STATEMENT,
-    Code.LEDGER_UNUSABLE,
+LEDGER_GONE_ACTION: Final = (
     "restore the tables and the schema olr_pg from the same backup. Or stop the appliance, create"
     " the missing objects with sql/postgres/ledger.sql, and load the tables again: `olr-pg"
     " initial-load --anew --table OWNER.NAME`. Without the schema, it is unknown which changes the"
-    " rows contain",
+    " rows contain"
 )
+_LEDGER_GONE: Final = Meant(Meaning.STATEMENT, Code.LEDGER_UNUSABLE, LEDGER_GONE_ACTION)
 _NOT_ADMITTED: Final = Meant(
     Meaning.AWAY,
     Code.TARGET_PRIVILEGE,

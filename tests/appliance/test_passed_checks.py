@@ -47,8 +47,8 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
     assert unread == [
         *("postgres.names", "postgres.connection", "postgres.pooler", "postgres.version"),
-        *("postgres.privileges", "postgres.database", "postgres.connections", "postgres.locks"),
-        *("postgres.prepared-transactions", "postgres.event-triggers"),
+        *("postgres.privileges", "postgres.ledger", "postgres.database", "postgres.connections"),
+        *("postgres.locks", "postgres.prepared-transactions", "postgres.event-triggers"),
         *("directory", "disk", "encryption", "spark.java"),
     ]
 

@@ -31,6 +31,7 @@ from olr_pg.wire.elements import ColumnValue
 from tests.applier.seen import fails, rows
 
 if TYPE_CHECKING:
+    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.observability.findings import Finding
 
 Replication = Any  # tests/applier/conftest.py
@@ -412,6 +413,27 @@ def run_script(target: str, script: str, **variables: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _ledger_findings(settings: ApplierSettings) -> list[str]:
+    return [one.what for one in check_target(settings, []) if one.check == "postgres.ledger"]
+
+
+def test_tables_that_the_ledger_lacks(replication: Replication) -> None:
+    r = replication
+    assert _ledger_findings(r.settings()) == []
+    run_script(r.target, "ledger.sql")
+    assert _ledger_findings(r.settings()) == []
+    for name in LEDGER_PRIVILEGES:
+        r.execute(f"DROP TABLE olr_pg.{name} CASCADE")
+        found = check_target(r.settings(), [])
+        assert any(f"olr_pg.{name}" in one.what for one in found), (name, found)
+        run_script(r.target, "ledger.sql")
+        assert _ledger_findings(r.settings()) == []
+    r.execute("DROP TABLE olr_pg.held CASCADE; UPDATE olr_pg.version SET version = 1")
+    assert _ledger_findings(r.settings()) == [], "the next start creates it"
+    r.execute("DROP SCHEMA olr_pg CASCADE")
+    assert _ledger_findings(r.settings()) == []
+
+
 def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
     r = replication
     r.transaction(r.insert({"ID": 1}))
@@ -430,6 +452,7 @@ def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
             query = "SELECT tablename FROM pg_tables WHERE schemaname = 'olr_pg'"
             assert {name for (name,) in connection.execute(query)} == set(LEDGER_PRIVILEGES)
             assert not list(check_ledger(connection, "applier"))
+            assert _ledger_findings(r.settings(connect_string=target)) == []
             note_step(connection, "olr_pg", "quiet", "done", {})
             assert list(read_steps(connection, "olr_pg")) == ["quiet"]
             forget_steps(connection, "olr_pg")

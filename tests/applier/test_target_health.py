@@ -169,6 +169,20 @@ def test_autovacuum_that_is_off_for_all(own_server: Target) -> None:
     wait_until(lambda: own_server.look() == [])
 
 
+def test_changes_that_a_setting_hides_from_autovacuum(filled: Target) -> None:
+    name = filled.connection.info.dbname
+    for place in (
+        f'DATABASE "{name}"',
+        "ROLE CURRENT_USER",
+        f'ROLE CURRENT_USER IN DATABASE "{name}"',
+    ):
+        filled.execute(f"ALTER {place} SET track_counts = off")
+        problem = filled.one(Code.AUTOVACUUM_UNFIT)
+        assert "track_counts is off for the role or the database" in problem.error.detail
+        filled.run_advised(problem)
+        assert filled.look() == []
+
+
 def test_dead_rows_and_what_keeps_them(filled: Target) -> None:
     filled.execute("UPDATE s.r SET n = n + 1")
     problem = filled.one(Code.DEAD_ROWS)
