@@ -1765,11 +1765,11 @@ class Code(IntEnum):
     )
     HOLD_LOST = _Entry(
         5148,
-        "held changes of a stopped table are missing",
-        "somebody has deleted rows of olr_pg.held, or a crash has emptied it. Stop the appliance"
-        " and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or continue"
-        " without the missing changes: run `olr-pg errors skip`. Then find the rows that differ"
-        " with `olr-pg verify --differences FILE`, and correct them with `olr-pg repair"
+        "held changes of a stopped table are missing, or were applied before",
+        "somebody has deleted or restored rows of olr_pg.held, or a crash has emptied it. Stop the"
+        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or"
+        " continue with the rows that it has: run `olr-pg errors skip`. Then find the rows that"
+        " differ with `olr-pg verify --differences FILE`, and correct them with `olr-pg repair"
         " --differences FILE --yes`",
     )
     SAVED_SCN_AHEAD = _Entry(

@@ -1,5 +1,5 @@
-"""Whatever settings a role has in its database, and whatever casts the database has, the rows are the
-same whichever way they take.
+"""Whatever settings a role has in its database, and whatever casts the database has, the rows are
+the same whichever way they take.
 """
 
 from __future__ import annotations

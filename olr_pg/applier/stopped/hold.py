@@ -407,17 +407,17 @@ def delete_transaction(connection: Connection[Any], key: Key, commit_scn: int, x
 
 
 def lost_changes(connection: Connection[Any], subscription: str, table: str) -> OlrPgError | None:
-    """Return the error of a stopped table whose hold has lost changes; None if it has all.
+    """Return the error of a stopped table whose hold has other changes than olr_pg has written.
 
     Args:
         table: ``OWNER.NAME`` of the source's table.
     """
     row = connection.execute(_LOST, (subscription, table)).fetchone()
-    if row is None or row[1] >= row[0]:
+    if row is None or row[1] == row[0]:
         return None
     return OlrPgError(
         Code.HOLD_LOST,
-        f"olr_pg.held has {row[1]} rows of the table, but olr_pg has written {row[0]}",
+        f"olr_pg.held has {row[1]} rows of the table, and should have {row[0]}",
         table=table,
     )
 
