@@ -5,6 +5,7 @@ is not possible.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,14 +31,19 @@ PostgreSQL runs as another user.
 
 _OURS: Final = frozenset(
     {
-        *("applied.json", "checkpoint.json", "containers.json", "dictionary-changes.jsonl"),
-        *("dictionary.json", "encryption.json"),
-        *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
-        *("online", "status.json", "tables.json", _TARGETS, "threads.json", "vault", _CLUSTER),
+        *("applied.json", "checkpoint.json", "containers.json", "created-tables.json"),
+        *("dictionary-changes.jsonl", "encryption.json", "incarnation.json", "incidents", "lock"),
+        *("online", "ready", "recovery", "spill", "spool", "status.json", "tables.json", _TARGETS),
+        *("threads.json", "vault", "verification.lock", "verified.json", "walks.json", _CLUSTER),
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),
     }
 )
 """Files that an appliance writes to its data directory."""
+
+_DICTIONARY: Final = re.compile(r"dictionary(-\d+)?(\..+)?\.json")
+"""The name of a stored dictionary: of a run, or of the SCN at which a load began; if the source has
+several containers, with the name of the container.
+"""
 
 
 @contextmanager
@@ -115,7 +121,8 @@ def close_tree_to_others(top: Path, directory_mode: int = _DIRECTORY_MODE) -> li
 
 
 def _is_ours(name: str) -> bool:
-    return name.removesuffix(".new") in _OURS
+    name = name.removesuffix(".new")
+    return name in _OURS or _DICTIONARY.fullmatch(name) is not None
 
 
 def _is_readable(path: Path, mode: int) -> bool:

@@ -9,7 +9,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from olr_pg.appliance import container_names, created_tables, data_lock, encryption
+from olr_pg.appliance.dictionary_export import container_files
+from olr_pg.appliance.open_source import DICTIONARY
+from olr_pg.applier.target import applied_file
+from olr_pg.capture import lineage, redo_threads
+from olr_pg.config import changed_tables
+from olr_pg.dictionary import change_history
 from olr_pg.files.private import close_to_others, close_tree_to_others, make_private_directory
+from olr_pg.load.verification import continuous
+from olr_pg.monitor import history, proofs, service
+from olr_pg.oracle.source_containers import begun_file
+from olr_pg.server import checkpoint
 
 ENTRY = "import os; os.umask(0); from olr_pg.cli.entry import run; run()"
 
@@ -88,6 +101,31 @@ def test_what_is_open_is_closed(tmp_path: Path) -> None:
     assert close_to_others(data) == []
     assert open_to_others(data) == []
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+DICTIONARIES = container_files(Path(DICTIONARY), ("PDB1", "X.Y"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(applied_file.FILE_NAME, change_history.FILE_NAME, changed_tables.FILE_NAME),
+        *(checkpoint.FILE_NAME, container_names.FILE_NAME, continuous.WALKS),
+        *(created_tables.FILE_NAME, data_lock.FILE_NAME, data_lock._VERIFICATION_NAME),
+        *(encryption.FILE_NAME, history.FILE_NAME, lineage.FILE_NAME, proofs.FILE_NAME),
+        *(redo_threads.FILE_NAME, service.FILE_NAME),
+        *(str(begun_file(one, 7)) for one in (Path(DICTIONARY), *DICTIONARIES)),
+        *map(str, (DICTIONARY, *DICTIONARIES)),
+    ],
+)
+def test_each_file_of_an_appliance_is_known_as_its_own(tmp_path: Path, name: str) -> None:
+    """With a file of somebody else, the directory would stay open."""
+    tmp_path.chmod(0o755)
+    for path in (tmp_path / name, tmp_path / f"{name}.new"):
+        path.write_text("rows")
+        path.chmod(0o644)
+    assert close_to_others(tmp_path) == []
+    assert open_to_others(tmp_path) == []
 
 
 def test_a_directory_that_holds_other_things_is_told_and_not_changed(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def test_what_was_written_comes_back(tmp_path: Path, size: int, steps: tuple[int
         assert reader.size == size
         for first in (0, 1, FRAME_BYTES - 3, size // 2, size):
             assert reader.read(first, 9) == data[first : first + 9]
+        with pytest.raises(SealError):
+            reader.read_into(memoryview(bytearray(9)), max(size - 4, 0))
 
 
 def test_nothing_of_it_can_be_seen(tmp_path: Path) -> None:
