@@ -146,7 +146,6 @@ class TableApplier:
             self._known = max(self._known, Reach(event.commit_scn))
             # This also logs the error if the event stopped the table in an earlier attempt.
             self._known = self._read(connection).position.reach
-        self._state = None
         if event.lobs:
             return  # missing LOB values do not change the definition
         if event.commit_scn >= self._defined_scn:  # an event that is delivered again can be older
