@@ -189,6 +189,19 @@ def test_a_rolled_back_transaction_never_comes_out() -> None:
     assert assembler.account.rolled_back == 1
 
 
+def test_a_rollback_that_is_read_before_its_begin_ends_it_after_a_restart_too() -> None:
+    """Otherwise the transaction would stay open, and no checkpoint would pass its begin."""
+    _, assembler = run([Event(EventKind.ROLLBACK, XID, 9, 2)])
+    assembler.forget_rollbacks(8)
+    for one in (assembler.saved(), assembler):
+        one.feed(batch_of([begin(1, 0), change(1, 1)]))
+        assert one.open_transactions == []
+        assert one.account.rolled_back == 1
+    _, assembler = run([Event(EventKind.ROLLBACK, XID, 9, 2)])
+    assembler.forget_rollbacks(9)  # its begin cannot follow any more
+    assert assembler.unbegun_rollbacks == {}
+
+
 @pytest.mark.parametrize("is_split", [True, False])
 def test_an_empty_batch_changes_nothing(is_split: bool) -> None:
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=is_split)
