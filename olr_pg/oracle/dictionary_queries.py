@@ -242,10 +242,12 @@ def read_unchanged(
     SQL Language Reference, “ORA_ROWSCN Pseudocolumn”). Statistics do not change OBJ$.
 
     Args:
+        names: see `read_snapshot`.
         scn: the earlier SCN.
 
     Returns:
-        The dictionary with this SCN, and the tables that DDL may have changed since then.
+        The dictionary with this SCN, and the tables that DDL may have changed since then, among
+        them those that do not exist now.
 
     Raises:
         OlrPgError: as `read_dictionary`.
@@ -255,7 +257,7 @@ def read_unchanged(
     assert rows is not None
     users = {row.user: row.name for row in rows.sys_user}
     there = {(users.get(row.owner, ""), row.name) for row in rows.sys_obj}
-    gone = [".".join(pair) for pair in names if pair not in there]
+    gone = [".".join(pair) for pair in names if pair[1] and pair not in there]
     numbers = sorted(
         {row.obj for row in rows.sys_obj}
         | {row.obj for row in (*rows.sys_tabpart, *rows.sys_tabcompart, *rows.sys_indpart)}

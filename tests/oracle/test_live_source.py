@@ -444,6 +444,14 @@ def test_a_pattern_for_any_owner_needs_every_user(
     users = {one.name: one.user for one in snapshot.sys_rows.sys_user}
     assert (users.get("TENANT") == 5_000) is known
     assert "CTXSYS" not in users
+    state.catalogue.undo_scn = SCN  # the users have no table that DDL can have changed
+    state.catalogue.update('UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = 3800')
+    loaded = {f"{ORDERS.owner}.ORDERS": 3_800}
+    with live(source, tmp_path / "loaded", 3_900, loaded, rows_scn=3_850) as database:
+        again, tables = database.resolve(table_list_query([parsed]))
+    assert (again.scn, ORDERS in tables) == (3_800, True)
+    assert again.sys_rows is not None
+    assert {one.name for one in again.sys_rows.sys_user} == users.keys()
 
 
 def test_a_created_table_needs_no_undo_after_a_restart(
