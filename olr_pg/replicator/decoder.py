@@ -231,28 +231,27 @@ def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
     return DictionaryFollower(snapshot, ends_delivery=True)
 
 
-def _check_dictionary(known_scn: int, feeds: Sequence[Feed], *, has_image: bool) -> None:
-    """Check that no stored dictionary change is missing, for example because somebody has restored
-    the dictionary or the file of its changes from an older copy. Without such a change, rows of new
-    partitions or new tables would be lost, and columns would be confused.
+def _lacks_changes(known_scn: int, feeds: Sequence[Feed]) -> bool:
+    """Return whether stored dictionary changes are missing, for example because somebody has
+    restored the dictionary or the file of its changes from an older copy. Without such a change,
+    rows of new partitions or new tables would be lost, and columns would be confused.
 
     Args:
         known_scn: the SCN of the last known dictionary change, or of the dictionary.
-        has_image: whether the run continues after a recovery image, so that redo between its start
-            SCN and the image is not read again.
 
     Raises:
         OlrPgError: 3083, changes are missing, and the run does not read their redo again.
     """
     followed = max(feed.followed_scn for feed in feeds)
     start = min(feed.open_scn for feed in feeds)
-    if known_scn < followed and (has_image or known_scn < start):
+    if known_scn < min(followed, start):
         raise OlrPgError(
             Code.DICTIONARY_CHANGES_MISSING,
             f"the dictionary and its changes are known up to SCN {known_scn}, but an earlier run"
             f" has followed them up to SCN {followed}",
             start_scn=start,
         )
+    return known_scn < followed
 
 
 class Decoder:
@@ -330,16 +329,7 @@ class Decoder:
             if point is not None:
                 feed.note_passed(point.commit_scn)
         if self.recovery is None or self.recovery.find([feed.need]) is None:
-            try:
-                # Everything up to a saved checkpoint was delivered, by this process or an earlier
-                # one.
-                delivered = feed.start_scn if feed.resumed else 0
-                logs = self.logs.scan(feed, feed.start_scn, delivered).logs
-                if self._once or not self.logs.source.is_online:
-                    known_scn = self.logs.known_scn(feed.chosen.snapshot)
-                    check_beginning(logs, feed.start_scn, known_scn=known_scn)
-            finally:
-                self.logs.remove_reader(feed)
+            self._check_logs(feed)
         if feed.start_scn == 0:
             self.threads.forget()
         snapshot = feed.chosen.snapshot
@@ -353,6 +343,20 @@ class Decoder:
         except BaseException:
             self._forget(feed)  # otherwise later runs would decode its tables
             raise
+
+    def _check_logs(self, feed: Feed) -> None:
+        """Check that the logs reach back to the start SCN of a target, unless the run waits for
+        them.
+        """
+        try:
+            # Everything up to a saved checkpoint was delivered, by this process or an earlier one.
+            delivered = feed.start_scn if feed.resumed else 0
+            logs = self.logs.scan(feed, feed.start_scn, delivered).logs
+            if self._once or not self.logs.source.is_online:
+                known_scn = self.logs.known_scn(feed.chosen.snapshot)
+                check_beginning(logs, feed.start_scn, known_scn=known_scn)
+        finally:
+            self.logs.remove_reader(feed)
 
     def leave(self, feed: Feed) -> None:
         """Remove a target whose client has disconnected."""
@@ -375,11 +379,11 @@ class Decoder:
     def _make_run_with(
         self, follower: DictionaryFollower, feeds: Sequence[Feed], progress: DecodeProgress
     ) -> DecodingRun:
-        image = None
-        if self.recovery is not None:
-            needs = [feed.need for feed in feeds]
-            image = self.recovery.find(needs, of_others=not follower.ends_delivery)
-        _check_dictionary(follower.done[0], feeds, has_image=image is not None)
+        lacks_changes = _lacks_changes(follower.done[0], feeds)
+        image = self._find_image(feeds, of_others=not follower.ends_delivery)
+        if image is not None and lacks_changes:
+            self._refuse_images(feeds, of_others=not follower.ends_delivery)
+            image = None
         tables = self._tables_of_run(feeds, image)
         views, numbered = _views_of(feeds, tables)
         subscription = follower.subscribe(
@@ -394,6 +398,28 @@ class Decoder:
         if image is not None:
             run.restore(image)
         return run
+
+    def _find_image(self, feeds: Sequence[Feed], *, of_others: bool) -> NamedImage | None:
+        if self.recovery is None:
+            return None
+        return self.recovery.find([feed.need for feed in feeds], of_others=of_others)
+
+    def _refuse_images(self, feeds: Sequence[Feed], *, of_others: bool) -> None:
+        """Refuse the images with which a run could begin: a run after an image would not read the
+        dictionary changes before it, which are missing. No checkpoint can name these images again,
+        because each checkpoint replaces the SCN up to which the changes were stored.
+
+        Raises:
+            OlrPgError: 2010, the logs do not reach back to the start SCN.
+        """
+        assert self.recovery is not None
+        for feed in feeds:
+            self._check_logs(feed)
+        reason = OlrPgError(
+            Code.RECOVERY_IMAGE_UNFIT, "dictionary changes before the image are missing"
+        )
+        while (image := self._find_image(feeds, of_others=of_others)) is not None:
+            self.recovery.refuse(image.name, reason)
 
     def _parts(self) -> RunParts:
         return RunParts(

@@ -109,9 +109,11 @@ class Restarts:
         self.takes_events = True
         self.logs = folder / "arrived"
         self.recovery = folder / "data" / "recovery"
+        self.history = folder / "data" / "history"
         self.logs.mkdir(parents=True, exist_ok=True)
         (folder / "data").mkdir(exist_ok=True)
         self._read: list[int] = []
+        self._history: DictionaryHistory | None = None
 
         def watched(run: Any, subscription: Any, splits: Sequence[Split]) -> Any:
             self._read += [self._sequence[split.path] for split in splits]
@@ -130,7 +132,10 @@ class Restarts:
 
     def checkpoint(self, target: str = "") -> Checkpoint:
         name = f"{target}.json" if target else FILE_NAME
-        return Checkpoint(self.folder / "data" / name, SOURCE)
+        return Checkpoint(self.folder / "data" / name, SOURCE, self._followed_scn)
+
+    def _followed_scn(self) -> int | None:
+        return None if self._history is None else self._history.scn
 
     @property
     def read(self) -> list[int]:
@@ -206,7 +211,8 @@ class Restarts:
         )
 
     def _follow(self, snapshot: Snapshot) -> DictionaryFollower:
-        history = DictionaryHistory(self.folder / "data" / "history", SOURCE, snapshot.scn)
+        history = DictionaryHistory(self.history, SOURCE, snapshot.scn)
+        self._history = history
         follower = DictionaryFollower(snapshot, record=history.add)
         follower.apply(tuple(history.transactions))
         return follower
@@ -230,6 +236,7 @@ class Client:
     ) -> None:
         self.events: list[SchemaEvent] = []
         self.delivery = Delivery(decoder, target, is_told=True, **dials)
+        self.delivery.followed_scn = lambda: checkpoint.dictionary_scn
         self.session = PortSession(
             self.delivery, checkpoint, ReplicationClaim(), "test", applier=applier
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files import sealed
 from olr_pg.files.durable import replace_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
@@ -226,6 +227,30 @@ def test_the_dictionary_moves_on_while_it_is_open(
             assert run.logs == sequences([log])
     assert merged(runs) == one_pass(restarts, long_open.logs)
     assert any(b"MORE" in one.blob for one in runs[-3])
+
+
+def test_lost_changes_of_the_dictionary_are_read_again_without_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What OLR-03083 advises. The image is after changes that a dictionary as of the start SCN
+    lacks.
+    """
+    long_open = OpenForLong(tmp_path / "source", add_column_in=4)
+    restarts, logs = Restarts(tmp_path, long_open.snapshot, monkeypatch), long_open.logs
+    restarts.archive(logs[:-1])
+    runs = [restarts.run().delivered]
+    saved = restarts.checkpoint()
+    assert saved.saved is not None
+    assert saved.image is not None
+    restarts.history.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        restarts.run()
+    assert caught.value.code == Code.DICTIONARY_CHANGES_MISSING
+    restarts.snapshot = replace(long_open.snapshot, scn=saved.saved)
+    restarts.archive(logs[-1:])
+    run = restarts.run()
+    assert run.logs == sequences(logs)[1:]
+    assert merged([*runs, run.delivered]) == one_pass(restarts, logs)
 
 
 def test_other_tables_make_it_read_again(
