@@ -460,8 +460,8 @@ class Applier:
             self._settings,
             (target_name(self._settings, t.owner, t.name) for t in self._shared.tables.values()),
         )
-        record_tables(connection, subscription)
         stop_unfit(connection, self._settings, self._shared.tables)
+        record_tables(connection, subscription)
         begun = {name: one.scn for name, one in self._created.items()}
         stop_left_out(connection, self._settings, self._shared.tables, begun)
         if self._settings.create_tables:

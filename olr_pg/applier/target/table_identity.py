@@ -17,7 +17,8 @@ database the OID is valid, and the OID of the ledger itself:
 | same | another | the table was restored or created again without the ledger |
 | another | same | the ledger was restored without the table |
 
-In another database or server, OIDs prove nothing, and they are recorded again. A load records the
+In another database or server, OIDs prove nothing, and they are recorded again, with a warning. But
+an empty table that must have rows was restored without its rows. A load records the
 OID of a table together with its position, and the applier records the unknown OIDs at each start
 and when it plans a table. Before the applier records OIDs, it compares the known OIDs.
 `column_check` makes a new plan necessary when another table takes the name.
@@ -93,9 +94,10 @@ _RECORD_IF_NAMED: Final = f"""
 """
 _UNKNOWN: Final = """
 SELECT source_table, target_table, CASE WHEN target_place LIKE %(place)s || '/%%'
-    THEN target_oid::int8 END
+    THEN target_oid::int8 END, coalesce(target_place NOT LIKE %(place)s || '/%%', false)
 FROM olr_pg.ledger AS l WHERE subscription = %(subscription)s
-    AND (target_oid IS NULL OR target_place <> %(place)s || '/' || l.tableoid::text)
+    AND (target_oid IS NULL
+        OR target_place <> %(place)s || '/' || l.tableoid::text AND NOT stopped)
 """
 _LOCKED: Final = f"{_UNKNOWN} FOR UPDATE SKIP LOCKED"
 _RECORD_ALL: Final = """
@@ -135,6 +137,9 @@ UPDATE olr_pg.ledger SET empty_at = NULL WHERE subscription = %s AND source_tabl
 _IS_EMPTY: Final = """
 UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE subscription = %s AND source_table = %s
 """
+_NAMES: Final = """
+SELECT source_table, oid::regclass::text FROM unnest(%s::text[], %s::oid[]) AS a (source_table, oid)
+"""
 _EXPECT_EMPTY: Final = (
     "UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE source_table = '{}'"
 )
@@ -148,7 +153,7 @@ WHERE l.subscription = %s AND l.target_file <> {_FILE}
 _MOVED: Final = f"""
 SELECT source_table FROM olr_pg.ledger AS l
 WHERE subscription = %s AND target_oid IS NOT NULL AND (target_file <> {_FILE} OR
-    target_place NOT LIKE '%%/' || l.tableoid::text OR NOT EXISTS (
+    target_place NOT LIKE coalesce(%s, '%%') || '/' || l.tableoid::text OR NOT EXISTS (
         SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = l.target_oid AND n.nspname || '.' || c.relname = l.target_table))
 """  # noqa: S608 - constants alone
@@ -250,13 +255,21 @@ def record_tables(connection: Connection[Any], subscription: str) -> None:
 def _record_unknown(connection: Connection[Any], values: dict[str, Any]) -> None:
     with connection.transaction():
         unknown = connection.execute(_LOCKED, values).fetchall()
-        oids = _oids(connection, [target for _, target, _ in unknown])
+        oids = _oids(connection, [target for _, target, *_ in unknown])
         # If both OIDs differ, both were restored.
         found = {
             source: oids[target]
-            for source, target, known in unknown
+            for source, target, known, _ in unknown
             if target in oids and oids[target] != known
         }
+        moved = sorted(source for source, *_, is_elsewhere in unknown if is_elsewhere)
+        if moved:
+            _log.warning(
+                "the ledger comes from another database: if its tables were not restored together"
+                " with it, compare them with `olr-pg verify`",
+                tables=len(moved),
+                first=moved[0],
+            )
         if found:
             both = {"names": list(found), "oids": list(found.values())}
             connection.execute(_RECORD_ALL, values | both)
@@ -338,7 +351,8 @@ def _vanished(source: str, schema: str, name: str) -> OlrPgError:
 
 def moved_tables(connection: Connection[Any], subscription: str) -> set[str]:
     """Return the tables for which `replaced_reasons` may find an error."""
-    return {name for (name,) in connection.execute(_MOVED, (subscription,))}
+    asked = subscription, _this_database(connection)
+    return {name for (name,) in connection.execute(_MOVED, asked)}
 
 
 def _oids(connection: Connection[Any], targets: Iterable[str]) -> dict[str, int]:
@@ -394,19 +408,34 @@ def _emptied(
     known: Mapping[str, _Recorded],
     oids: Mapping[str, int],
 ) -> dict[str, OlrPgError]:
-    """Return the errors of tables that somebody has emptied, for example with TRUNCATE."""
+    """Return the errors of tables that somebody has emptied, for example with TRUNCATE, or has
+    restored without their rows in another database.
+    """
     had_rows = {
         source: row for source, row in known.items() if row.had_rows and not row.all_deleted
     }
     here = _this_database(connection) if had_rows else None
+    if here is None:
+        return {}
     asked = {
         source: oids[source]
         for source, row in had_rows.items()
-        if here is not None and row.place == f"{here}/{row.ledger_oid}"
+        if row.place == f"{here}/{row.ledger_oid}"
     }
+    restored = {
+        source: oids[source]
+        for source, row in had_rows.items()
+        if row.oid is not None and row.place.rpartition("/")[0] != here
+    }
+    names = {
+        source: name for source, (name, _) in _rewritten(connection, subscription, asked).items()
+    }
+    if restored:
+        asked_names = list(restored), list(restored.values())
+        names |= dict(connection.execute(_NAMES, asked_names).fetchall())
     return {
-        source: _emptied_error(source)
-        for source, (name, _) in _rewritten(connection, subscription, asked).items()
+        source: _emptied_error(source, is_restored=source in restored)
+        for source, name in names.items()
         # The name is quoted by PostgreSQL.
         if not has_rows(connection, sql.SQL(name))
     }
@@ -425,10 +454,13 @@ def _rewritten(
     return {source: (name, is_partitioned) for source, name, is_partitioned in rows}
 
 
-def _emptied_error(source: str) -> OlrPgError:
+def _emptied_error(source: str, *, is_restored: bool) -> OlrPgError:
+    what = (
+        "restored the target table without its rows" if is_restored else "emptied the target table"
+    )
     return OlrPgError(
         Code.TARGET_TABLE_REPLACED,
-        "somebody has emptied the target table, although olr_pg has applied rows to it",
+        f"somebody has {what}, although olr_pg has applied rows to it",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
         f" {source}`. If the source's table is empty too, run `{_EXPECT_EMPTY.format(source)}`."
         f" Then run `olr-pg errors retry {source}`. If you have copied all rows, run only this"

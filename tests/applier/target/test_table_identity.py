@@ -119,8 +119,28 @@ def test_what_keeps_rows_and_ledger_together_stops_nothing(applied: Replication)
     r.execute(_AGAIN.format("t"))
     with connect(r.target) as connection:
         assert unfit_reason(connection, r.settings(), "S.T") is not None
+        r.execute("INSERT INTO s.t VALUES (1), (2), (3)")
         r.execute("UPDATE olr_pg.ledger SET target_place = regexp_replace(target_place, '^', '1')")
         assert unfit_reason(connection, r.settings(), "S.T") is None
+        # But rows that are not there were not restored.
+        r.execute("TRUNCATE s.t")
+        reason = unfit_reason(connection, r.settings(), "S.T")
+        assert reason is not None
+        assert "restored the target table without its rows" in reason.detail
+    for _ in range(2):
+        assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
+        with connect(r.target) as connection:
+            assert replay(connection, r.settings(), "S.T").error is not None
+    with connect(r.target) as connection:
+        r.execute("INSERT INTO s.t VALUES (1), (2), (3)")
+        assert replay(connection, r.settings(), "S.T").error is None
+    with connect(r.target) as connection:
+        for _ in range(2):
+            r.execute("UPDATE olr_pg.ledger SET target_place = '1' || target_place")
+            with capture_logs() as logged:
+                record_tables(connection, r.settings().subscription)
+                record_tables(connection, r.settings().subscription)
+            assert [one["tables"] for one in logged if "another database" in one["event"]] == [2]
 
 
 _UNKNOWN = "UPDATE olr_pg.ledger SET target_oid = NULL"
