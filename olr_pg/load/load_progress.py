@@ -58,7 +58,9 @@ SELECT subscription, source_table, target_table, 0, true, true FROM former WHERE
 """
 _DROP_HELD = """
 WITH held AS (DELETE FROM olr_pg.held WHERE subscription = %(s)s AND source_table = %(t)s),
-listed AS (DELETE FROM olr_pg.incomplete WHERE subscription = %(s)s AND source_table = %(t)s)
+listed AS (DELETE FROM olr_pg.incomplete WHERE subscription = %(s)s AND source_table = %(t)s),
+counted AS (
+    UPDATE olr_pg.ledger SET held_rows = 0 WHERE subscription = %(s)s AND source_table = %(t)s)
 UPDATE olr_pg.error SET last_seen = now(),
     resolution = CASE WHEN commit_scn > %(scn)s THEN 'applied' ELSE 'skipped' END
 WHERE subscription = %(s)s AND source_table = %(t)s
