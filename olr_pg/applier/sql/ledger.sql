@@ -53,7 +53,7 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_place text;
 -- one and the table is empty, somebody has emptied the table. NULL = unknown; each start of the applier records it.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_file bigint;
 -- The value of inserted - deleted at which the changes of the source leave no row in the target table. A load sets it,
--- and so does each TRUNCATE. NULL = unknown.
+-- and so does each DDL that removes all rows. NULL = unknown.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS empty_at bigint;
 ALTER TABLE olr_pg.ledger ALTER COLUMN empty_at SET DEFAULT 0;
 -- The number of rows of the table in olr_pg.held. If olr_pg.held has fewer, somebody has deleted held changes.

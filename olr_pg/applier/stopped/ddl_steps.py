@@ -260,6 +260,8 @@ class StepWriter:
             )
         for partition in found:
             empty_table(self._connection, partition)
+        if not has_rows(self._connection, self._target.identifier):
+            record_emptied(self._connection, *self._ledger.key)
 
     def _add_partition(self, step: Step) -> None:
         """Add a partition to a target that has partitions of the same kind."""

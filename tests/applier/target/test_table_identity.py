@@ -270,10 +270,10 @@ def _scn(r: Replication) -> int:
     return 10 * len(r.script.transactions) + 5
 
 
-def _truncated(r: Replication) -> None:
-    """A TRUNCATE of the source."""
-    scn = _scn(r)
-    event = SchemaEvent("S.T", scn, scn, scn, Evolution((Step(DdlKind.TRUNCATE),)), _TABLES[0])
+def _truncated(r: Replication, *steps: Step) -> None:
+    """A TRUNCATE of the source, or other DDL."""
+    scn, evolution = _scn(r), Evolution(steps or (Step(DdlKind.TRUNCATE),))
+    event = SchemaEvent("S.T", scn, scn, scn, evolution, _TABLES[0])
     with connect(r.target) as connection:
         assert apply_event(connection, r.settings(), event, _TABLES[0]) is None
 
@@ -347,6 +347,31 @@ def test_an_empty_table_with_another_file_stops_unless_the_source_has_emptied_it
             _loaded(r)
             r.apply(_TABLES)
         r.execute("DELETE FROM olr_pg.load_part WHERE part = -2")
+
+
+@pytest.mark.parametrize("kind", [DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION])
+def test_a_table_whose_partitions_the_source_has_emptied_may_get_another_file(
+    applied: Replication, kind: DdlKind
+) -> None:
+    r = applied
+    r.execute(f"""
+        {_UNKNOWN} WHERE source_table = 'S.T'; DROP TABLE s.t;
+        CREATE TABLE s.t (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE s.t_p1 PARTITION OF s.t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE s.t_p2 PARTITION OF s.t FOR VALUES FROM (10) TO (20);
+        INSERT INTO s.t VALUES (1)
+    """)
+    r.transaction(r.insert({"ID": 2}, "T"), r.insert({"ID": 12}, "T"))
+    r.apply(_TABLES)
+    _truncated(r, *(Step(kind, partition=name) for name in ("P1", "P2")))
+    assert _ids(r, "t") == []
+    r.apply(_TABLES)
+    r.execute("VACUUM FULL s.t")
+    r.transaction(r.insert({"ID": 13}, "T"))
+    r.apply(_TABLES)
+    assert _ids(r, "t") == [13]
+    r.execute("TRUNCATE s.t")
+    assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
 
 
 def test_what_the_error_of_an_emptied_table_advises_lets_it_go_on(applied: Replication) -> None:
