@@ -775,8 +775,8 @@ class Code(IntEnum):
         " its schema and was taken after the table was created. With a live source, `olr-pg run`"
         " reads the dictionary as of the SCN at which it starts. If the table was created later,"
         " run `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation. If"
-        " `context.data` was lost, set it to `start_scn` in the target's table"
-        " `olr_pg.subscription`",
+        " `context.data` was lost, set `apply.start-scn` to the value of `start_scn` in the"
+        " target's table `olr_pg.subscription`",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -1766,10 +1766,10 @@ class Code(IntEnum):
     HOLD_LOST = _Entry(
         5148,
         "held changes of a stopped table are missing, or were applied before",
-        "somebody has deleted or restored rows of olr_pg.held, or a crash has emptied it. Stop the"
-        " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or"
-        " continue with the rows that it has: run `olr-pg errors skip`. Then find the rows that"
-        " differ with `olr-pg verify --differences FILE`, and correct them with `olr-pg repair"
+        "somebody has deleted or restored rows of olr_pg.held. Stop the appliance and load the"
+        " table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or continue with the rows"
+        " that olr_pg.held contains now: run `olr-pg errors skip`. Then find the rows of the table"
+        " that differ with `olr-pg verify --differences FILE`, and correct them with `olr-pg repair"
         " --differences FILE --yes`",
     )
     SAVED_SCN_AHEAD = _Entry(

@@ -174,10 +174,10 @@ WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') GROUP BY leaf.root
 _SERVER: Final = """
 SELECT current_setting('autovacuum')::bool AND current_setting('track_counts')::bool AS vacuums,
     (SELECT CASE source
-            WHEN 'user' THEN format('ALTER ROLE %I RESET track_counts;', current_user)
+            WHEN 'user' THEN format('ALTER ROLE %I RESET track_counts;', session_user)
             WHEN 'database' THEN format('ALTER DATABASE %I RESET track_counts;', current_database())
             WHEN 'database user' THEN format('ALTER ROLE %I IN DATABASE %I RESET track_counts;',
-                current_user, current_database()) END
+                session_user, current_database()) END
         FROM pg_settings WHERE name = 'track_counts' AND setting = 'off') AS uncounted,
     age(datfrozenxid)::int8 AS age, current_setting('autovacuum_freeze_max_age')::int8 AS age_max,
     mxid_age(datminmxid)::int8 AS members_age,

@@ -6,10 +6,11 @@ table another data object number. With an older dictionary than the redo that is
 between is missing, unless an earlier run has recorded it. `RunBegin` knows which dictionaries are
 neither; `RunDictionary` looks for one:
 
-1. the dictionary of the earlier runs, in `context.data`;
-2. Oracle's, as of the SCN from which redo is needed, if Oracle still has the undo;
+1. the dictionary of the earlier runs, in `context.data`, if it contains all tables;
+2. Oracle's, as of the SCN from which redo is needed, if Oracle still has the undo, or if there was
+   no DDL since then;
 3. one that a load, or the begin of a copy by another tool, has stored;
-4. the present one, with a warning, if no load and no checkpoint needs an earlier one.
+4. the present one, with a warning, if no load needs an earlier one.
 """
 
 from __future__ import annotations

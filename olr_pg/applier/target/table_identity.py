@@ -141,7 +141,8 @@ _NAMES: Final = """
 SELECT source_table, oid::regclass::text FROM unnest(%s::text[], %s::oid[]) AS a (source_table, oid)
 """
 _EXPECT_EMPTY: Final = (
-    "UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE source_table = '{}'"
+    "UPDATE olr_pg.ledger SET empty_at = inserted - deleted"
+    " WHERE subscription = '{}' AND source_table = '{}'"
 )
 _REWRITTEN: Final = f"""
 SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
@@ -434,7 +435,7 @@ def _emptied(
         asked_names = list(restored), list(restored.values())
         names |= dict(connection.execute(_NAMES, asked_names).fetchall())
     return {
-        source: _emptied_error(source, is_restored=source in restored)
+        source: _emptied_error(subscription, source, is_restored=source in restored)
         for source, name in names.items()
         # The name is quoted by PostgreSQL.
         if not has_rows(connection, sql.SQL(name))
@@ -454,7 +455,7 @@ def _rewritten(
     return {source: (name, is_partitioned) for source, name, is_partitioned in rows}
 
 
-def _emptied_error(source: str, *, is_restored: bool) -> OlrPgError:
+def _emptied_error(subscription: str, source: str, *, is_restored: bool) -> OlrPgError:
     what = (
         "restored the target table without its rows" if is_restored else "emptied the target table"
     )
@@ -462,9 +463,9 @@ def _emptied_error(source: str, *, is_restored: bool) -> OlrPgError:
         Code.TARGET_TABLE_REPLACED,
         f"somebody has {what}, although olr_pg has applied rows to it",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        f" {source}`. If the source's table is empty too, run `{_EXPECT_EMPTY.format(source)}`."
-        f" Then run `olr-pg errors retry {source}`. If you have copied all rows, run only this"
-        " command",
+        f" {source}`. If the source's table is empty too, run in the target"
+        f" `{_EXPECT_EMPTY.format(subscription, source)}`, and then `olr-pg errors retry {source}`."
+        f" If you have copied all rows, run only `olr-pg errors retry {source}`",
         table=source,
     )
 

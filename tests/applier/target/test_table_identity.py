@@ -384,7 +384,7 @@ def test_what_the_error_of_an_emptied_table_advises_lets_it_go_on(applied: Repli
     with connect(r.target) as connection:
         error = unfit_reason(connection, r.settings(), "S.T")
         assert error is not None
-        (statement,) = re.findall(r"run `(UPDATE .*?)`", error.action)
+        (statement,) = re.findall(r"`(UPDATE .*?)`", error.action)
         r.execute(statement)
         assert unfit_reason(connection, r.settings(), "S.T") is None
     for _ in range(2):
