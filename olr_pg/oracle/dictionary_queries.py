@@ -133,6 +133,9 @@ SYS: Final = "SYS"
 _TABLE: Final = 2
 """OBJ$.TYPE# of a table."""
 
+_NEXT_USER: Final = "_NEXT_USER"
+"""USER$.NAME of the row whose USER# the next user gets."""
+
 _WHERE: Final = "the dictionary of the database"
 _Row = TypeVar("_Row", bound=sys_rows.SysRow)
 
@@ -171,8 +174,7 @@ def read_snapshot(
     A table that does not exist as of `scn` is not in the snapshot.
 
     Args:
-        names: (owner, name), exactly as in the dictionary. With an empty name, only the owner is
-            read, so that tables that it creates later can be followed.
+        names: (owner, name), exactly as in the dictionary.
 
     Raises:
         OlrPgError: 3005 the rows are inconsistent.
@@ -242,7 +244,6 @@ def read_unchanged(
     SQL Language Reference, “ORA_ROWSCN Pseudocolumn”). Statistics do not change OBJ$.
 
     Args:
-        names: see `read_snapshot`.
         scn: the earlier SCN.
 
     Returns:
@@ -257,7 +258,7 @@ def read_unchanged(
     assert rows is not None
     users = {row.user: row.name for row in rows.sys_user}
     there = {(users.get(row.owner, ""), row.name) for row in rows.sys_obj}
-    gone = [".".join(pair) for pair in names if pair[1] and pair not in there]
+    gone = [".".join(pair) for pair in names if pair not in there]
     numbers = sorted(
         {row.obj for row in rows.sys_obj}
         | {row.obj for row in (*rows.sys_tabpart, *rows.sys_tabcompart, *rows.sys_indpart)}
@@ -284,15 +285,15 @@ def _changed_since(connection: Connection, numbers: Sequential[int], scn: int) -
     return found
 
 
-def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.UserRow]:
-    """Read the current rows of USER$ for these user names.
+def read_users(connection: Connection) -> list[sys_rows.UserRow]:
+    """Read the current rows of USER$ of all users and roles.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     user = tables.USER.c
     query = select(user["USER#"], user.NAME, user.SPARE1, user.ROWID).where(
-        user.NAME.in_(among(sorted(names)))
+        bound(_NEXT_USER) != user.NAME
     )
     return [
         sys_rows.make_row(
@@ -318,15 +319,6 @@ def read_sys_objects(connection: Connection, owner: int) -> dict[str, tuple[int,
     )
     found = connection.execute(query)
     return {str(name): (int(number), int(segment or 0)) for name, number, segment in found}
-
-
-def read_user_names(connection: Connection) -> list[str]:
-    """Read the names of all users and roles.
-
-    Raises:
-        sqlalchemy.exc.DBAPIError: any error of Oracle.
-    """
-    return [str(name) for (name,) in connection.execute(select(tables.USER.c.NAME))]
 
 
 class _Reader:
@@ -433,7 +425,7 @@ class _Reader:
         Args:
             users: USER# by name.
         """
-        wanted = [(users[owner], name) for owner, name in names if owner in users and name]
+        wanted = [(users[owner], name) for owner, name in names if owner in users]
         table, found = self._table("sys_obj"), dict[int, list[sys_rows.ObjectRow]]()
         is_table = bound(_TABLE) == table.c["TYPE#"]
         for batch in batches(sorted(wanted)):

@@ -29,17 +29,16 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import store_snapshot
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.dictionary_queries import read_user_names, read_users
+from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.dictionary_settings import check_settings, with_timezones
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, SNAPSHOT_AGE
 from olr_pg.oracle.source_containers import begun_file, begun_scns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.dictionary.model import Database, Snapshot, Table
-    from olr_pg.dictionary.sys_rows import UserRow
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_containers import ContainerDatabases
 
@@ -196,19 +195,6 @@ class RunDictionary:
         self._by_pattern |= CATALOGUE in sql
         self._any_owner |= ANY_OWNER in sql
 
-    def _other_owners(self) -> Iterator[tuple[str, str]]:
-        """Yield each user with an empty table name if a pattern leaves the owner open.
-
-        A table that is created later is noticed only if the dictionary contains its owner. A user
-        without a replicated table can create one that matches the pattern.
-        """
-        if not self._any_owner:
-            return
-        for name, oracle in self._containers.databases.items():
-            for user in oracle.read("listing the users", read_user_names):
-                if not is_oracle_schema(user):
-                    yield f"{name}.{user}" if self._containers.names else user, ""
-
     def _names_of_others(self, sql: str) -> list[tuple[str, str]]:
         """Return the tables of the other targets, before the first dictionary is read. With a
         dictionary that lacks them, or as of a later load, their changes would be lost.
@@ -281,23 +267,23 @@ class RunDictionary:
         return list(self._containers.databases.values())
 
     def _load_dictionaries(self) -> list[Snapshot]:
-        """Load the stored dictionary of each container, adopt the present DBTIMEZONE, add the
-        fallback's account, and store a dictionary that has changed.
+        """Load the stored dictionary of each container, adopt the present DBTIMEZONE, add further
+        users (`_with_other_owners`), and store a dictionary that has changed.
         """
         kept = [load_snapshot(str(file)) for file in self._files]
         is_same = kept[0].database.dbid == self._database().dbid
         own = with_timezones(self._databases, kept) if is_same else kept
-        found = self._with_ledger_owners(own)
+        found = self._with_other_owners(own)
         for file, before, after in zip(self._files, kept, found, strict=True):
             if after is not before:
                 store_snapshot(after, file)
         return found
 
-    def _with_ledger_owners(
+    def _with_other_owners(
         self, snapshots: Sequence[Snapshot], earlier: Mapping[str, Snapshot] | None = None
     ) -> list[Snapshot]:
-        """Add the fallback's account to dictionaries that were read before the account existed, or
-        before it was configured.
+        """Add the present users whose tables are not in the dictionaries, but may be needed later:
+        the fallback's account, and all users if a pattern leaves the owner open.
 
         A table that is created later, like the fallback's ledger, is followed only if the
         dictionary contains its owner. An account that was dropped and created again has a new
@@ -308,6 +294,8 @@ class RunDictionary:
             earlier: the stored dictionaries that `snapshots` replace, by container. Only the
                 earlier dictionaries can still contain an account that was dropped.
         """
+        if not self._ledgers and not self._any_owner:
+            return list(snapshots)
         found: list[Snapshot] = []
         databases = self._containers.databases.items()
         for (name, oracle), snapshot in zip(databases, snapshots, strict=True):
@@ -318,8 +306,9 @@ class RunDictionary:
             owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
             before = (earlier or {}).get(name)
             kept = () if before is None or before.sys_rows is None else before.sys_rows.sys_user
+            now = oracle.read("reading the users", read_users)
             users = {one.user: one for one in kept if one.name in owners}
-            users |= {one.user: one for one in _read_users(oracle, owners)}
+            users |= {one.user: one for one in now if self._may_own(one.name, owners)}
             for one in rows.sys_user:
                 users.pop(one.user, None)
             if users:
@@ -330,6 +319,14 @@ class RunDictionary:
             found.append(snapshot)
         return found
 
+    def _may_own(self, user: str, owners: Collection[str]) -> bool:
+        """Return whether a user without a replicated table can create one.
+
+        Args:
+            owners: the owners of the fallback's ledger.
+        """
+        return user in owners or (self._any_owner and not is_oracle_schema(user))
+
     def _read_dictionaries(self, begin: RunBegin) -> list[Snapshot]:
         """Read the dictionary of each container, all as of one SCN, and store them."""
         read = self._dictionaries_at_start(begin)
@@ -339,7 +336,7 @@ class RunDictionary:
         same = {
             name: one for name, one in earlier.items() if one.database.dbid == read[0].database.dbid
         }
-        found = self._with_ledger_owners(read, same)
+        found = self._with_other_owners(read, same)
         for file, snapshot in zip(self._files, found, strict=False):
             store_snapshot(snapshot, file)
         return found
@@ -356,7 +353,7 @@ class RunDictionary:
             OlrPgError: 3082, a load needs the dictionary as of that SCN, or the dictionary of the
                 earlier runs lacks a table.
         """
-        names = (*self._names, *self._ledgers, *self._other_owners())
+        names = (*self._names, *self._ledgers)
         try:
             # Without any log, 0 stands for the current SCN.
             return self._containers.read_dictionaries(names, begin.wanted or None, structure=False)
@@ -489,12 +486,3 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
         dictionary_scn=snapshot.scn,
     )
     return found
-
-
-def _read_users(oracle: OracleDatabase, names: Collection[str]) -> list[UserRow]:
-    """Return the rows of USER$ for the accounts in `names` that exist now."""
-    if not names:
-        return []
-    return oracle.read(
-        "reading the account of the way back", lambda connection: read_users(connection, names)
-    )

@@ -15,6 +15,7 @@ from olr_pg.config.table_patterns import LEDGER, parse_pattern, table_list_query
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.source_containers import begun_file
 from tests.oracle.conftest import NOTES, ORDERS, SCN
 
 if TYPE_CHECKING:
@@ -428,30 +429,46 @@ def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo
             database.resolve(BOTH)  # a name that somebody wrote has to be there
 
 
+@pytest.mark.parametrize("origin", ["Oracle", "an earlier run", "a load", "the present one"])
 @pytest.mark.parametrize(("pattern", "known"), [("*.ORDERS", True), ("SHOP.*", False)])
 def test_a_pattern_for_any_owner_needs_every_user(
-    source: OracleSource, state: OracleState, tmp_path: Path, pattern: str, *, known: bool
+    source: OracleSource,
+    state: OracleState,
+    tmp_path: Path,
+    pattern: str,
+    origin: str,
+    *,
+    known: bool,
 ) -> None:
     """TENANT has no table yet. If it creates one, its OBJ$ row has only the number of TENANT."""
-    for number, name in ((5_000, "TENANT"), (5_001, "CTXSYS")):
-        state.catalogue.insert("USER$", [{"USER#": number, "NAME": name, "SPARE1": 0}])
     parsed = parse_pattern(pattern)
     assert parsed is not None
-    with live(source, tmp_path) as database:
-        snapshot, tables = database.resolve(table_list_query([parsed]))
-    assert ORDERS in tables
-    assert snapshot.sys_rows is not None
-    users = {one.name: one.user for one in snapshot.sys_rows.sys_user}
-    assert (users.get("TENANT") == 5_000) is known
-    assert "CTXSYS" not in users
-    state.catalogue.undo_scn = SCN  # the users have no table that DDL can have changed
+    wanted, loaded = table_list_query([parsed]), {f"{ORDERS.owner}.ORDERS": 3_800}
+    if origin in ("an earlier run", "a load"):
+        with live(source, tmp_path, 3_800) as database:
+            database.resolve(BOTH)
+    if origin == "a load":
+        (tmp_path / "dictionary.json").rename(begun_file(tmp_path / "dictionary.json", 3_800))
     state.catalogue.update('UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = 3800')
-    loaded = {f"{ORDERS.owner}.ORDERS": 3_800}
-    with live(source, tmp_path / "loaded", 3_900, loaded, rows_scn=3_850) as database:
-        again, tables = database.resolve(table_list_query([parsed]))
-    assert (again.scn, ORDERS in tables) == (3_800, True)
-    assert again.sys_rows is not None
-    assert {one.name for one in again.sys_rows.sys_user} == users.keys()
+    if origin in ("a load", "the present one"):
+        state.catalogue.undo_scn = SCN
+    if origin == "a load":
+        state.catalogue.update('UPDATE SYS."OBJ$" SET "ORA_ROWSCN" = 3801')
+    users = [("TENANT", 5_000), *((f"U{n}", 6_000 + n) for n in range(1_200))]
+    users += [("CTXSYS", 5_001), ("_NEXT_USER", 7_200)]
+    for name, number in users:
+        state.catalogue.insert("USER$", [{"USER#": number, "NAME": name, "SPARE1": 0}])
+    for _ in range(2):
+        with live(source, tmp_path, 3_900, loaded, rows_scn=3_850) as database:
+            snapshot, tables = database.resolve(wanted)
+        assert snapshot.scn == 3_800
+        assert ORDERS in tables
+        assert snapshot.sys_rows is not None
+        found = {one.name: one.user for one in snapshot.sys_rows.sys_user}
+        assert (found.get("TENANT") == 5_000) is known
+        assert ("U1199" in found) is known
+        assert not {"CTXSYS", "_NEXT_USER"} & found.keys()
+        assert len(found) == len(snapshot.sys_rows.sys_user)
 
 
 def test_a_created_table_needs_no_undo_after_a_restart(
