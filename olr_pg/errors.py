@@ -1014,7 +1014,8 @@ class Code(IntEnum):
         "the checkpoint file belongs to another source",
         "give each source its own `context.data` directory, or remove the file to start over. If"
         " the database has a new name or DBID, follow docs/operations.md (“The database gets a new"
-        " name or DBID”)",
+        " name or DBID”). If a PDB was plugged in again and has another CON_ID, follow the advice"
+        " of OLR-07023",
     )
     CHECKPOINT_UNWRITABLE = _Entry(
         4013,
@@ -2072,18 +2073,18 @@ class Code(IntEnum):
         7020,
         "the source was opened with RESETLOGS at an SCN below the SCN up to which transactions"
         " were delivered",
-        "the transactions named above do not exist in the source any more. Undo these"
-        " transactions in the target or load the tables again, then start over with an empty"
-        " `context.data`. If you do not load the tables again, also correct the ledger"
+        "the transactions named above do not exist in the source any more. First empty"
+        " `context.data` (docs/operations.md, “Start with an empty context.data”). Then load the"
+        " tables again. Or undo these transactions in the target, and correct the ledger"
         " (docs/operations.md, “RESETLOGS”)",
     )
     PDB_SET_BACK = _Entry(
         7021,
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
         " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
-        "load the tables of the PDB again (`olr-pg initial-load --anew`). Or undo in the target"
-        " all changes that were committed after that SCN. Then start with an empty"
-        " `context.data` (docs/operations.md, “RESETLOGS”)",
+        "first empty `context.data` (docs/operations.md, “Start with an empty context.data”). Then"
+        " load the tables of the PDB again (`olr-pg initial-load --anew`). Or undo in the target"
+        " all changes that were committed after that SCN (docs/operations.md, “RESETLOGS”)",
     )
     PDB_INCARNATION_UNKNOWN = _Entry(
         7022,
@@ -2095,16 +2096,18 @@ class Code(IntEnum):
     PDB_REPLACED = _Entry(
         7023,
         "a PDB of the source is another container than when its dictionary was read",
-        "if the PDB was unplugged and plugged in again, start with an empty `context.data` and"
-        " with `apply.start-scn` at the SCN at which it was opened again. If another PDB has its"
-        " name now, also load the tables again (`olr-pg initial-load --anew`)",
+        "if the PDB was unplugged and plugged in again, empty `context.data` (docs/operations.md,"
+        " “Start with an empty context.data”), and set `apply.start-scn` to the SCN at which it was"
+        " opened again. If another PDB has its name now, then also load the tables again (`olr-pg"
+        " initial-load --anew`)",
     )
     CHARACTER_SET_CHANGED = _Entry(
         7024,
         "the source has another character set than when its dictionary was read",
         "the redo contains text in both character sets, and does not show where the change is."
-        " Start with an empty `context.data` and with `apply.start-scn` at an SCN after the"
-        " change. Load the tables again (`olr-pg initial-load --anew`)",
+        " Empty `context.data` (docs/operations.md, “Start with an empty context.data”), and set"
+        " `apply.start-scn` to an SCN after the change. Then load the tables again (`olr-pg"
+        " initial-load --anew`)",
     )
     DBTIMEZONE_CHANGED = _Entry(
         7025,
@@ -2117,9 +2120,9 @@ class Code(IntEnum):
         7026,
         "tables of the source's dictionary were built anew since olr_pg read them, as an upgrade of"
         " Oracle can do",
-        "start with an empty `context.data` and with `apply.start-scn` at an SCN after the upgrade,"
-        " as docs/operations.md says (“Upgrade Oracle”). If tables were changed between the last"
-        " delivered transaction and that SCN, load the tables again",
+        "empty `context.data`, and set `apply.start-scn` to an SCN after the upgrade, as"
+        " docs/operations.md says (“Upgrade Oracle”). If tables were changed between the last"
+        " delivered transaction and that SCN, then load the tables again before you start",
     )
     VAULT_UNUSABLE = _Entry(
         7030,
