@@ -5,8 +5,9 @@ what the dictionary does not follow:
 
 - the character sets (Database Migration Assistant for Unicode);
 - DBTIMEZONE (ALTER DATABASE SET TIME_ZONE). Oracle changes DBTIMEZONE only while no column has the
-  type TIMESTAMP WITH LOCAL TIME ZONE (ORA-30079). So all values of this type that are still to be
-  decoded are newer than the change, and the stored dictionary can continue with the new DBTIMEZONE;
+  type TIMESTAMP WITH LOCAL TIME ZONE (ORA-30079). So each value of this type that is still to be
+  decoded is newer than the change, or belongs to a column or table that was dropped before it. The
+  stored dictionary can continue with the new DBTIMEZONE;
 - the SYS tables. Redo of a SYS table that was built anew names the new table, and its rows have
   other ROWIDs. So all later changes of the dictionary would be missed.
 """

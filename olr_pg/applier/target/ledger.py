@@ -671,8 +671,9 @@ class TableLedger:
         return True
 
     def note_reason(self, connection: Connection[Any], reason: OlrPgError) -> None:
-        """Record why a stopped table stays stopped, in a transaction of its own. The reason lacks
-        a row if somebody has skipped its row, or if another error stopped the table first.
+        """Record why a stopped table stays stopped, in a transaction of its own, unless a row with
+        the code of the reason stops the table. There is no such row if somebody has skipped it, or
+        if another error stopped the table first.
         """
         with connection.transaction():
             state = self.lock(connection)
