@@ -2055,7 +2055,8 @@ class Code(IntEnum):
         7011,
         "an archived log cannot be read on this machine",
         "mount the archive destination and map its path in `source.path-mapping`. Restore a"
-        " deleted log with RMAN (RESTORE ARCHIVELOG)",
+        " deleted log with RMAN (RESTORE ARCHIVELOG). If the log no longer exists, load the tables"
+        " again as docs/operations.md says (“A log is lost”)",
     )
     NO_ARCHIVED_LOG_LISTED = _Entry(
         7012,
@@ -2134,7 +2135,8 @@ class Code(IntEnum):
         7031,
         "an archived log could not be copied to this machine",
         "try `source.transport` by hand as the user that runs the appliance. The appliance retries"
-        " until it has the log. Restore a deleted log with RMAN (RESTORE ARCHIVELOG)",
+        " until it has the log. Restore a deleted log with RMAN (RESTORE ARCHIVELOG). If the log no"
+        " longer exists, load the tables again as docs/operations.md says (“A log is lost”)",
     )
     LOG_ON_ITS_WAY = _Entry(
         7032,
