@@ -228,6 +228,9 @@ class DictionaryFollower:
     Attributes:
         events: all events so far, for all tables of the snapshot, in commit order.
         end: the event that ends the delivery of all tables, or None.
+        known_scn: the changes of all containers are known up to this SCN: that of the oldest
+            dictionary of a container, or of the last transaction, also of one in a container that
+            is not replicated any more.
     """
 
     def __init__(
@@ -251,6 +254,7 @@ class DictionaryFollower:
         self.ends_delivery = ends_delivery
         self.events: list[SchemaEvent] = []
         self.end: SchemaEvent | None = None
+        self.known_scn = snapshot.scn
 
     @property
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
@@ -377,6 +381,7 @@ class DictionaryFollower:
         """
         changed = None
         for number, transaction in enumerate(transactions):
+            self.known_scn = max(self.known_scn, transaction.commit_scn)
             container = self._containers.get(transaction.con_id)
             if container is None:
                 continue

@@ -237,7 +237,7 @@ def _lacks_changes(known_scn: int, feeds: Sequence[Feed]) -> bool:
     rows of new partitions or new tables would be lost, and columns would be confused.
 
     Args:
-        known_scn: the SCN of the last known dictionary change, or of the dictionary.
+        known_scn: see `DictionaryFollower.known_scn`.
 
     Raises:
         OlrPgError: 3083, changes are missing, and the run does not read their redo again.
@@ -379,7 +379,7 @@ class Decoder:
     def _make_run_with(
         self, follower: DictionaryFollower, feeds: Sequence[Feed], progress: DecodeProgress
     ) -> DecodingRun:
-        lacks_changes = _lacks_changes(follower.done[0], feeds)
+        lacks_changes = _lacks_changes(follower.known_scn, feeds)
         image = self._find_image(feeds, of_others=not follower.ends_delivery)
         if image is not None and lacks_changes:
             self._refuse_images(feeds, of_others=not follower.ends_delivery)

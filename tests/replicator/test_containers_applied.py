@@ -14,6 +14,7 @@ import pytest
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
+from olr_pg.dictionary.change_history import FILE_NAME
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.sessions.workload import DdlUse
@@ -147,6 +148,48 @@ def test_ddl_in_one_does_not_disturb_the_other(tmp_path: Path, postgres_database
                 "SELECT source_table, code FROM olr_pg.error ORDER BY 1"
             ).fetchall()
         assert stopped == [("PDB1.SHOP.C", Code.TABLE_GONE)]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_later_dictionary_of_one_does_not_hide_missing_changes_of_the_other(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """The dictionaries of offline PDBs can be of different SCNs."""
+    one = DdlSource(tmp_path / "one", con_id=3)
+    other = DdlSource(tmp_path / "other", con_id=4, beside=one)
+    both = (one, other)
+    for source in both:
+        source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    one.take_snapshot()
+    one.add_column("A", "EXTRA", NUMBER)
+    one.insert("A", 1, "wide", 1)
+    other.insert("A", 1, "narrow")
+    other.take_snapshot()
+    one.threads[0].switch()
+    logs = one.directory / "logs"
+
+    config = write_config(
+        tmp_path,
+        [str(source.directory / "dictionary.json") for source in both],
+        logs,
+        postgres_database,
+        tables=["PDB1.SHOP.A"],
+    )
+    run_once(config)
+    for path in logs.iterdir():
+        path.unlink()
+    one.insert("A", 2, "wide", 2)
+    one.finish()
+    record = tmp_path / "data" / FILE_NAME
+    whole = record.read_bytes()
+    record.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        run_once(config)
+    assert caught.value.code == Code.DICTIONARY_CHANGES_MISSING
+    record.write_bytes(whole)
+    run_once(config)
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "pdb1_shop.a") == one.rows("A")
 
 
 def equal_xids(folder: Path) -> set[str]:
