@@ -223,8 +223,6 @@ def test_ddl_of_each_object_of_a_table_is_noticed_without_undo(
         assert read_unchanged(oracle, NAMES, 6_001)[1] == []
         state.catalogue.update(update, 6_000)
     assert read_unchanged(oracle, [*NAMES, ("SHOP", "GONE")], 6_000)[1] == ["SHOP.GONE"]
-    # An owner without a table (`read_snapshot`) is no table that was dropped.
-    assert read_unchanged(oracle, [*NAMES, ("SHOP", "")], 6_000)[1] == []
 
 
 def test_ddl_of_other_tables_does_not_matter(state: OracleState, oracle: OracleDatabase) -> None:
