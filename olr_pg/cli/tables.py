@@ -316,8 +316,8 @@ def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]
         absent: the tables that a running appliance does not replicate.
 
     Raises:
-        OlrPgError: 5040–5043, 5046; 70xx, errors of a live source; 8015, Oracle has no undo for
-            the dictionary that the tables need.
+        OlrPgError: 5040–5043, 5046, 5148; 70xx, errors of a live source; 8015, Oracle has no undo
+            for the dictionary that the tables need.
     """
     from olr_pg.applier.session.handover import begin_added
     from olr_pg.applier.stopped.left_out import forget_left_out, unfit_reason
