@@ -1346,9 +1346,9 @@ class Code(IntEnum):
         "if several sources use the same target database, give each its own"
         " `apply.subscription`. If two sources share a subscription, each assumes that the"
         " other's changes are its own and already applied. If this source replaced the other"
-        " source, load the tables of this source again. Only if this source continues the SCNs"
-        " of the other source, run UPDATE olr_pg.ledger SET dbid = NULL WHERE subscription ="
-        " 'NAME'",
+        " source, load the tables again: `olr-pg initial-load --anew --table OWNER.NAME`. Only if"
+        " this source continues the SCNs of the other source, run UPDATE olr_pg.ledger SET dbid ="
+        " NULL WHERE subscription = 'NAME'",
     )
     TARGET_FIRES = _Entry(
         5028,

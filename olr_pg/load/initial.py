@@ -168,7 +168,8 @@ def initial_load(
         look_for_crash(connection, settings.subscription)
         dbid = settings.dbid
         names = [source.table.full_name for source in sources]
-        check_source(connection, settings.subscription, dbid, names)
+        if not options.anew:  # otherwise the load deletes the positions of the other database
+            check_source(connection, settings.subscription, dbid, names)
         lock_subscription(connection, settings.subscription)
         targets = [target_name(settings, one.table.owner, one.table.name) for one in sources]
         set_aside(connection, settings, targets)

@@ -66,6 +66,9 @@ def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
         with pytest.raises(OlrPgError) as caught:
             work()
         assert caught.value.code == 5027
+    project.load(anew=True)  # as the error advises if this source replaced the other one
+    assert target_rows(project) == rows
+    assert fetch(project, "SELECT DISTINCT dbid FROM olr_pg.ledger") == [(own,)]
 
 
 def test_a_load_that_broke_off_goes_on_and_loads_nothing_twice(project: Project) -> None:
