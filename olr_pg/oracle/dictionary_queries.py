@@ -273,7 +273,7 @@ def read_unchanged(
 
 def _changed_since(connection: Connection, numbers: Sequential[int], scn: int) -> set[str]:
     """Return the names of the objects whose rows in OBJ$ may have changed after an SCN."""
-    obj, user = tables.OBJ.c, tables.USER.c
+    obj, user = tables.OBJ.alias("o").c, tables.USER.alias("u").c
     found = set[str]()
     for batch in batches(numbers):
         query = (

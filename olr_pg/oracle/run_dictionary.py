@@ -66,14 +66,12 @@ class RunBegin(NamedTuple):
             earlier commits are confirmed, except those of loaded tables. The DDL before it is
             recorded.
         wanted: the SCN from which redo is read; 0 if there are no logs.
-        is_of_load: whether a load determines `wanted`, and not the checkpoint or the oldest log.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
             without such a table.
     """
 
     saved: int
     wanted: int
-    is_of_load: bool = False
     rows_scn: int = 0
 
     def permits(self, scn: int) -> bool:
@@ -87,16 +85,17 @@ class RunBegin(NamedTuple):
         return all(scn <= bound for bound in (self.saved, self.rows_scn) if bound)
 
     def can_keep(self, scn: int) -> bool:
-        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`."""
-        if not self.saved:  # no run has recorded the DDL since then
-            return self.wanted <= scn and self.permits(scn)
-        return not self.is_of_load or self.permits(scn)
-
-    def can_return_to(self, scn: int) -> bool:
-        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`, if
-        Oracle has no undo for the one as of `wanted`.
+        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`. It
+        is later than the checkpoint if somebody has restored an older checkpoint.
         """
-        return self.saved > 0 and self.permits(scn)
+        # Without a checkpoint, no run has recorded the DDL since then.
+        return self.permits(scn) and (self.saved > 0 or self.wanted <= scn)
+
+    def is_later(self, scns: Sequence[int]) -> bool:
+        """Return whether dictionaries are later than `wanted`, but not than a load: they are no
+        worse than the present ones.
+        """
+        return self.wanted <= min(scns) and (not self.rows_scn or max(scns) <= self.rows_scn)
 
     def can_use_stored(self, begun: int, scn: int) -> bool:
         """Return whether the run can begin with a dictionary that a load has stored.
@@ -236,8 +235,7 @@ class RunDictionary:
         names = {f"{owner}.{name}" for owner, name in self._names}
         loads = self._loaded_scn(names, saved, self._lists)
         wanted = loads.start_scn or self._oldest_scn()
-        is_of_load = loads.start_scn > 0 and (not saved or loads.start_scn < saved)
-        return RunBegin(saved, wanted, is_of_load, loads.rows_scn)
+        return RunBegin(saved, wanted, loads.rows_scn)
 
     def _kept(self, begin: RunBegin) -> Snapshot | None:
         """Return the dictionary of the earlier runs, if this run can begin with it."""
@@ -344,7 +342,8 @@ class RunDictionary:
     def _dictionaries_at_start(self, begin: RunBegin) -> Sequence[Snapshot]:
         """Return the dictionaries of all containers as of the SCN from which redo is needed: from
         Oracle, or, if it no longer has the undo, as a load or the begin of a copy has stored them.
-        If neither has them and no load needs them, return the dictionaries as of the current SCN.
+        If neither has them and no load needs them, return later ones: those of the earlier runs, or
+        those as of the current SCN.
 
         Each container has its own undo, so one container may be readable as of that SCN and another
         one not.
@@ -373,19 +372,21 @@ class RunDictionary:
                     return stored
                 lacking |= missing
         kept = self._stored(self._files)
-        if kept and begin.can_return_to(max(one.scn for one in kept)):
-            missing = self._lacking(kept)
+        missing = self._lacking(kept)
+        if kept and begin.can_keep(max(one.scn for one in kept)):
             if not missing:
                 return kept
-            raise _dictionary_lost(begin.wanted, lacking or missing, reason)
-        if begin.rows_scn:
+            if begin.saved:
+                raise _dictionary_lost(begin.wanted, lacking or missing, reason)
+        is_later = bool(kept) and not missing and begin.is_later([one.scn for one in kept])
+        if begin.rows_scn and not is_later:
             raise _dictionary_lost(begin.wanted, lacking, reason)
         _log.warning(
             "using a later dictionary: changes before a table's last DDL cannot be decoded",
             start_scn=begin.wanted,
             reason=reason,
         )
-        return self._containers.read_dictionaries(names, structure=False)
+        return kept if is_later else self._containers.read_dictionaries(names, structure=False)
 
     def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
         """Return the dictionary of each container from files that a run, a load or the begin of a

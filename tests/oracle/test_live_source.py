@@ -318,6 +318,28 @@ def test_a_dictionary_that_is_later_than_the_rows_of_a_load_is_not_used(
     assert caught.value.code == Code.DICTIONARY_LOST
 
 
+@pytest.mark.parametrize("has_undo", [True, False])
+@pytest.mark.parametrize("rows_scn", [0, 3_899, 3_900])
+def test_a_dictionary_that_is_later_than_the_checkpoint_is_read_anew(
+    source: OracleSource, state: OracleState, tmp_path: Path, rows_scn: int, *, has_undo: bool
+) -> None:
+    """Somebody has restored an older checkpoint. Without undo, the stored dictionary still knows
+    more changes than the present one.
+    """
+    with live(source, tmp_path, 3_900) as database:
+        assert database.resolve(BOTH)[0].scn == 3_900
+    state.catalogue.undo_scn = 0 if has_undo else SCN
+    with live(source, tmp_path, 3_800, rows_scn=rows_scn) as database, capture_logs() as logged:
+        if rows_scn == 3_899 and not has_undo:
+            with pytest.raises(OlrPgError) as caught:
+                database.resolve(BOTH)
+            assert caught.value.code == Code.DICTIONARY_LOST
+            return
+        assert database.resolve(BOTH)[0].scn == (3_800 if has_undo else 3_900)
+    warned = [line["start_scn"] for line in logged if "a later dictionary" in line["event"]]
+    assert warned == [] if has_undo else [3_800]
+
+
 def test_a_load_of_a_target_that_did_not_answer_at_the_start_needs_an_earlier_dictionary(
     source: OracleSource, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ class _Run(NamedTuple):
         start, rows = self.load or (0, 0)
         begins = [scn for scn in (self.saved, start) if scn]
         wanted = min(begins, default=self.oldest)
-        return RunBegin(self.saved, wanted, start > 0 and (start < (self.saved or 99)), rows)
+        return RunBegin(self.saved, wanted, rows)
 
     @property
     def needs_nothing(self) -> bool:
@@ -85,16 +85,10 @@ def test_a_dictionary_of_earlier_runs_is_kept_only_if_no_change_is_lost(
 ) -> None:
     kept = 0
     for run, scn in product(_RUNS, _SCNS):
-        # An earlier run began before its checkpoint.
-        if bool(run.saved) != has_checkpoint or (run.saved and scn > run.saved):
+        if bool(run.saved) != has_checkpoint:
             continue
         begin = run.begin
-        accepted = [begin.can_keep(scn)]
-        if run.saved:
-            accepted.append(begin.can_return_to(scn))
-        else:
-            assert not begin.can_return_to(scn)
-        if not any(accepted):
+        if not begin.can_keep(scn):
             continue
         kept += 1
         if not run.needs_nothing:
