@@ -330,5 +330,15 @@ COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracle';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
+-- Until version 18, this was computed. After a TRUNCATE, the number is too low, so it is never reached.
+UPDATE olr_pg.ledger AS l SET empty_at = -(
+    SELECT coalesce(sum(p.rows), 0) FROM olr_pg.load_part AS p
+    WHERE (p.subscription, p.source_table) = (l.subscription, l.source_table))
+WHERE (SELECT max(version) FROM olr_pg.version) < 19 AND empty_at IS NULL
+    AND NOT EXISTS (SELECT FROM olr_pg.load_part AS p
+        WHERE (p.subscription, p.source_table, p.part) = (l.subscription, l.source_table, -2))
+    AND NOT EXISTS (SELECT FROM olr_pg.load AS d
+        WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
+        AND d.source = 'copied by another tool');
 DELETE FROM olr_pg.version;
 INSERT INTO olr_pg.version VALUES (20);

@@ -374,6 +374,34 @@ def test_a_table_whose_partitions_the_source_has_emptied_may_get_another_file(
     assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
 
 
+@pytest.mark.parametrize(
+    ("steps", "is_known"),
+    [
+        ((_inserted, _all_deleted), True),
+        ((_loaded, _inserted, _all_deleted), True),
+        ((_truncated, _inserted, _all_deleted), False),
+        ((partial(_loaded, source=COPIED), _all_deleted), False),
+        ((_renamed, _all_deleted), False),
+    ],
+)
+def test_a_ledger_of_version_18_knows_which_tables_the_source_has_emptied(
+    applied: Replication, steps: tuple[Callable[[Replication], None], ...], *, is_known: bool
+) -> None:
+    r = applied
+    for step in steps:
+        step(r)
+        r.apply(_TABLES)
+    r.execute("""
+        ALTER TABLE olr_pg.ledger DROP COLUMN empty_at; UPDATE olr_pg.version SET version = 18
+    """)
+    r.apply(_TABLES)
+    r.execute("VACUUM FULL s.t")
+    if is_known:
+        r.apply(_TABLES)
+    else:
+        assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
+
+
 def test_what_the_error_of_an_emptied_table_advises_lets_it_go_on(applied: Replication) -> None:
     """Rows that the source deletes in an unknown number, such as those of a copy."""
     r = applied
