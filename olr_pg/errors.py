@@ -2245,8 +2245,9 @@ class Code(IntEnum):
         "the target has changes that the source has not written",
         "the target was filled from another copy of the database, or the source was restored to"
         " an earlier time. If olr_pg continued, it would skip the changes that this source"
-        " writes up to that SCN. Stop the appliance and load the tables again (`olr-pg"
-        " initial-load --anew --table OWNER.NAME`). Or give this source a target of its own:"
+        " writes up to that SCN. Stop the appliance, empty `context.data` (docs/operations.md,"
+        " “Start with an empty context.data”), and load all tables again (`olr-pg initial-load"
+        " --anew --table OWNER.NAME`). Or give this source a target of its own:"
         " another database, or another `apply.subscription` and other tables. If olr_pg runs as"
         " root, the data of the embedded PostgreSQL are outside `context.data`. So these data"
         " remain if you delete `context.data`. The log names the directory of these data",

@@ -10,7 +10,8 @@ neither; `RunDictionary` looks for one:
 2. Oracle's, as of the SCN from which redo is needed, if Oracle still has the undo, or if there was
    no DDL since then;
 3. one that a load, or the begin of a copy by another tool, has stored;
-4. the present one, with a warning, if no load needs an earlier one.
+4. a later one, with a warning, if no load needs an earlier one: that of the earlier runs, or the
+   present one.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import psycopg
@@ -69,6 +70,24 @@ def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
     project.load(anew=True)  # as the error advises if this source replaced the other one
     assert target_rows(project) == rows
     assert fetch(project, "SELECT DISTINCT dbid FROM olr_pg.ledger") == [(own,)]
+
+
+def test_the_target_of_a_source_with_higher_scns_is_loaded_again(project: Project) -> None:
+    """As after a restore of the source, or from another copy of it (OLR-07101)."""
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.5))
+    project.load()
+    project.run()
+    expected = target_rows(project)
+    with psycopg.connect(project.database) as connection:
+        connection.execute("UPDATE olr_pg.ledger SET commit_scn = 1e15")
+        connection.execute("UPDATE olr_pg.subscription SET complete_scn = 1e15, start_scn = 1e15")
+    shutil.rmtree(project.folder / "data")
+    project.load(anew=True)
+    project.run()
+    assert target_rows(project) == expected
+    assert fetch(project, "SELECT DISTINCT handed_over FROM olr_pg.load") == [(True,)]
+    assert fetch(project, "SELECT complete_scn < 1e15 FROM olr_pg.subscription") == [(True,)]
 
 
 def test_a_load_that_broke_off_goes_on_and_loads_nothing_twice(project: Project) -> None:

@@ -24,7 +24,14 @@ from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Distribution, Reception, Unconfirmed
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.ledger import Reach, note_complete, note_saved, note_start, noted_start
+from olr_pg.applier.target.ledger import (
+    Reach,
+    note_complete,
+    note_loaded,
+    note_saved,
+    note_start,
+    noted_start,
+)
 from olr_pg.applier.target.orphaned_transactions import follow_incarnation
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError, plain_reason
@@ -632,8 +639,12 @@ class NotedPositions:
             OlrPgError: 2010, the oldest log begins after the SCN.
             psycopg.Error: the target cannot be queried.
         """
-        if self.handover.scn and self.handover.covers_all:
-            return  # no table needs redo from before its load
+        loads = self.handover
+        if loads.scn and loads.covers_all:
+            # No table needs redo from before its load. If the source was restored to an earlier
+            # time, or is another copy, the target has recorded a higher SCN.
+            self.target.use(lambda c: note_loaded(c, self._subscription, loads.lowest_scn))
+            return
         needed = self.target.use(lambda c: noted_start(c, self._subscription))
         if needed is None or 0 < start_scn <= needed:
             return

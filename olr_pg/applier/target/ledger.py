@@ -141,6 +141,10 @@ ON CONFLICT (subscription) DO UPDATE
     SET complete_scn = excluded.complete_scn, complete_at = now()
     WHERE s.complete_scn < excluded.complete_scn
 """
+_LOADED = """
+UPDATE olr_pg.subscription SET complete_scn = %(scn)s
+WHERE subscription = %(name)s AND complete_scn > %(scn)s
+"""
 _START = """
 UPDATE olr_pg.subscription SET start_scn = %(scn)s
 WHERE subscription = %(name)s AND start_scn IS DISTINCT FROM %(scn)s
@@ -483,6 +487,13 @@ def check_source(
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
     """Record that all transactions that commit up to `scn` are applied or held."""
     connection.execute(_COMPLETE, (subscription, scn))
+
+
+def note_loaded(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Record that every table of the subscription was loaded as of `scn` or later, and contains no
+    changes that commit after its load.
+    """
+    connection.execute(_LOADED, {"name": subscription, "scn": scn})
 
 
 def note_start(connection: Connection[Any], subscription: str, scn: int) -> None:
