@@ -85,12 +85,16 @@ class RunBegin(NamedTuple):
         """
         return all(scn <= bound for bound in (self.saved, self.rows_scn) if bound)
 
-    def can_keep(self, scn: int) -> bool:
-        """Return whether the run can begin with the dictionary of the earlier runs as of `scn`. It
-        is later than the checkpoint if somebody has restored an older checkpoint.
+    def can_keep(self, scns: Sequence[int]) -> bool:
+        """Return whether the run can begin with the dictionaries of the earlier runs as of `scns`.
+        They are later than the checkpoint if somebody has restored an older checkpoint.
+
+        Args:
+            scns: the SCN of each container's dictionary. They differ if a run was killed while it
+                stored them.
         """
         # Without a checkpoint, no run has recorded the DDL since then.
-        return self.permits(scn) and (self.saved > 0 or self.wanted <= scn)
+        return self.permits(max(scns)) and (self.saved > 0 or self.wanted <= min(scns))
 
     def is_later(self, scns: Sequence[int]) -> bool:
         """Return whether dictionaries are later than `wanted`, but not than a load: they are no
@@ -244,7 +248,7 @@ class RunDictionary:
             return None
         stored = self._load_dictionaries()
         snapshot = self._join(stored)
-        if not begin.can_keep(max(one.scn for one in stored)):
+        if not begin.can_keep([one.scn for one in stored]):
             return None
         if snapshot.database.dbid == self._database().dbid:
             check_settings(self._databases, stored)
@@ -374,7 +378,7 @@ class RunDictionary:
                 lacking |= missing
         kept = self._stored(self._files)
         missing = self._lacking(kept)
-        if kept and begin.can_keep(max(one.scn for one in kept)):
+        if kept and begin.can_keep([one.scn for one in kept]):
             if not missing:
                 return kept
             if begin.saved:
