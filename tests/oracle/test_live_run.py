@@ -308,7 +308,7 @@ def test_the_vault_keeps_what_a_table_that_was_added_needs(
             values,
         )
         connection.execute(
-            "UPDATE olr_pg.ledger SET commit_scn = %(scn)s, xids = '{}'"
+            "UPDATE olr_pg.ledger SET commit_scn = %(scn)s, xids = '{}', target_oid = NULL"
             " WHERE source_table = %(source)s",
             values,
         )

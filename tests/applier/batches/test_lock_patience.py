@@ -21,6 +21,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from olr_pg.applier.batches.batch_applier import TableProgress
+
 Replication = Any  # tests/applier/conftest.py
 
 
@@ -34,6 +36,10 @@ def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None:
     locker = locked(two, "t")
     with structlog.testing.capture_logs() as events, applying(two) as applier:
+
+        def by_name() -> dict[str, TableProgress]:
+            return {table.name: table for table in applier.tables}
+
         wait_until(lambda: last(two, "u") == UPDATES, PATIENCE)
         wait_until(lambda: bool(applier.blocked), PATIENCE)
         (blocked,) = applier.blocked
@@ -42,10 +48,10 @@ def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None
         assert f"pid {locker.info.backend_pid} ('night job'" in text
         assert "idle in transaction" in text
         assert "last statement LOCK TABLE" in text
-        by_name = {table.name: table for table in applier.tables}
-        assert by_name["S.T"].pending is not None
-        assert by_name["S.U"].pending is None
-        assert applier.overview == Overview(by_name["S.U"].counters.changes, [], [], ["S.T"])
+        # The worker counts a transaction after its commit.
+        wait_until(lambda: by_name()["S.U"].pending is None, PATIENCE)
+        assert by_name()["S.T"].pending is not None
+        assert applier.overview == Overview(by_name()["S.U"].counters.changes, [], [], ["S.T"])
         locker.close()
         wait_until(lambda: not applier.blocked)
     assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
