@@ -221,13 +221,16 @@ class ContainerFollower:
         """Record a transaction that committed before `done`, if it should have been processed.
 
         This happens if an earlier run recorded DDL of one redo thread before it had read the logs
-        of another thread. Only DDL of tables of the snapshot is recorded as late, because DDL of
-        these tables is always recorded when it is read.
+        of another thread, or if its dictionary lacked a table that was added since. Only DDL of
+        tables of the snapshot is recorded as late, because DDL of these tables is always recorded
+        when it is read. An interval partition that an insert creates has no statement.
         """
         if self._record is None or transaction.commit_scn <= self.snapshot_scn:
             return
-        named = (obj for statement in transaction.statements for obj in self._objects_of(statement))
-        if not self._first.keys().isdisjoint(named):
+        found = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
+        if self._dictionary is not None:
+            found |= self._dictionary.with_new_partitions(transaction)
+        if not self._first.keys().isdisjoint(found):
             self._record(transaction)
             self.late.append(transaction)
 

@@ -393,10 +393,11 @@ class DictionaryFollower:
                     changed = version.since if changed is None else changed
         late = [one for container in self._containers.values() for one in container.late]
         if late:
-            text = next((s.text for one in late for s in one.statements), "")
+            texts = [s.text for one in late for s in one.statements]
+            first = f", the first one: {texts[0]}" if texts else ""
             raise OlrPgError(
                 Code.DDL_READ_LATE,
-                f"{len(late)} transactions with DDL, the first one: {text}",
+                f"{len(late)} transactions with DDL{first}",
                 scn=late[0].commit_scn,
                 xid=format_xid(late[0].xid),
             )

@@ -39,6 +39,7 @@ NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
 """The SYS tables without which the dictionary cannot be followed."""
 
 _USER: Final = "USER$"
+_PARTITIONS: Final = "TABPART$", "TABCOMPART$"
 _RAW: Final = 23
 """COL$.TYPE# of RAW."""
 
@@ -208,6 +209,19 @@ class FollowedDictionary:
             and self._is_captured(_USER, self._new_row(_SECTIONS[_USER], change, {}))
             for change in transaction.changes
         )
+
+    def with_new_partitions(self, transaction: DictionaryTransaction) -> set[int]:
+        """Return OBJ# of the tables that get a partition in a transaction.
+
+        Raises:
+            OlrPgError: 3070, a row of a SYS table is invalid.
+        """
+        found = set[int]()
+        for change in transaction.changes:
+            if change.table in _PARTITIONS and change.operation is SysRowOperation.INSERT:
+                section = _SECTIONS[change.table]
+                found.add(getattr(self._new_row(section, change, {}), section.key))
+        return found
 
     def table(self, obj: int) -> Table | None:
         """Return the current definition of the table with that OBJ#; None if it does not exist.

@@ -256,6 +256,39 @@ def test_ddl_that_is_read_later_than_what_committed_after_it_is_followed_in_its_
         assert evolved(healed) == evolved(right)
 
 
+def test_an_interval_partition_that_is_read_later_is_followed_in_its_place(tmp_path: Path) -> None:
+    """An insert creates it, without a statement. An earlier run has not recorded it if the table
+    was added to the list later.
+    """
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    table = source.create("P", {"ID": NUMBER}, partitions=2)
+    snapshot = source.take_snapshot()
+    assert source.session.ddl.add_partition(table)
+    source.session.commit()
+    source.add_column("A", "EXTRA", NUMBER)
+    source.finish()
+    interval, column = ddl_of(source, snapshot)
+    interval = interval._replace(statements=())
+    recorded: list[DictionaryTransaction] = []
+
+    def follower(*earlier: DictionaryTransaction) -> DictionaryFollower:
+        found = DictionaryFollower(snapshot, record=recorded.append)
+        found.subscribe(snapshot.tables)
+        found.apply(earlier)
+        return found
+
+    with pytest.raises(OlrPgError, match=r"1 transactions with DDL \[scn") as late:
+        follower(column).apply([interval, column])
+    assert late.value.code == 3076
+    assert recorded == [column, interval]
+    again = follower(interval, column)
+    again.apply([interval, column])
+    found = again.as_of(table.obj, column.commit_scn)
+    assert found is not None
+    assert len(found.partitions) == 3
+
+
 @pytest.mark.parametrize("split_bytes", SPLITS)
 def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
     tmp_path: Path, split_bytes: int
