@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from olr_pg.applier.stopped.hold import accept_loss, delete_transaction
 from olr_pg.applier.stopped.left_out import forget_left_out
+from olr_pg.applier.target.ledger import LOCK_ROW
 from olr_pg.dictionary.evolution import ENDING
 from olr_pg.errors import Code, OlrPgError
 
@@ -32,7 +33,6 @@ UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
 WHERE subscription = %s AND id = %s AND resolution = 'stopped'
 """
 _IS_KNOWN = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
-_LOCK = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _STOPPED = """
 SELECT l.source_table, l.target_table, l.commit_scn AS received_scn,
     h.transactions, h.changes, h.bytes, h.first_scn
@@ -189,7 +189,7 @@ def skip_transaction(connection: Connection[Any], subscription: str, number: int
     with connection.transaction():
         table = read_error(connection, subscription, number).source_table
         # The lock makes a replay of the table, and an applier that adds to its hold, wait.
-        connection.execute(_LOCK, (subscription, table))
+        connection.execute(LOCK_ROW, (subscription, table))
         line = skip_error(connection, subscription, number)
         delete_transaction(connection, (subscription, table), line.commit_scn, line.xid)
     return line

@@ -21,6 +21,7 @@ from olr_pg.applier.statements.lost_value_documents import lost_document, read_l
 from olr_pg.applier.statements.table_changes import Selection, join, with_lost
 from olr_pg.applier.stopped.held_events import event_document, read_event, read_source
 from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
+from olr_pg.applier.target.ledger import LOCK_ROW
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.scalars import format_xid, parse_xid
@@ -105,22 +106,16 @@ _DROP_TRANSACTION: Final = """
 DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
     AND xid = %s AND kind = 'changes'
 """
+_PRESENT: Final = """(SELECT count(*) FROM olr_pg.held AS h
+    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))"""
 # One query has one snapshot, so it needs no lock.
-_LOST: Final = """
-SELECT l.held_rows, (
-    SELECT count(*) FROM olr_pg.held AS h
-    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))
+_LOST: Final = f"""
+SELECT l.held_rows, {_PRESENT}
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = %s AND stopped
-"""
-_LOCK: Final = """
-SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
-"""
-_COUNT_ANEW: Final = """
-UPDATE olr_pg.ledger AS l SET held_rows = (
-    SELECT count(*) FROM olr_pg.held AS h
-    WHERE (h.subscription, h.source_table) = (l.subscription, l.source_table))
-WHERE subscription = %s AND source_table = %s
-"""
+"""  # noqa: S608 - constants alone
+_COUNT_ANEW: Final = f"""
+UPDATE olr_pg.ledger AS l SET held_rows = {_PRESENT} WHERE subscription = %s AND source_table = %s
+"""  # noqa: S608 - constants alone
 
 Key = tuple[str, str]
 """Subscription and source table."""
@@ -426,5 +421,5 @@ def accept_loss(connection: Connection[Any], subscription: str, table: str) -> N
     """Continue with the rows that the hold still has."""
     with connection.transaction():
         # Count after the lock: a running applier may be adding changes.
-        connection.execute(_LOCK, (subscription, table))
+        connection.execute(LOCK_ROW, (subscription, table))
         connection.execute(_COUNT_ANEW, (subscription, table))

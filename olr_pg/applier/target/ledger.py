@@ -38,6 +38,11 @@ LOCK = f"""
 SELECT commit_scn, xids, stopped, incomplete > 0, {OWN_MARK} FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = %s FOR UPDATE
 """  # noqa: S608 - constants alone
+LOCK_ROW: Final = """
+SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
+"""
+"""Locks the row of a table, also outside the applier, and creates none."""
+
 ADVANCE = """
 UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s, applied_at = now(),
     transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,

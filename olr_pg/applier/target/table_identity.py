@@ -40,6 +40,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.target.catalogue import find_tables, has_rows
+from olr_pg.applier.target.ledger import LOCK_ROW
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -78,10 +79,6 @@ SELECT l.source_table, l.target_oid::int8, coalesce(l.target_place, ''), l.table
     l.target_file IS NOT NULL
 FROM olr_pg.ledger AS l WHERE subscription = %s AND source_table = ANY(%s)
 """  # noqa: S608 - no values
-# An operator who exchanges a table has locked the row until the other table has the name.
-_LOCK: Final = """
-SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE
-"""
 _RECORD: Final = """
 UPDATE olr_pg.ledger AS l SET target_oid = %(oid)s, target_file = NULL,
     target_place = %(place)s || '/' || l.tableoid::text
@@ -221,7 +218,9 @@ def check_identity(connection: Connection[Any], subscription: str, source: str, 
     row = known[source]
     if row.oid != oid or row.place.rpartition("/")[2] != str(row.ledger_oid):
         with connection.transaction():
-            connection.execute(_LOCK, (subscription, source))
+            # An operator who exchanges a table has locked the row until the other table has the
+            # name.
+            connection.execute(LOCK_ROW, (subscription, source))
             _record(connection, _RECORD_IF_NAMED, subscription, source, oid)
             _record_file(connection, subscription, source)
     elif not row.has_file:
