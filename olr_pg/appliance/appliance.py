@@ -19,7 +19,7 @@ from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.main_loop import Reloader, Serving, Watchdog, hangups
 from olr_pg.appliance.mapping_checks import report_idle_mappings
-from olr_pg.appliance.open_source import LoadedStart, await_oracle, identity_of, open_source
+from olr_pg.appliance.open_source import TargetStarts, await_oracle, identity_of, open_source
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.status_observer import Parts, make_control, monitored
 from olr_pg.appliance.target import (
@@ -164,9 +164,9 @@ def run_appliance(
             # At the first start, an unreachable source is more probably a wrong configuration.
             await_oracle(config.source, service_manager.starting)
         checkpoints: list[Checkpoint] = []
-        loaded = LoadedStart()
+        starts = TargetStarts()
         source = stack.enter_context(
-            open_source(config, data, lambda: _lowest(checkpoints), loaded)
+            open_source(config, data, lambda: _lowest(checkpoints), starts)
         )
         filters = filters_of(config.filter, config.fallback)
         told = apply and all(part.apply for part in parts)
@@ -212,11 +212,14 @@ def run_appliance(
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
         common = _OfAllTargets(
-            decoder, source, loaded, stack, grown, translate, filters, len(parts), apply
+            decoder, source, starts, stack, grown, translate, filters, len(parts), apply
         )
         # All targets share one dictionary, so the loads of all targets must be known before the
         # first target reads the dictionary.
-        places = [_place_of(part, common) for part in parts]
+        places = [
+            _place_of(part, checkpoint, common)
+            for part, checkpoint in zip(parts, checkpoints, strict=True)
+        ]
         targets = [
             _open(part, checkpoint, common, place)
             for part, checkpoint, place in zip(parts, checkpoints, places, strict=True)
@@ -283,7 +286,7 @@ class _OfAllTargets(NamedTuple):
     """The objects that all targets share.
 
     Attributes:
-        loaded: receives each target's address.
+        starts: receives the position and the address of each target.
         stack: closes the ports.
         grown: the source with the tables that are created while their redo is read; None if such
             tables are not replicated.
@@ -295,7 +298,7 @@ class _OfAllTargets(NamedTuple):
 
     decoder: Decoder
     source: SourceDatabase
-    loaded: LoadedStart
+    starts: TargetStarts
     stack: ExitStack
     grown: GrownDatabase | None
     translate: TranslateStep
@@ -304,19 +307,28 @@ class _OfAllTargets(NamedTuple):
     apply: bool
 
 
-def _place_of(config: Config, common: _OfAllTargets) -> str:
-    """Return the connection string of one target, and remember where its loads are recorded; empty
-    if no bundled applier runs for the target.
+def _place_of(config: Config, checkpoint: Checkpoint, common: _OfAllTargets) -> str:
+    """Return the connection string of one target, and remember its position, and where its loads
+    are recorded; empty if no bundled applier runs for the target.
 
     Args:
         config: the configuration with this target only.
     """
     section = config.apply if common.apply else None
-    if section is None:
-        return ""
-    place = open_target(section, target_directory(config), common.stack, kept=True)
-    common.loaded.know(place, section.subscription, section.table_query)
+    place = ""
+    if section is not None:
+        place = open_target(section, target_directory(config), common.stack, kept=True)
+    _note_start(config, checkpoint, common, place)
     return place
+
+
+def _note_start(
+    config: Config, checkpoint: Checkpoint, common: _OfAllTargets, connect_string: str
+) -> None:
+    section = config.apply
+    first = 0 if section is None else section.start_scn
+    names = ("", "") if section is None else (section.subscription, section.table_query)
+    common.starts.know(config.name, lambda: checkpoint.saved or first, connect_string, *names)
 
 
 def _open(
@@ -386,7 +398,7 @@ def _open(
             containers=database.containers,
             translate=common.translate,
         )
-        common.loaded.know(connect_string, section.subscription, section.table_query)
+        _note_start(config, checkpoint, common, connect_string)
         tables = delivery.tables(section.table_query)
         report_idle_mappings(section, tables, **delivery.named)
         if common.grown is not None:

@@ -26,7 +26,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.outage import target_place
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, MemberWay, OnlineLogs
-from olr_pg.capture.source_database import LoadsBehind, OfflineDatabase
+from olr_pg.capture.source_database import NeededChanges, OfflineDatabase
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
@@ -48,22 +48,46 @@ _NOT_LOADED: Final = frozenset((Code.TABLE_LOADED_IN_PART, Code.COPY_NOT_USABLE)
 
 
 class _Target(NamedTuple):
+    """What is known of a target.
+
+    Attributes:
+        saved: returns the SCN of its checkpoint, or `apply.start-scn` without a checkpoint; 0
+            without both.
+        connect_string: empty if no bundled applier runs for the target.
+        query: its TableList query.
+    """
+
+    saved: Callable[[], int]
     connect_string: str
     subscription: str
+    query: str
 
 
 _NO_LISTS: Final[Mapping[str, Collection[str]]] = {}
 
 
-class LoadedStart:
-    """Queries the targets of a configuration for their loads."""
+class TargetStarts:
+    """The positions of a configuration's targets, which are queried for their loads."""
 
     def __init__(self) -> None:
-        self._targets = dict[_Target, str]()
+        self._targets = dict[str, _Target]()
 
-    def know(self, connect_string: str, subscription: str, query: str = "") -> None:
-        """Add a target to query, or change its TableList query."""
-        self._targets[_Target(connect_string, subscription)] = query
+    def know(
+        self,
+        name: str,
+        saved: Callable[[], int],
+        connect_string: str = "",
+        subscription: str = "",
+        query: str = "",
+    ) -> None:
+        """Add a target, or replace what is known of it; see `_Target`."""
+        self._targets[name] = _Target(saved, connect_string, subscription, query)
+
+    def confirmed_scn(self) -> int:
+        """Return the SCN up to which all targets have confirmed all changes; 0 if it is unknown for
+        a target.
+        """
+        return min((one.saved() for one in self._targets.values()), default=0)
 
     def needed(self, scn: int) -> int | None:
         """Return the SCN below which no target needs redo, if everything below `scn` is confirmed.
@@ -75,7 +99,9 @@ class LoadedStart:
         Returns:
             The SCN; None if a target cannot be queried.
         """
-        for target in self._targets:
+        for target in self._targets.values():
+            if not target.connect_string:
+                continue
             try:
                 with connect(target.connect_string, replica=None) as connection:
                     needed = read_needed(connection, target.subscription)
@@ -88,50 +114,43 @@ class LoadedStart:
             scn = min(one for one in positions if one is not None)
         return scn
 
-    def scn(
-        self,
-        tables: Collection[str],
-        saved: int = 0,
-        lists: Mapping[str, Collection[str]] = _NO_LISTS,
-    ) -> LoadsBehind:
-        """Return the SCN at which a run starts because of loads, the lowest one of all targets.
+    def changes(
+        self, tables: Collection[str], lists: Mapping[str, Collection[str]] = _NO_LISTS
+    ) -> NeededChanges:
+        """Return the changes that at least one of the targets needs. The loads of a target that
+        cannot be queried do not count.
 
         Args:
             tables: ``OWNER.NAME`` of every replicated table.
-            saved: the SCN at which the run starts without loads, from the checkpoint or the
-                configuration; 0 without both.
             lists: the tables of each TableList query. A target whose query is missing here can have
                 all of `tables`.
-
-        Returns:
-            The SCNs. The start is at `saved` if no load lowers it. A target that cannot be queried
-            does not count.
 
         Raises:
             OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows. If
                 there are several targets, only the target with such a table reports it.
         """
         found = [
-            self._behind(one, lists.get(query, tables), saved)
-            for one, query in self._targets.items()
+            self._of_target(one, lists.get(one.query, tables)) for one in self._targets.values()
         ]
-        rows = [one.rows_scn for one in found if one.rows_scn]
-        start = min((one.start_scn for one in found), default=saved)
-        return LoadsBehind(start, min(rows, default=0))
+        return NeededChanges.of_all(found)
 
-    def _behind(self, target: _Target, tables: Collection[str], saved: int) -> LoadsBehind:
+    def _of_target(self, target: _Target, tables: Collection[str]) -> NeededChanges:
+        saved = target.saved()
+        without_loads = NeededChanges(saved, saved)
+        if not target.connect_string:
+            return without_loads
         try:
             with connect(target.connect_string, replica=None) as connection:
                 row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
                 if row != (True,):
-                    return LoadsBehind(saved)
+                    return without_loads
                 found = read_handover(connection, target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:
             is_incomplete = isinstance(error, OlrPgError) and error.code in _NOT_LOADED
             if is_incomplete and len(self._targets) == 1:
                 raise  # fail before an older dictionary is stored
-            return LoadsBehind(saved)  # the applier reports an error of the target
-        return LoadsBehind(found.start(saved or None, 0), found.lowest_scn)
+            return without_loads  # the applier reports an error of the target
+        return NeededChanges(found.start(saved or None, 0), saved, found.lowest_scn)
 
 
 DICTIONARY: Final = "dictionary.json"
@@ -184,7 +203,7 @@ def open_source(
     config: Config,
     data: Path,
     saved: Callable[[], int | None],
-    loaded: LoadedStart | None = None,
+    starts: TargetStarts | None = None,
 ) -> Iterator[SourceDatabase]:
     """Open the source of `config`. Tables and columns that a filter excludes are left out.
 
@@ -192,8 +211,8 @@ def open_source(
         data: the directory `context.data`.
         saved: returns the checkpoint's SCN, below which no redo is needed; None without a
             checkpoint. The source calls this function when it needs the SCN.
-        loaded: finds the SCN at which a run starts because of initial loads. The source calls this
-            function when it needs the SCN. None if there are no loads.
+        starts: the positions of the targets. The source queries them when it needs the SCN at which
+            the run starts. None for one target without loads.
 
     Raises:
         OlrPgError: 3xxx errors of the offline dictionary, 7xxx errors of the live database, 1092
@@ -226,13 +245,14 @@ def open_source(
     from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault
 
-    loads = loaded or LoadedStart()
-    first_scn = min(part.apply.start_scn if part.apply else 0 for part in config.targets)
+    if starts is None:
+        starts = TargetStarts()
+        starts.know("", lambda: saved() or 0)
     live = LiveDatabase(
         source,
         Lineage(data / FILE_NAME),
-        start_scn=lambda: saved() or first_scn,
-        loaded_scn=loads.scn,
+        start_scn=starts.confirmed_scn,
+        changes=starts.changes,
         dictionary=data / DICTIONARY,
         vault=None
         if source.vault is None
@@ -240,12 +260,12 @@ def open_source(
             source.vault,
             saved,
             None if source.transport is None else make_transport(source.transport, source),
-            loads.needed,
+            starts.needed,
         ),
         online=_online_logs(source, data),
         join=partial(source_dictionary, config, keep=True),
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
-        needed=loads.needed,
+        needed=starts.needed,
         queries=[part.apply.table_query for part in config.targets if part.apply],
     )
     try:

@@ -39,16 +39,30 @@ def idle_factor(idle: int) -> float:
     return min(growth, _IDLE_FACTOR_MAX)
 
 
-class LoadsBehind(NamedTuple):
-    """The loaded tables that replication has not reached yet.
+class NeededChanges(NamedTuple):
+    """The changes that one target, or several ones together, need from a run that begins.
 
     Attributes:
-        start_scn: the SCN from which redo is needed, for these tables and all others; 0 if unknown.
-        rows_scn: the lowest SCN as of which one of these tables was loaded; 0 without such a table.
+        start_scn: the SCN from which redo is needed; 0 if it is unknown for a target.
+        confirmed_scn: all changes of earlier commits are confirmed, except those of loaded tables.
+            This is the lowest SCN of the targets that have a checkpoint or `apply.start-scn`; 0
+            without such a target.
+        rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
+            without such a table.
     """
 
     start_scn: int
+    confirmed_scn: int
     rows_scn: int = 0
+
+    @classmethod
+    def of_all(cls, targets: Sequence[NeededChanges]) -> NeededChanges:
+        """Return the changes that at least one of the targets needs."""
+        return cls(
+            min((one.start_scn for one in targets), default=0),
+            min((one.confirmed_scn for one in targets if one.confirmed_scn), default=0),
+            min((one.rows_scn for one in targets if one.rows_scn), default=0),
+        )
 
 
 class SourceDatabase(Protocol):

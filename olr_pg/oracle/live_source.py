@@ -28,7 +28,7 @@ from sqlalchemy import Connection, select
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.logs import FileStamp, LogScan
-from olr_pg.capture.source_database import LoadsBehind, idle_factor
+from olr_pg.capture.source_database import NeededChanges, idle_factor
 from olr_pg.dictionary.containers import join_containers
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import (
@@ -170,10 +170,6 @@ def _check_same(known: Database, con_id: int, name: str, dbid: int) -> None:
     )
 
 
-def _no_loads(_: Collection[str], start_scn: int, __: Mapping[str, Collection[str]]) -> LoadsBehind:
-    return LoadsBehind(start_scn)
-
-
 _PDB_SECONDS: Final = 10.0
 """Seconds between two checks whether a PDB was set back, if the source's list of logs has not
 changed.
@@ -205,11 +201,10 @@ class LiveDatabase:
     Args:
         lineage: the persistent record of the incarnation from which redo was delivered, and of the
             earlier ones.
-        start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
-            as of this SCN if Oracle still has the undo.
-        loaded_scn: called with the tables (``OWNER.NAME``), `start_scn`, and the tables of each
-            TableList query; returns the SCN from which redo is needed, also for loads that
-            replication has not reached yet. If their SCNs are unknown, it returns `start_scn`.
+        start_scn: the SCN up to which all targets have confirmed all changes; 0 if it is unknown.
+        changes: called with the tables (``OWNER.NAME``) and the tables of each TableList query;
+            returns the changes that the targets need. The dictionary is read as of the SCN from
+            which redo is needed, if Oracle still has the undo. None if there are no loads.
         dictionary: the file with the dictionary that the first run began with. Later DDL is applied
             to it while redo is read, so a restart needs the same dictionary.
         vault: the vault with copies of the logs; None if no vault is configured.
@@ -231,9 +226,8 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
-        loaded_scn: Callable[
-            [Collection[str], int, Mapping[str, Collection[str]]], LoadsBehind
-        ] = _no_loads,
+        changes: Callable[[Collection[str], Mapping[str, Collection[str]]], NeededChanges]
+        | None = None,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
@@ -279,7 +273,7 @@ class LiveDatabase:
             queries=queries,
             join=join,
             start_scn=start_scn,
-            loaded_scn=loaded_scn,
+            changes=changes or (lambda *_: NeededChanges(start_scn(), start_scn())),
             database=lambda: self.database,
             oldest_scn=self._oldest_scn,
         )

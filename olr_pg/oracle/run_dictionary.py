@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.capture.source_database import LoadsBehind
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
+    from olr_pg.capture.source_database import NeededChanges
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_containers import ContainerDatabases
@@ -63,8 +63,8 @@ class RunBegin(NamedTuple):
     """Where a run begins, which decides which dictionaries it can use.
 
     Attributes:
-        saved: the SCN of the checkpoint, or `apply.start-scn`; 0 without both. All changes of
-            earlier commits are confirmed, except those of loaded tables. The DDL before it is
+        saved: the lowest SCN of a checkpoint or of `apply.start-scn`; 0 without both. All changes
+            of earlier commits are confirmed, except those of loaded tables. The DDL before it is
             recorded.
         wanted: the SCN from which redo is read; 0 if there are no logs.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
@@ -123,8 +123,7 @@ class RunDictionary:
             None without a fallback.
         queries: the TableList queries of several targets, which share one dictionary.
         join: joins the dictionaries of several containers.
-        start_scn: returns the SCN from which redo is needed; 0 for the oldest log.
-        loaded_scn: see `LiveDatabase`.
+        start_scn, changes: see `LiveDatabase`.
         database: returns the properties of the database.
         oldest_scn: returns the SCN from which on there are archived logs of all redo threads; 0 if
             there are none.
@@ -142,14 +141,14 @@ class RunDictionary:
         queries: Sequence[str],
         join: Callable[[Sequence[Snapshot]], Snapshot],
         start_scn: Callable[[], int],
-        loaded_scn: Callable[[Collection[str], int, Mapping[str, Collection[str]]], LoadsBehind],
+        changes: Callable[[Collection[str], Mapping[str, Collection[str]]], NeededChanges],
         database: Callable[[], Database],
         oldest_scn: Callable[[], int],
     ) -> None:
         self.snapshot: Snapshot | None = None
         self._containers, self._queries, self._join = containers, queries, join
         self._files = [] if path is None else containers.files(path)
-        self._start_scn, self._loaded_scn = start_scn, loaded_scn
+        self._start_scn, self._changes = start_scn, changes
         self._database, self._oldest_scn = database, oldest_scn
         self._names: tuple[tuple[str, str], ...] = ()
         self._lists = dict[str, frozenset[str]]()
@@ -236,11 +235,10 @@ class RunDictionary:
             )
 
     def _begin(self) -> RunBegin:
-        saved = self._start_scn()
         names = {f"{owner}.{name}" for owner, name in self._names}
-        loads = self._loaded_scn(names, saved, self._lists)
-        wanted = loads.start_scn or self._oldest_scn()
-        return RunBegin(saved, wanted, loads.rows_scn)
+        needed = self._changes(names, self._lists)
+        wanted = needed.start_scn or self._oldest_scn()
+        return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn)
 
     def _kept(self, begin: RunBegin) -> Snapshot | None:
         """Return the dictionary of the earlier runs, if this run can begin with it."""

@@ -8,13 +8,14 @@ Who this is, without any secret.
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from olr_pg.appliance.open_source import LoadedStart, identity_of, open_source, server_place
+from olr_pg.appliance.open_source import TargetStarts, identity_of, open_source, server_place
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.config.reading import load_config, parse_config
 from olr_pg.config.source_section import OracleSource, Standby
@@ -66,56 +67,77 @@ LOADED = (
 
 
 def test_the_loads_of_all_tables_tell(postgres_database: str) -> None:
-    start = LoadedStart()
-    assert start.scn({"S.T"}) == (0, 0)  # no target yet
-    start.know(postgres_database, "olr_pg")
-    assert start.scn({"S.T"}) == (0, 0)  # no ledger yet
+    start, saved = TargetStarts(), [0]
+    assert start.changes({"S.T"}) == (0, 0, 0)  # no target yet
+    start.know("", lambda: saved[-1], postgres_database, "olr_pg")
+    assert start.changes({"S.T"}) == (0, 0, 0)  # no ledger yet
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         ensure_ledger(connection)
-        assert start.scn({"S.T"}) == (0, 0)
+        assert start.changes({"S.T"}) == (0, 0, 0)
         connection.execute(LOADED, ("S.T", 30, 25, False))
         connection.execute(LOADED, ("S.U", 28, 27, False))
-        assert start.scn({"S.T", "S.U"}) == (25, 28)
+        assert start.changes({"S.T", "S.U"}) == (25, 0, 28)
         # The other table may need the oldest log.
-        assert start.scn({"S.T", "S.V"}) == (0, 30)
-        assert [start.scn({"S.T", "S.V"}, saved) for saved in (20, 40)] == [(20, 30), (25, 30)]
-        assert start.scn({"S.V"}, 40) == (40, 0)
+        assert start.changes({"S.T", "S.V"}) == (0, 0, 30)
+        for scn, begin in ((20, 20), (40, 25)):
+            saved.append(scn)
+            assert start.changes({"S.T", "S.V"}) == (begin, scn, 30)
+        assert start.changes({"S.V"}) == (40, 40, 0)
         connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
         with pytest.raises(OlrPgError, match="OLR-05107"):
-            start.scn({"S.T", "S.U"})
+            start.changes({"S.T", "S.U"})
 
 
 def test_the_loads_of_several_targets_tell(postgres_database: str) -> None:
-    start = LoadedStart()
-    for subscription in ("olr_pg", "second"):
-        start.know(postgres_database, subscription)
+    start, saved = TargetStarts(), {"olr_pg": 40, "second": 40}
+    for name in saved:
+        start.know(name, partial(saved.__getitem__, name), postgres_database, name)
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         ensure_ledger(connection)
-        assert start.scn({"S.T"}, 40) == (40, 0)
+        assert start.changes({"S.T"}) == (40, 40, 0)
         for subscription, scn, start_scn in (("olr_pg", 30, 25), ("second", 28, 27)):
             connection.execute(
                 LOADED.replace("'olr_pg'", "%s"), (subscription, "S.T", scn, start_scn, False)
             )
-        assert [start.scn({"S.T"}, saved) for saved in (0, 40, 20)] == [
-            (25, 28), (25, 28), (20, 28)
-        ]  # fmt: skip
+        for scn, found in ((0, (25, 0, 28)), (40, (25, 40, 28)), (20, (20, 20, 28))):
+            saved.update(olr_pg=scn, second=scn)
+            assert start.changes({"S.T"}) == found
+        # A new target with loads of all its tables needs no redo before them.
+        saved.update(olr_pg=0, second=26)
+        assert start.changes({"S.T"}) == (25, 26, 28)
+        saved.update(olr_pg=40, second=40)
         connection.execute(
             "UPDATE olr_pg.load SET finished_at = NULL WHERE subscription = 'olr_pg'"
         )
-        assert start.scn({"S.T"}, 40) == (27, 28)  # its own applier reports the other target
+        # Its own applier reports the other target.
+        assert start.changes({"S.T"}) == (27, 40, 28)
+
+
+def test_each_target_has_a_position_of_its_own(postgres_database: str) -> None:
+    """One was restored: its checkpoint was removed, and it has an `apply.start-scn`."""
+    start, saved = TargetStarts(), {"restored": 20, "other": 40, "external": 60}
+    for name in ("restored", "other"):
+        start.know(name, partial(saved.__getitem__, name), postgres_database, name)
+    start.know("external", partial(saved.__getitem__, "external"))
+    assert (start.changes({"S.T"}), start.confirmed_scn()) == ((20, 20, 0), 20)
+    saved["external"] = 0
+    assert (start.changes({"S.T"}), start.confirmed_scn()) == ((0, 20, 0), 0)
+    start.know("restored", lambda: 50, postgres_database, "restored")
+    saved["external"] = 60
+    assert (start.changes({"S.T"}), start.confirmed_scn()) == ((40, 40, 0), 40)
 
 
 def test_a_target_that_is_away_tells_nothing() -> None:
-    start = LoadedStart()
-    start.know("host=127.0.0.1 port=1 dbname=nothing", "olr_pg")
-    assert start.scn({"S.T"}) == (0, 0)
+    start = TargetStarts()
+    start.know("", lambda: 7, "host=127.0.0.1 port=1 dbname=nothing", "olr_pg")
+    assert start.changes({"S.T"}) == (7, 7, 0)
     assert start.needed(30) is None
 
 
 def test_redo_that_a_load_of_any_target_needs_is_kept(postgres_database: str) -> None:
-    start = LoadedStart()
+    start = TargetStarts()
     assert start.needed(30) == 30
-    start.know(postgres_database, "olr_pg")
+    start.know("", lambda: 0, postgres_database, "olr_pg")
     assert start.needed(30) is None  # no ledger yet
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         ensure_ledger(connection)

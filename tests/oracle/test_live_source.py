@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
-from olr_pg.capture.source_database import LoadsBehind
+from olr_pg.capture.source_database import NeededChanges
 from olr_pg.config.table_patterns import LEDGER, parse_pattern, table_list_query
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
@@ -44,8 +44,10 @@ def live(
         source,
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
-        loaded_scn=lambda names, start, _: LoadsBehind(
-            min((loaded or {}).get(name, start) for name in names) or start, rows_scn
+        changes=lambda names, _: NeededChanges(
+            min((loaded or {}).get(name, start_scn) for name in names) or start_scn,
+            start_scn,
+            rows_scn,
         ),
         dictionary=folder / "dictionary.json",
         ledger=ledger,
@@ -345,16 +347,16 @@ def test_a_load_of_a_target_that_did_not_answer_at_the_start_needs_an_earlier_di
 ) -> None:
     """Its list is the first one of this target, while the others replicate already."""
     for rows, is_early in ((3_799, True), (3_800, False)):
-        loads = [LoadsBehind(3_800)]
+        changes = [NeededChanges(3_800, 3_800)]
         database = LiveDatabase(
             source,
             Lineage(tmp_path / "lineage.json"),
             start_scn=lambda: 3_800,
-            loaded_scn=lambda *_, known=loads: known[-1],
+            changes=lambda *_, known=changes: known[-1],
         )
         with closing(database):
             assert database.resolve(ORDERS_ONLY)[0].scn == 3_800
-            loads.append(LoadsBehind(3_700, rows))
+            changes.append(NeededChanges(3_700, 3_800, rows))
             database.resolve(ORDERS_ONLY)
             if not is_early:
                 assert database.resolve(BOTH)[0].scn == 3_700  # the first list lacks a table

@@ -105,6 +105,31 @@ def test_a_resetlogs_behind_the_checkpoint_of_one_is_followed_by_none(
     assert found == {**json.loads(incarnation), "delivered_scn": scn + 1}
 
 
+def test_a_restored_target_gets_the_dictionary_of_its_own_start(
+    live: LiveSource, tmp_path: Path, postgres_database: str, second_database: str
+) -> None:
+    """Docs/operations.md, "The target was restored to an earlier state": its checkpoint is removed,
+    and it has a start SCN, while the other target continues where it was.
+    """
+    config = config_of(live, tmp_path, [postgres_database, second_database])
+    live.archive_all()
+    run_once(config)
+    data = tmp_path / "data"
+    dictionary = data / "dictionary.json"
+    saved = json.loads((data / "targets" / "two" / "checkpoint.json").read_bytes())["min_start_scn"]
+    # `olr-pg tables add` has read the dictionary again since then.
+    stored = json.loads(dictionary.read_bytes())
+    start = stored["scn"] + 1
+    assert start < saved
+    dictionary.write_text(json.dumps({**stored, "scn": saved}))
+    (data / "targets" / "one" / "checkpoint.json").unlink()
+    document = json.loads(config.read_bytes())
+    document["target"][0]["apply"]["start-scn"] = start
+    config.write_text(json.dumps(document))
+    run_once(config)
+    assert json.loads(dictionary.read_bytes())["scn"] == start
+
+
 def test_the_vault_keeps_what_one_of_them_still_needs(
     live: LiveSource,
     summary: Summary,

@@ -1,81 +1,116 @@
-"""The dictionaries that a run can begin with: all small histories of a checkpoint, load and DDL."""
+"""The dictionaries that a run can begin with: all small histories of the targets and of DDL."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache, cached_property
+from itertools import combinations_with_replacement, product
+from typing import NamedTuple
 
 import pytest
 
+from olr_pg.applier.session.handover import Handover
+from olr_pg.capture.source_database import NeededChanges
 from olr_pg.oracle.run_dictionary import RunBegin
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_SCNS = range(1, 7)
+_SCNS = range(1, 6)
 
 
-class _Run(NamedTuple):
-    """A run that begins, with what a target needs.
+class _Target(NamedTuple):
+    """What a target needs.
 
     Attributes:
-        oldest: where the oldest log begins.
-        saved: the SCN of the checkpoint; 0 without one.
+        saved: the SCN of the checkpoint, or `apply.start-scn`; 0 without both.
         load: start SCN and SCN of the rows of a load that was not handed over; None without one.
+        covers_all: whether it is a load of all tables of the target.
     """
 
-    oldest: int
     saved: int
     load: tuple[int, int] | None
+    covers_all: bool
 
     @property
-    def begin(self) -> RunBegin:
+    def needed(self) -> NeededChanges:
         start, rows = self.load or (0, 0)
-        begins = [scn for scn in (self.saved, start) if scn]
-        wanted = min(begins, default=self.oldest)
-        return RunBegin(self.saved, wanted, rows)
+        handover = Handover(rows, start, self.covers_all, lowest_scn=rows)
+        return NeededChanges(handover.start(self.saved or None, 0), self.saved, rows)
 
-    @property
-    def needs_nothing(self) -> bool:
-        """Whether it is unknown from where on the target needs changes: a first start."""
-        return not self.saved and self.load is None
+    def bounds(self) -> list[int]:
+        """The commit SCNs up to which its replicated and its loaded tables have all changes. A
+        first start without loads of all tables is left out: its first changes are unknown.
+        """
+        found = [] if not self.saved else [self.saved]
+        return found if self.load is None else [*found, self.load[1]]
+
+
+@cache
+def _loses(scn: int, wanted: int, bound: int, recorded: int) -> bool:
+    """Return whether a change would be decoded with another definition of its table than it was
+    made with, in any history of one DDL and one transaction.
+
+    A transaction prevents DDL of a table from its first change of the table until its commit.
+
+    Args:
+        scn: the SCN of the dictionary.
+        wanted: the SCN from which redo is read.
+        bound: the table has all changes of earlier commits, and of this one.
+        recorded: the DDL up to this SCN is applied to the dictionary.
+    """
+    for change, commit, ddl in product(_SCNS, _SCNS, _SCNS):
+        if change > commit or change < wanted or change <= ddl <= commit or commit <= bound:
+            continue
+        if change < ddl <= scn:  # the dictionary is later
+            return True
+        is_read = ddl >= wanted or ddl <= recorded
+        if scn < ddl < change and not is_read:  # the dictionary is older
+            return True
+    return False
+
+
+class _Run:
+    """A run of several targets that begins; `oldest` is where the oldest log begins."""
+
+    def __init__(self, oldest: int, targets: tuple[_Target, ...]) -> None:
+        self.oldest, self.targets = oldest, targets
+
+    def __repr__(self) -> str:
+        return f"oldest log {self.oldest}, {self.targets}"
+
+    @cached_property
+    def begin(self) -> RunBegin:
+        needed = NeededChanges.of_all([one.needed for one in self.targets])
+        return RunBegin(needed.confirmed_scn, needed.start_scn or self.oldest, needed.rows_scn)
 
     def loses(self, scn: int, *, is_recorded: bool = False) -> bool:
-        """Return whether a change would be decoded with another definition of its table than it was
-        made with, in any history of one DDL and one transaction.
-
-        A transaction prevents DDL of a table from its first change of the table until its commit.
+        """Return whether changes of a target are lost.
 
         Args:
             scn: the SCN of the dictionary.
             is_recorded: whether the DDL before the checkpoint is applied to the dictionary.
         """
-        wanted = self.begin.wanted
-        for change, commit, ddl in product(_SCNS, _SCNS, _SCNS):
-            if change > commit or change < wanted or change <= ddl <= commit:
-                continue
-            if not any(commit > bound for bound in self._bounds()):
-                continue  # every table has it
-            if change < ddl <= scn:  # the dictionary is later
-                return True
-            is_read = ddl >= wanted or (is_recorded and ddl <= self.saved)
-            if scn < ddl < change and not is_read:  # the dictionary is older
-                return True
-        return False
-
-    def _bounds(self) -> Iterator[int]:
-        """The commit SCNs up to which the replicated and the loaded tables have all changes."""
-        if self.load is None or self.saved:
-            yield self.saved
-        if self.load is not None:
-            yield self.load[1]
+        recorded = self.begin.saved if is_recorded else 0
+        bounds = {bound for target in self.targets for bound in target.bounds()}
+        return any(_loses(scn, self.begin.wanted, bound, recorded) for bound in bounds)
 
 
-_LOADS = [None, *((start, rows) for start, rows in product(_SCNS, _SCNS) if start <= rows)]
+_LOADS = [(start, rows) for start, rows in product(_SCNS, _SCNS) if start <= rows]
+_TARGETS = [
+    _Target(saved, load, covers_all)
+    for saved, load, covers_all in product((0, *_SCNS), (None, *_LOADS), (False, True))
+    if load or not covers_all
+]
 _RUNS = [
-    _Run(*one)
-    for one in product((1, 3), (0, *_SCNS), _LOADS)
-    if all(one[0] <= scn for scn in (one[1], one[2] and one[2][0]) if scn)
+    _Run(oldest, targets)
+    for oldest in (1, 3)
+    for targets in (
+        *((one,) for one in _TARGETS),
+        *combinations_with_replacement(_TARGETS, 2),
+    )
+    if all(
+        oldest <= scn
+        for one in targets
+        for scn in (one.saved, one.load[0] if one.load else 0)
+        if scn
+    )
 ]
 
 
@@ -86,14 +121,10 @@ def test_a_dictionary_of_earlier_runs_is_kept_only_if_no_change_is_lost(
     """Of each of two containers: a run can be killed while it stores their dictionaries."""
     kept = 0
     for run, *scns in product(_RUNS, _SCNS, _SCNS):
-        if bool(run.saved) != has_checkpoint:
-            continue
-        begin = run.begin
-        if not begin.can_keep(scns):
+        if bool(run.begin.saved) != has_checkpoint or not run.begin.can_keep(scns):
             continue
         kept += 1
-        if not run.needs_nothing:
-            assert not any(run.loses(scn, is_recorded=True) for scn in scns), (run, scns)
+        assert not any(run.loses(scn, is_recorded=True) for scn in scns), (run, scns)
     assert kept > 20
 
 
@@ -101,19 +132,16 @@ def test_a_dictionary_that_a_load_has_stored_is_used_only_if_no_change_is_lost()
     """As of the load's start SCN, or as of its rows."""
     used = 0
     for run, begun, scn in product(_RUNS, _SCNS, _SCNS):
-        begin = run.begin
-        if scn < begun or not begin.can_use_stored(begun, scn):
+        if scn < begun or not run.begin.can_use_stored(begun, scn):
             continue
         used += 1
-        if not run.needs_nothing:
-            assert not run.loses(scn), (run, begun, scn)
+        assert not run.loses(scn), (run, begun, scn)
     assert used > 50
 
 
 def test_the_dictionary_as_of_the_begin_is_right_wherever_it_comes_from() -> None:
     for run in _RUNS:
-        begin = run.begin
-        scn = begin.wanted
+        scn = run.begin.wanted
         assert not run.loses(scn, is_recorded=True)
-        assert begin.can_keep([scn])
-        assert begin.can_use_stored(scn, scn)
+        assert run.begin.can_keep([scn])
+        assert run.begin.can_use_stored(scn, scn)
