@@ -152,6 +152,12 @@ class Code(IntEnum):
         "free disk space where the output goes, or redirect the standard output to a file, and run"
         " the command again",
     )
+    SYSTEM_REFUSED = _Entry(
+        1108,
+        "the operating system refused an operation",
+        "correct what the system reports: a disk, a mount, a right or a limit. Then start again:"
+        " replication continues from its saved position",
+    )
     NO_CONFIG_FILE = _Entry(
         1120,
         "no configuration file is named, and none is in the usual place",

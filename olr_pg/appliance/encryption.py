@@ -155,10 +155,12 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
     kept = [path for pattern in _KEPT for path in data.glob(pattern)]
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         kept += Path(config.source.vault.directory).glob(COPIES)
-    plain = [path for path in kept if not is_sealed(path)]
-    for path in plain:
+    plain = 0
+    for path in kept:
         try:
-            seal_file(path)
+            if not is_sealed(path):
+                seal_file(path)
+                plain += 1
         except OSError as error:
             raise OlrPgError(Code.ENCRYPTION_FAILED, plain_reason(error), file=str(path)) from error
     for pattern in _NOT_READ_AGAIN:
@@ -167,6 +169,6 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
     if plain:
         _log.info(
             "existing files with rows are now encrypted",
-            files=len(plain),
+            files=plain,
             directory=str(data),
         )

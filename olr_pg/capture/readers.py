@@ -233,9 +233,18 @@ def _coded(path: str) -> Iterator[None]:
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
 
 
+def _is_sealed(path: str) -> bool:
+    with _coded(path):
+        return is_sealed(path)
+
+
 def is_by_ranges(path: str) -> bool:
-    """Return whether a log cannot be mapped, so that it must be read in ranges."""
-    return is_url(path) or is_sealed(path)
+    """Return whether a log cannot be mapped, so that it must be read in ranges.
+
+    Raises:
+        OlrPgError: 2002, the log cannot be read.
+    """
+    return is_url(path) or _is_sealed(path)
 
 
 def range_reader(path: str) -> LogReader:
@@ -246,7 +255,7 @@ def range_reader(path: str) -> LogReader:
     """
     if is_url(path):
         return RangeReader(path)
-    return _SealedLog(path) if is_sealed(path) else _PlainLog(path)
+    return _SealedLog(path) if _is_sealed(path) else _PlainLog(path)
 
 
 def read_header(path: str) -> tuple[LogHeader, int]:
@@ -399,7 +408,7 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
     Raises:
         OlrPgError: 2002 the file is missing or cannot be read, 2004 the file is empty.
     """
-    if is_sealed(path):
+    if _is_sealed(path):
         sealed = range_reader(path)
         return np.frombuffer(sealed.read(0, sealed.size), np.uint8)
     with _open(path) as handle:

@@ -8,6 +8,7 @@ becomes durable before any later commit is released.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from bisect import insort
@@ -123,8 +124,7 @@ class DictionaryHistory:
 
     def _load(self) -> None:
         try:
-            check_plain(self._path)
-            lines = self._path.read_bytes().splitlines(keepends=True)
+            lines = self._durable_bytes().splitlines(keepends=True)
             if lines and not lines[-1].endswith(b"\n"):
                 # The line is incomplete after a crash. Drop it: no later commit was delivered, so
                 # its redo is read again.
@@ -159,6 +159,21 @@ class DictionaryHistory:
         found.sort(key=lambda one: one.order)
         self.transactions = [t for t in found if t.commit_scn > self._snapshot_scn]
         self._known = {t.order for t in found}
+
+    def _durable_bytes(self) -> bytes:
+        """Return the content of the file, after syncing it.
+
+        A run that was killed may have written lines that are not on disk yet. They count as stored
+        from now on, so a power failure must not remove them.
+        """
+        check_plain(self._path)
+        with open_plain(self._path, "rb") as file:
+            os.fsync(file.fileno())
+            data = file.read()
+            if len(data) < os.fstat(file.fileno()).st_size:
+                raise OSError(errno.EIO, "only a part of the file can be read", str(self._path))
+        sync_directory(self._path.parent)
+        return data
 
     def _check_head(self, head: dict[str, Any]) -> None:
         if head["format"] != FORMAT:

@@ -267,14 +267,19 @@ def stored_rows(path: Path) -> bytes:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Return whether the file at `path` is encrypted; False if the file cannot be read."""
+    """Return whether the file at `path` is encrypted.
+
+    Raises:
+        OSError: the file cannot be read. With "not encrypted" as the answer, a caller would encrypt
+            the file a second time, or read the encrypted bytes as rows.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     try:
         return os.pread(handle, len(_WHOLE), 0) in (_WHOLE, _GROWING)
-    except OSError:
+    except IsADirectoryError:
         return False
     finally:
         os.close(handle)

@@ -27,6 +27,7 @@ from olr_pg.capture.wanted_logs import (
 )
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.system_errors import system_failure
 from olr_pg.observability.periodic import steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.new_incarnation import Incarnations, behind_delivered
@@ -402,8 +403,7 @@ class DecodingRun:
         except OlrPgError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
-            _log.exception("decoding failed")
-            self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+            self._fail(_coded(error))
         finally:
             self._parts.logs.remove_reader(self)
             if not (failed or self._is_orphaned):
@@ -837,3 +837,12 @@ class DecodingRun:
         """
         is_first = bool(event.lobs) and event.commit_scn != self._lobs_scn
         return event.is_fault or is_first or event.evolution.concerns_two
+
+
+def _coded(error: Exception) -> OlrPgError:
+    """Convert an unexpected exception to an error with a code; log a defect with its calls."""
+    refused = system_failure(error)
+    if refused is not None:
+        return refused
+    _log.error("decoding failed", exc_info=error)
+    return OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")

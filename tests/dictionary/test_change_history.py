@@ -56,6 +56,16 @@ def test_what_was_written_is_read_again_once(
     assert path.read_bytes().count(b"\n") == 3
 
 
+def test_lines_that_a_killed_run_has_not_synced_are_durable_once_they_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h.jsonl"
+    DictionaryHistory(path, "DB", 50).add(FIRST)
+    writes = recorded(monkeypatch)
+    assert DictionaryHistory(path, "DB", 50).transactions == [FIRST]
+    assert writes.keep(path)
+
+
 def test_a_newer_snapshot_needs_only_what_is_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     history = DictionaryHistory(path, "DB", 50)

@@ -25,6 +25,7 @@ from olr_pg.files.sealed import (
     sealing,
 )
 from tests.files.durable_writes import recorded
+from tests.files.limits import no_more_files
 
 KEY = RowKey(bytes(range(32)))
 OTHER = RowKey(bytes(range(1, 33)))
@@ -140,6 +141,22 @@ def test_without_a_key_files_are_plain(tmp_path: Path) -> None:
     assert not is_sealed(tmp_path / "rows")
     assert not is_sealed(tmp_path / "missing")
     assert bytes(Records().open(0, memoryview(Records().seal(0, b"plain")))) == b"plain"
+
+
+def test_a_file_that_cannot_be_read_does_not_count_as_plain(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(sealed_under(KEY, b"rows"))
+    with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+        is_sealed(path)
+    # Linux answers EIO where the first page of a process's memory is read.
+    with pytest.raises(OSError, match="Input/output error"):
+        is_sealed("/proc/self/mem")
+    assert is_sealed(path)
+
+
+def sealed_under(key: RowKey, data: bytes) -> bytes:
+    with sealing(key):
+        return sealed_bytes(data)
 
 
 def test_a_plain_file_is_encrypted_where_it_is(

@@ -1,0 +1,73 @@
+"""Converts errors of the operating system to errors with a code.
+
+An input/output error, a limit of open files or threads, or missing memory can end any operation.
+Such an error is no defect of olr_pg: the operator must change something on the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import tells_of_full_disk
+
+_CONTINUES: Final = "Then start again: replication continues from its saved position"
+
+_DISK: Final = (
+    "look for errors of the disk, or of the network mount, in the log of the system (`dmesg`)."
+    " Repair the disk or mount the file system again"
+)
+_FILES: Final = (
+    "raise the limit of open files (`ulimit -n`; `LimitNOFILE=` of systemd; `fs.file-max` of the"
+    " machine)"
+)
+_RIGHTS: Final = "let this user read and write the path, on a file system that is mounted writable"
+_MEMORY: Final = (
+    "add memory, or raise the limit of this process (`ulimit -v`, the limit of the container), or"
+    " lower `context.memory.max-mb`"
+)
+_PROCESSES: Final = (
+    "raise the limit of processes and threads (`ulimit -u`; `TasksMax=` of systemd; `pids.max` of"
+    " the container)"
+)
+
+_ACTIONS: Final = {
+    **dict.fromkeys(
+        (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN, errno.EREMOTEIO), _DISK
+    ),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), _FILES),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
+    errno.ENOMEM: _MEMORY,
+    errno.EAGAIN: _PROCESSES,
+    errno.ENOLCK: "use a file system that supports locks, or raise its limit of locks",
+    errno.EFBIG: "raise the limit of the size of files (`ulimit -f`)",
+}
+"""What the operator can do after an error of the system, by its number. Other numbers mean that
+olr_pg has made a wrong call, which is a defect.
+"""
+
+_FREE_SPACE: Final = "free disk space, or raise the quota"
+_NO_THREAD: Final = "can't start new thread"
+
+
+def system_failure(error: BaseException) -> OlrPgError | None:
+    """Return the error 1108 if the operating system refused an operation, because of the machine's
+    state or a limit; otherwise None.
+    """
+    action = _action(error)
+    if action is None:
+        return None
+    detail = plain_reason(error) if str(error) else "there is no memory left"
+    return OlrPgError(Code.SYSTEM_REFUSED, detail, action=f"{action}. {_CONTINUES}")
+
+
+def _action(error: BaseException) -> str | None:
+    if isinstance(error, OSError):
+        if tells_of_full_disk(error):
+            return _FREE_SPACE
+        return _ACTIONS.get(error.errno or 0)
+    if isinstance(error, MemoryError):
+        return _MEMORY
+    # Python raises a RuntimeError with this text if the system cannot create a thread.
+    return _PROCESSES if isinstance(error, RuntimeError) and _NO_THREAD in str(error) else None
