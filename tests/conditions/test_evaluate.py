@@ -226,6 +226,10 @@ def column(code: int, **facts: Any) -> Table:
         ("x = TIMESTAMP '2026-02-01 10:00:00 +01:00'", column(180), 1134),
         ("x = TIMESTAMP '2026-02-01 10:00:00'", column(181), 1134),
         ("x = TIMESTAMP 'today'", column(180), 1134),
+        ("x > DATE '2026-01-01'", column(1, charset_id=UTF8, charset_form=1), 1134),
+        ("x > TIMESTAMP '2026-01-01 00:00:00'", column(2), 1134),
+        ("x > 1", column(12), 1134),
+        ("x > '2026-01-01'", column(12), 1134),
     ],
 )
 def test_what_does_not_fit_a_column_is_refused(written: str, table: Table, code: int) -> None:
@@ -252,6 +256,9 @@ def test_text_of_other_character_sets() -> None:
     assert evaluate(condition, utf16).tolist() == [2, 0]
     with pytest.raises(OlrPgError) as caught:
         compile_condition((parse_condition("x LIKE '_b'"),), national)
+    assert caught.value.code == 1133
+    with pytest.raises(OlrPgError) as caught:
+        compile_condition((parse_condition("x LIKE 'a%'"),), table, ("JA16SJIS", "AL16UTF16"))
     assert caught.value.code == 1133
 
 

@@ -98,6 +98,7 @@ def test_and_binds_stronger_than_or() -> None:
         ("a = 1 + 1", 1131),
         ("a = DATE '31.1.2026'", 1131),
         ("a = -'1'", 1131),
+        ("a LIKE 1", 1131),
         ("SELECT 1 FROM dual", 1131),
     ],
 )
