@@ -302,6 +302,13 @@ def _describe(error: ErrorDetails, data: object) -> Problem:
             found = error["input"].get("kind") if isinstance(error["input"], dict) else None
             expected = '"oracle" or "offline"' + _nearest(found, _SOURCES)
             return Problem("source.kind", _show(found, location), expected)
+        case "union_tag_invalid":
+            expected = context["expected_tags"].replace("'", '"')
+            expected += _nearest(context["tag"], re.findall(r'"([^"]*)"', expected))
+            return Problem(f"{key}.kind", _show(context["tag"], location), expected)
+        case "union_tag_not_found":
+            expected = _description((*location, "kind"), data)
+            return Problem(f"{key}.kind", None, f"missing, expected {expected}")
     expected = _EXPECTED.get(error["type"], error["msg"]).format_map(context)
     if error["type"] == "literal_error":
         expected = expected.replace("'", '"') + _nearest(
@@ -327,8 +334,12 @@ def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int |
     union types, and marks of mapping keys.
     """
     kept = list[int | str]()
+    tagged = None
     for number, part in enumerate(location):
         if part in (ONE_TARGET, SEVERAL_TARGETS):
+            continue
+        if isinstance(data, dict) and data is not tagged and part == data.get("kind", "oracle"):
+            tagged = data  # the next part can be a key of the same name
             continue
         last = number == len(location) - 1
         if isinstance(data, dict) and (part in data or last) and part != "[key]":
@@ -346,8 +357,6 @@ def _kind(value: object) -> str:
 
 
 def _show(value: object, location: Sequence[int | str]) -> str:
-    if value is None or isinstance(value, list | tuple | dict):
-        return _kind(value)
     if any(_SECRET_KEYS.search(str(part)) for part in location):
         return _kind(value)
     if isinstance(value, str):
@@ -401,9 +410,14 @@ def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | 
             model = NamedTarget if isinstance(data, list) else Target
             continue
         kind = data.get("kind", "oracle") if isinstance(data, dict) else "oracle"
-        model = models[0] if len(models) == 1 else _SOURCES.get(str(kind), OracleSource)
+        model = next((one for one in models if kind in _kinds_of(one)), models[0])
         is_name = field is not None and get_origin(field.annotation) is dict
     return model
+
+
+def _kinds_of(model: type[BaseModel]) -> tuple[object, ...]:
+    field = model.model_fields.get("kind")
+    return get_args(field.annotation) if field else ()
 
 
 def _unknown_key(location: Sequence[int | str], data: object) -> str:

@@ -53,19 +53,45 @@ def test_policies_are_those_of_the_values(tmp_path: Path) -> None:
     assert default.value_policies == Policies()
 
 
+LIVE = {"user": "u", "password": "p", "server": "h:1521/S"}
+
+
+def transport(**keys: Any) -> dict[str, Any]:
+    return {"source": LIVE | {"vault": {"directory": "v"}, "transport": keys}}
+
+
 @pytest.mark.parametrize(
-    "sections",
+    ("key", "sections"),
     [
-        {"apply": APPLY | {"batch-changes": 0}},
-        {"apply": APPLY | {"workers": 257}},
-        {"apply": APPLY | {"consistency": "eventual"}},
-        {"apply": APPLY, "target": [{"name": "a"}, {"name": "b"}]},
+        ("apply.batch-changes", {"apply": APPLY | {"batch-changes": 0}}),
+        ("apply.workers", {"apply": APPLY | {"workers": 257}}),
+        ("apply.consistency", {"apply": APPLY | {"consistency": "eventual"}}),
+        ("", {"apply": APPLY, "target": [{"name": "a"}, {"name": "b"}]}),
+        ("apply.connect-string", {"apply": APPLY | {"connect-string": ""}}),
+        ("apply.tables", {"apply": APPLY | {"tables": ["!SHOP.LOGS"]}}),
+        ("apply.tables[0]", {"apply": APPLY | {"tables": ["SHOP.[O"]}}),
+        ("apply.tables[0]", {"apply": APPLY | {"tables": ["SHOP.%"]}}),
+        ("source.dictionary", {"source": SOURCE | {"dictionary": "~no such user/d.json"}}),
+        ("source.logs", {"source": SOURCE | {"logs": 5}}),
+        ("source.logs", {"source": SOURCE | {"logs": []}}),
+        ("source", {"source": SOURCE | {"redo": "online"}}),
+        ("source", {"source": SOURCE | {"online-logs": "online"}}),
+        ("source", {"source": LIVE | {"containers": ["A", "B", "a"]}}),
+        ("source", {"source": LIVE | {"transport": {"kind": "bfile"}}}),
+        ("source.transport.kind", transport(kind="tape")),
+        ("source.transport.kind", transport(command=["cat"])),
+        ("source.transport.command", transport(kind="command")),
+        ("source.transport.range-command", transport(kind="command", command=["x"],
+                                                     **{"range-command": 5})),
+        ("source.transport.ports", transport(kind="command", command=["x"], ports=1)),
+        ("fallback.slot", {"apply": APPLY, "fallback": LIVE | {"slot": "Not-A-Slot"}}),
     ],
-    ids=["an empty batch", "too many workers", "unknown", "one applier for several targets"],
-)
-def test_what_does_not_go_is_refused(tmp_path: Path, sections: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+)  # fmt: skip
+def test_what_does_not_go_is_refused(tmp_path: Path, key: str, sections: dict[str, Any]) -> None:
+    """The problem is reported for the key as it is in the file."""
+    with pytest.raises(ConfigError) as caught:
         parse(tmp_path, **sections)
+    assert [one.key for one in caught.value.problems] == [key]
 
 
 def test_paths_are_as_short_as_links_allow(tmp_path: Path) -> None:
