@@ -179,6 +179,14 @@ def test_a_difference_stops_it_and_is_mended(ready: Project, cut: Callable[..., 
     assert states(cut(until="verified"))["verified"] == "done"
 
 
+def test_a_table_that_cannot_be_compared_stops_it(ready: Project, cut: Callable[..., Any]) -> None:
+    """Although no table that can be compared differs."""
+    execute(ready, "ALTER TABLE shop.settings ALTER value TYPE integer USING 1")
+    stopped, code = cut()
+    assert code == 5007
+    assert states(stopped)["verified"] == "failed"
+
+
 def test_a_broken_foreign_key_is_found_also_where_it_is_valid(
     ready: Project, cut: Callable[..., Any]
 ) -> None:
