@@ -65,6 +65,8 @@ def test_examples(raw: str, text: str) -> None:
         ("c84830 c900100000 d9 c900100000 d9 d9", "an attribute twice"),
         ("b2 00 0000 504c 0001 b2 00 0000 504c 0002 c80070 dd0001 dd0002 d9", "an attribute twice"),
         ("b2 00 0000 0404 0001 c84830 dd0001 d9", "namespace 0404"),
+        ("b2 01 0000 504c 0001 3e c80070 dd0001 d9", "a prefix is no name"),
+        ("b2 01 0000 504c 0001 ff c80070 dd0001 d9", "a prefix is not UTF-8"),
     ],
 )
 def test_what_is_no_document(raw: str, why: str) -> None:

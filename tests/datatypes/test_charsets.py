@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.datatypes.charsets import charset, column_charset, supported_charsets
+from olr_pg.datatypes.charsets import UNDEFINED, charset, column_charset, supported_charsets
 from olr_pg.datatypes.text import decode_text_by_policy, encode_text
 from olr_pg.errors import OlrPgError
 from tests.datatypes.strict_text import decode_text
@@ -23,6 +23,13 @@ def test_ids_and_names_are_unique() -> None:
             codecs.lookup(one.codec)
         assert charset(one.number) is charset(one.name) is one
         assert len(one.table) == (256 if one.structure == "single-byte" else 0)
+
+
+def test_no_two_bytes_of_a_set_are_the_same_character() -> None:
+    """A byte that Oracle leaves undefined has no character either, whatever the codec has."""
+    for one in supported_charsets():
+        defined = [char for char in one.table if char != UNDEFINED]
+        assert len(set(defined)) == len(defined), one.name
 
 
 def test_codecs_that_match_exactly_are_used_as_they_are() -> None:

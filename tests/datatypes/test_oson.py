@@ -186,6 +186,37 @@ def read(raw: bytes) -> Any:
     return json.loads(json_text(decode_oson(raw)[0])[0])
 
 
+def containers(tree: str, segment: str = "0161", size: int = 2) -> bytes:
+    """An image with one name, a."""
+    head = f"ff4a5a01 2106 01 {size:04x} {len(bytes.fromhex(tree)):04x} 0000 00 0000 {segment}"
+    return bytes.fromhex(head + tree)
+
+
+def test_an_image_made_by_hand_is_read() -> None:
+    assert read(containers("80 01 01 0005 30")) == {"a": None}
+    assert read(scalar("7b01 00000016 db0000120400000005c0528a5df5cacd270a141e2832"))[0] == 10
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        containers("80 01 00 0005 30"),  # the name before the first one
+        containers("80 01 02 0005 30"),  # the name after the last one
+        containers("d8 0005 0009 80 01 01 00 30"),  # an array with the names of an object
+        containers("98 0005 0009 c0 01 01 00 30"),  # an object with the names of an array
+        containers("30", segment="01", size=1),  # the name ends after its segment
+        bytes.fromhex("ff4a5a01 0010 0002 30"),  # the document ends before its tree
+        bytes.fromhex("ff4a5a02 0010 0001 30"),  # version 2
+        scalar(
+            "7b02 00000016 db0000120400000005c0528a5df5cacd270a141e2832"
+        ),  # version 2 of a vector
+    ],
+)
+def test_an_image_that_contradicts_itself_is_refused(raw: bytes) -> None:
+    with pytest.raises(OlrPgError, match="OLR-02050"):
+        read(raw)
+
+
 def test_policies_for_text() -> None:
     bad = column_of([scalar("02e941"), scalar("024100")])
     with pytest.raises(OlrPgError, match="OLR-02051") as caught:

@@ -246,6 +246,19 @@ def nulls_or_code(raws: list[bytes], form: TemporalForm) -> list[bool] | int:
     return [value is None for value in values.values()]
 
 
+@pytest.mark.parametrize("size", sorted(set(range(15)) - {9, 13}))
+def test_a_zoned_timestamp_has_9_or_13_bytes(size: int) -> None:
+    raw = bytes.fromhex("78640101010101 000003e8 143c 143c 14")[:size]
+    with pytest.raises(OlrPgError, match="OLR-02050"):
+        decode_timestamp_tz(raw)
+
+
+@pytest.mark.parametrize("zone", ["243c", "043c", "003c", "7f3c"])
+def test_an_offset_of_16_hours_is_refused(zone: str) -> None:
+    with pytest.raises(OlrPgError, match="OLR-02050"):
+        decode_timestamp_tz(bytes.fromhex("78640101010101" + zone))
+
+
 @given(st.lists(st.binary(max_size=14)), st.sampled_from(TemporalForm))
 def test_any_bytes_give_a_value_or_a_documented_error(
     raws: list[bytes], form: TemporalForm

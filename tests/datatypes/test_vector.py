@@ -76,6 +76,19 @@ def test_damaged_images_are_refused_or_read(vector: VectorValue, data: st.DataOb
         assert found in (None, 2050)
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "db03000104 00000002 0000000000000000 0a14",  # a later version
+        "db01001005 0000000c 0000000000000000 07",  # dimensions that fill no whole byte
+        "db01003005 00000008 0000000000000000 0001 00000000 07",  # sparse bits
+    ],
+)
+def test_a_form_that_is_not_known_is_refused(raw: str) -> None:
+    with pytest.raises(OlrPgError, match="OLR-02050"):
+        vector_text(raw_of(raw))
+
+
 @given(st.binary(max_size=80))
 def test_any_bytes_give_a_coded_error_or_a_vector(tail: bytes) -> None:
     for head in (b"", b"\xdb\x00\x00\x12\x02\x00\x00\x00", b"\xdb\x02\x00\x20\x03\x00\x00"):
