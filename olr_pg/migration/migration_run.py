@@ -292,15 +292,8 @@ class _Migration:
                 found = verify(settings, work, self._session, AT_POSITION)
             except OlrPgError as error:
                 found = Verification((), (error,))
-        differing = [one.table.source.full_name for one in found.tables if not one.identical]
-        if differing:
-            raise OlrPgError(
-                Code.SOURCE_AND_TARGET_DIFFER,
-                f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
-            )
-        for failure in found.failures:
-            if not _is_of_files(config, failure):
-                raise failure
+        others = tuple(one for one in found.failures if not _is_of_files(config, one))
+        counts = found._replace(failures=others).require_identical()
         if found.failures:
             # The files contain the rows as of their own SCN, and the target already contains later
             # changes.
@@ -308,7 +301,7 @@ class _Migration:
                 _NOT_COMPARED: "`olr-pg cutover --tables DIR` compares the target with files"
                 " that contain the rows at the last SCN"
             }
-        return {"tables": len(found.tables), "rows": sum(o.target_rows for o in found.tables)}
+        return counts
 
     def _rest(self) -> dict[str, Any]:
         with opened_target(self._config) as target:

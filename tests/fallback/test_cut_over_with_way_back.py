@@ -213,6 +213,36 @@ def test_what_is_written_during_the_return_is_not_lost(
     cut_back(loaded, pytest.fail, unverified=True)
 
 
+def test_a_return_ends_where_the_databases_differ(
+    served: Served,
+    logical_database: str,
+    config: Path,
+    cut: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Compare in this process: Spark would need seconds to start.
+    monkeypatch.setattr("olr_pg.load.copy_task.HERE_BYTES", 1 << 40)
+    cut(fallback=True)
+    loaded = load_config(config)
+
+    def changed_after_drained(step: str, _title: str) -> None:
+        if step == "verified":
+            served.execute("UPDATE sold SET name = 'other'")
+
+    with psycopg.connect(logical_database) as connection:
+        connection.execute("INSERT INTO app.sold VALUES (1, 'one', NULL)")
+    with pytest.raises(OlrPgError, match=r"APP\.SOLD") as ended:
+        cut_back(loaded, pytest.fail, progress=changed_after_drained)
+    assert ended.value.code == Code.SOURCE_AND_TARGET_DIFFER
+    served.execute("UPDATE sold SET name = 'one'")
+    served.execute("DROP SEQUENCE sold_seq")
+    with pytest.raises(OlrPgError, match=r"APP\.SOLD_SEQ") as ended:
+        cut_back(loaded, pytest.fail)
+    assert ended.value.code == Code.SEQUENCES_NOT_ADVANCED
+    served.execute("CREATE SEQUENCE sold_seq START WITH 5")
+    assert cut_back(loaded, pytest.fail)["verified"] == {"tables": 1, "rows": 1}
+
+
 def test_large_transactions_are_encrypted_as_those_of_a_run_are(
     served: Served, config: Path
 ) -> None:

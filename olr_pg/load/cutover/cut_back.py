@@ -195,19 +195,12 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
         settings = sources.target_settings(config, source.snapshot, target.connect_string)
         work = source.sources(source.choose(()))
         found = verify(settings, work, session)
-    if found.failures:
-        raise found.failures[0]
-    differing = [one.table.source.full_name for one in found.tables if not one.identical]
-    if differing:
-        raise OlrPgError(
-            Code.SOURCE_AND_TARGET_DIFFER,
-            f"{len(differing)} of {len(found.tables)} tables differ: {', '.join(differing)}",
-            action="list the differences with `olr-pg fallback verify`. Values that a policy of"
-            " `fallback.policies` has changed also differ; if there are no other"
-            " differences, omit the comparison with --unverified. Else correct the rows"
-            " in the database that is wrong, and start the command again",
-        )
-    return {"tables": len(found.tables), "rows": sum(one.target_rows for one in found.tables)}
+    return found.require_identical(
+        action="list the differences with `olr-pg fallback verify`. Values that a policy of"
+        " `fallback.policies` has changed also differ; if there are no other"
+        " differences, omit the comparison with --unverified. Else correct the rows"
+        " in the database that is wrong, and start the command again",
+    )
 
 
 def put_back(config: Config) -> list[str]:

@@ -607,18 +607,9 @@ class _Cutover:
         # that a change that somebody has committed since then is found.
         found = self._compared(None)
         self._is_compared = True
-        differing = [one.table.source.full_name for one in found.tables if not one.identical]
-        if differing and not isinstance(self._config.source, OfflineSource):
-            self._check_no_later_changes(differing)
-        if differing:
-            raise OlrPgError(
-                Code.SOURCE_AND_TARGET_DIFFER,
-                f"{len(differing)} of {len(found.tables)} tables differ: {', '.join(differing)}",
-            )
-        if found.failures:
-            raise found.failures[0]
-        rows = sum(one.target_rows for one in found.tables)
-        return DONE, {"tables": len(found.tables), "rows": rows}
+        if found.differing and not isinstance(self._config.source, OfflineSource):
+            self._check_no_later_changes(found.differing)
+        return DONE, found.require_identical()
 
     def _check_no_later_changes(self, differing: Sequence[str]) -> None:
         """Check that tables that differ now also differ as of the end SCN.

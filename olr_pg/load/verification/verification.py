@@ -457,7 +457,31 @@ class Verification(NamedTuple):
     @property
     def identical(self) -> bool:
         """Return whether every table was compared and no row differs."""
-        return not self.failures and all(one.identical for one in self.tables)
+        return not self.failures and not self.differing
+
+    @property
+    def differing(self) -> list[str]:
+        """Return the names of the compared tables that differ."""
+        return [one.table.source.full_name for one in self.tables if not one.identical]
+
+    def require_identical(self, action: str | None = None) -> dict[str, int]:
+        """Return the numbers of the tables and of their rows, if all tables are identical.
+
+        Args:
+            action: what to do if tables differ; default: the action of the error.
+
+        Raises:
+            OlrPgError: 5124, tables differ; or the error of a table that could not be compared.
+        """
+        if differing := self.differing:
+            raise OlrPgError(
+                Code.SOURCE_AND_TARGET_DIFFER,
+                f"{len(differing)} of {len(self.tables)} tables differ: {', '.join(differing)}",
+                action=action,
+            )
+        if self.failures:
+            raise self.failures[0]
+        return {"tables": len(self.tables), "rows": sum(one.target_rows for one in self.tables)}
 
 
 class KeyedPart(NamedTuple):

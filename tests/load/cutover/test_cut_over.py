@@ -362,6 +362,16 @@ def test_a_sequence_that_ends_too_early_fails_its_step(
     assert cut()["finished"]
 
 
+def test_a_sequence_that_nobody_may_create_is_reported(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    execute(ready, "DROP SEQUENCE shop.orders_seq")
+    ready.apply["create-tables"] = False
+    done = cut(until="sequences", unverified=True)
+    assert done["steps"][-1]["detail"]["not_in_the_target"] == ["SHOP.ORDERS_SEQ"]
+    assert fetch(ready, "SELECT to_regclass('shop.orders_seq')") == [(None,)]
+
+
 def test_a_source_that_was_not_quiet_and_one_that_is_not_archived(
     ready: Project, cut: Callable[..., Any]
 ) -> None:
