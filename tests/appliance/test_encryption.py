@@ -30,6 +30,7 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import SealedReader, current_key, is_sealed, must_seal
 from olr_pg.load import sources
+from olr_pg.oracle.vault import COPIES
 from olr_pg.server import backlog
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sessions.row_shape import RowShape
@@ -294,6 +295,22 @@ def test_files_from_before_the_key_are_encrypted_or_removed(tmp_path: Path) -> N
         with encrypted_files(config, data), SealedReader(data / name) as reader:
             assert reader.read(0, 100) == b"rows of " + name.encode()
     assert not any((data / name).exists() for name in gone)
+
+
+def test_copies_of_logs_from_before_the_key_are_encrypted(tmp_path: Path) -> None:
+    """Also in a vault outside the directory; a copy that cannot be encrypted ends the start."""
+    copy = tmp_path / "vault" / COPIES.replace("*", "1_7_3")
+    copy.parent.mkdir()
+    copy.write_bytes(b"rows")
+    path = plain_config(tmp_path, **{"encryption-key": KEY})
+    document = json.loads(path.read_text("utf-8"))
+    account = {"user": "u", "password": "p", "server": "h:1521/s"}
+    document["source"] = {**account, "vault": {"directory": str(copy.parent)}}
+    path.write_text(json.dumps(document), "utf-8")
+    begin(path)
+    assert is_sealed(copy)
+    copy.with_name(COPIES.replace("*", "1_8_3")).mkdir()
+    assert refused(path) == 1193
 
 
 @pytest.mark.parametrize(
