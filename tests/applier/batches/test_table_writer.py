@@ -63,6 +63,17 @@ def test_overwriting_that_is_refused(replication: Replication) -> None:
     assert errors(r) == [("S.T", bad, 1, "insert", 5009, "23505", "stopped", 1)]
 
 
+def test_nothing_is_overwritten_in_a_table_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t DROP CONSTRAINT t_pkey; ALTER TABLE s.t ADD UNIQUE (v)")
+    r.execute("INSERT INTO s.t VALUES (1, 1, 'mine')")
+    r.transaction(r.insert({"ID": 2, "N": 2, "V": "mine"}))
+    r.transaction(r.update({"ID": 3, "N": 3, "V": "old"}, {"V": "new"}))
+    r.apply(conflict=ConflictPolicy.OVERWRITE)
+    assert rows(r) == [(1, 1, "mine")]
+    assert [row[6] for row in errors(r)] == ["skipped", "skipped"]
+
+
 ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
 
 
