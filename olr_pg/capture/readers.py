@@ -202,8 +202,8 @@ class _PlainLog:
         self._path = path
         with _open(path) as handle:
             self._handle = os.dup(handle)
-        self._close = weakref.finalize(self, os.close, self._handle)
-        self.size = os.fstat(self._handle).st_size
+            self._close = weakref.finalize(self, os.close, self._handle)
+            self.size = os.fstat(self._handle).st_size
 
     def read(self, first: int, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
@@ -229,7 +229,10 @@ class _PlainLog:
 def _coded(path: str) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # a ValueError: a zero byte in the path, or an empty file
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
 
 
@@ -414,11 +417,8 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
     with _open(path) as handle:
         if os.fstat(handle).st_size == 0:
             raise OlrPgError(Code.LOG_TRUNCATED, "the file is empty", file=path)
-        try:
-            mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            # A ValueError means that the file became empty after its size was read.
-            raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
+        # A ValueError means that the file became empty after its size was read.
+        mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
     return np.frombuffer(mapping, np.uint8)
 
 
@@ -511,19 +511,22 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
 
 @contextmanager
 def _open(path: str) -> Iterator[int]:
-    try:
+    """Open a log, and close it when the context ends.
+
+    Raises:
+        OlrPgError: 2002, an operation on the log fails, also one of the context.
+    """
+    with _coded(path):
         # O_NONBLOCK: if the path is a pipe, opening it must not wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OlrPgError(
-                Code.LOG_UNREADABLE, "the path does not name a regular file", file=path
-            )
-        yield handle
-    finally:
-        os.close(handle)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OlrPgError(
+                    Code.LOG_UNREADABLE, "the path does not name a regular file", file=path
+                )
+            yield handle
+        finally:
+            os.close(handle)
 
 
 def _pread(handle: int, size: int, offset: int, path: str) -> bytes:

@@ -19,6 +19,7 @@ import orjson
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.result_files import Kind
+from olr_pg.files.system_errors import system_failure
 from olr_pg.observability.logging_setup import get_logger
 
 if TYPE_CHECKING:
@@ -76,14 +77,15 @@ class CompressedResult:
 
 def error_cell(task: int, error: Exception) -> Cell:
     """Return the cell for an exception of a task; call it while the exception is handled."""
-    if not isinstance(error, OlrPgError):
+    failure = error if isinstance(error, OlrPgError) else system_failure(error)
+    if failure is None:
         record: dict[str, Any] = {"error": _words(error), "traceback": traceback.format_exc()}
         return Cell(task, Kind.CRASH, orjson.dumps(record))
     record = {
-        "code": error.code,
-        "detail": error.detail,
-        "action": error.action,
-        "where": error.where,
+        "code": failure.code,
+        "detail": failure.detail,
+        "action": failure.action,
+        "where": failure.where,
         "traceback": traceback.format_exc(),
     }
     return Cell(task, Kind.ERROR, orjson.dumps(record))
@@ -96,14 +98,16 @@ def _words(error: Exception) -> str:
 @contextmanager
 def errors_of_task(**where: str) -> Iterator[None]:
     """Convert errors of a task that runs in this process, as `join_cells` does: an exception that
-    is not an `OlrPgError` becomes error 6004 with the place `where`.
+    is not an `OlrPgError` becomes error 1108 if the operating system refused an operation, else
+    6004 with the place `where`.
     """
     try:
         yield
     except OlrPgError:
         raise
     except Exception as error:
-        raise OlrPgError(Code.TASK_FAILED, _words(error), **where) from error
+        failure = system_failure(error)
+        raise failure or OlrPgError(Code.TASK_FAILED, _words(error), **where) from error
 
 
 def join_cells(task: int, cells: list[Cell]) -> Result:
@@ -113,7 +117,8 @@ def join_cells(task: int, cells: list[Cell]) -> Result:
         cells: all cells of the task, in order.
 
     Raises:
-        OlrPgError: the OlrPgError that the task raised; 6004 the task raised another exception;
+        OlrPgError: the OlrPgError that the task raised; 1108 the operating system refused an
+            operation of the task; 6004 the task raised another exception;
             6006 the result is incomplete.
     """
     for cell in cells:

@@ -22,12 +22,14 @@ from olr_pg.capture.readers import (
     is_overwritten,
     map_log,
     open_current,
+    range_reader,
     read_blocks,
     read_header,
     same_content,
 )
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.replicator.decode_once import decode_logs
+from tests.files.limits import no_more_files
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
 
 from .conftest import BLOCK, RealLogs
@@ -41,6 +43,17 @@ def code_of(path: str) -> int:
         map_log(path)
     assert caught.value.where["file"] == path
     return caught.value.code
+
+
+@pytest.mark.parametrize("free", range(3))
+def test_a_log_that_cannot_be_opened_for_want_of_files_is_named(tmp_path: Path, free: int) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(1024))
+    with no_more_files(free), pytest.raises(OlrPgError) as caught:
+        # Each reader keeps one open; for a moment it has two.
+        _ = [range_reader(str(path)) for _ in range(3)]
+    assert (caught.value.code, caught.value.detail) == (2002, "Too many open files")
+    assert caught.value.where == {"file": str(path)}
 
 
 def test_the_header_of_a_real_log(logs: RealLogs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark import result_cells as cells
-from olr_pg.spark.result_cells import Cell, CompressedResult, error_cell, join_cells
+from olr_pg.spark.result_cells import (
+    Cell,
+    CompressedResult,
+    error_cell,
+    errors_of_task,
+    join_cells,
+)
 
 
 def made(data: bytes) -> list[Cell]:
@@ -61,6 +68,22 @@ def test_an_error_of_the_catalogue_comes_back_as_it_was() -> None:
     assert (again.code, again.detail, again.action) == (2005, "bad checksum", "copy it again")
     assert again.where == {"thread": 1, "block": 99}
     assert any("bad checksum" in note for note in again.__notes__)
+
+
+def test_what_the_system_refused_comes_back_as_no_defect() -> None:
+    def read_from_a_broken_disk() -> None:
+        # Linux answers EIO where the first page of a process's memory is read.
+        Path("/proc/self/mem").read_bytes()
+
+    with pytest.raises(OSError, match="Input/output") as caught:
+        read_from_a_broken_disk()
+    with pytest.raises(OlrPgError) as raised:
+        join_cells(7, [error_cell(7, caught.value)])
+    with pytest.raises(OlrPgError) as here, errors_of_task():
+        read_from_a_broken_disk()
+    for found in (raised.value, here.value):
+        assert (found.code, found.detail) == (1108, "Input/output error")
+        assert "dmesg" in found.action
 
 
 def test_any_other_exception_comes_back_with_its_traceback() -> None:
