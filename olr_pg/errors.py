@@ -260,13 +260,16 @@ class Code(IntEnum):
         1191,
         "`context.data` was encrypted with another key",
         "configure the key that `context.data` was first used with. If the key is lost, set"
-        " another `context.data` and load the tables again",
+        " another `context.data`, and copy `tables.json` and `containers.json` into it, if they"
+        " exist. With a live source, also set `apply.start-scn` to the value of `start_scn` in the"
+        " target's table `olr_pg.subscription`. If the target is the embedded PostgreSQL, load the"
+        " tables again",
     )
     ENCRYPTION_KEY_MISSING = _Entry(
         1192,
         "`context.data` is encrypted, and no key is configured",
         "set `context.encryption-key` or `context.encryption-key-command` as before. To go on"
-        " without encryption, set another `context.data` and load the tables again",
+        " without encryption, set another `context.data`, as OLR-01191 describes",
     )
     ENCRYPTION_FAILED = _Entry(
         1193,
@@ -388,9 +391,14 @@ class Code(IntEnum):
     REDO_TOO_LATE = _Entry(
         2014,
         "redo arrived too late",
-        "olr_pg has delivered later transactions without this redo. Load the tables again; or"
-        " empty them and start from the oldest log, with all logs of all threads in place. If you"
-        " do not need the changes of the late redo, remove its file",
+        "olr_pg has delivered later transactions without this redo. Do not empty the tables: the"
+        " ledger skips what was applied to them. Put the logs of all threads in place, stop the"
+        " appliance, remove `threads.json` in `context.data`, and load each table again: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`. Or remove `threads.json`, start the appliance,"
+        " and correct the tables with `olr-pg verify --differences FILE` and `olr-pg repair"
+        " --differences FILE --yes`. If your own client receives the changes, remove"
+        " `threads.json`, empty the client's copy, and start the client at SCN 0. If you do not"
+        " need the changes of the late redo, remove its file",
     )
     COMPRESSED_ROW_WITHOUT_VALUES = _Entry(
         2015,
@@ -780,9 +788,12 @@ class Code(IntEnum):
         " it is. Check that `apply.tables` contains the table, and that the snapshot contains"
         " its schema and was taken after the table was created. With a live source, `olr-pg run`"
         " reads the dictionary as of the SCN at which it starts. If the table was created later,"
-        " run `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation. If"
-        " `context.data` was lost, set `apply.start-scn` to the value of `start_scn` in the"
-        " target's table `olr_pg.subscription`",
+        " and other tables are replicated already, remove this table from `apply.tables` (or run"
+        " `olr-pg tables remove OWNER.NAME`), start `olr-pg run`, and wait until it is up to date."
+        " Then add the table again; a load of a table of `apply.tables` stays recorded. Before the"
+        " first run, use `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the"
+        " creation. If `context.data` was lost, set `apply.start-scn` to the value of `start_scn`"
+        " in the target's table `olr_pg.subscription`",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -850,8 +861,10 @@ class Code(IntEnum):
     DICTIONARY_ROW_UNREADABLE = _Entry(
         3070,
         "a row of the dictionary's own tables cannot be read from redo",
-        "take a new dictionary snapshot, start again with the new snapshot, and report the error"
-        " with the position above",
+        "report the error with the position above. With an offline source, start again with a"
+        " dictionary snapshot of a later SCN. With a live source, a restart reads the same redo"
+        " again. So empty `context.data` (docs/operations.md, “Start with an empty context.data”),"
+        " load each table again (`olr-pg initial-load --anew --table OWNER.NAME`), and start",
     )
     TABLE_GONE = _Entry(
         3071,
@@ -879,7 +892,7 @@ class Code(IntEnum):
         "a partition of a replicated table was dropped",
         "if you do not want the partition's rows in the target, delete them there. Then resume the"
         " table: `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to follow or ignore,"
-        " restart the appliance, then run `olr-pg errors retry`",
+        " and restart the appliance, which retries the table",
     )
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,
@@ -1440,9 +1453,10 @@ class Code(IntEnum):
     TABLE_TRUNCATED = _Entry(
         5070,
         "a replicated table was truncated",
-        "empty the target table, or keep its rows. Then resume the table: `olr-pg errors skip`."
-        " Or set `truncate` in `apply.ddl` to follow or ignore, restart the appliance, then run"
-        " `olr-pg errors retry`",
+        "to keep the rows in the target, run `olr-pg errors skip`. To empty the target table, set"
+        " `truncate` in `apply.ddl` to follow, and restart the appliance, which retries the table."
+        " Do not empty the table with TRUNCATE in PostgreSQL: olr_pg would regard its rows as lost"
+        " (OLR-05046)",
     )
     TARGET_DISK_FULL = _Entry(
         5090,
@@ -1790,10 +1804,12 @@ class Code(IntEnum):
     START_AFTER_TARGET = _Entry(
         5151,
         "`apply.start-scn` is after the SCN that the target requires, and the saved SCN is lost",
-        "stop the appliance, remove `checkpoint.json`, set `apply.start-scn` to the SCN that the"
-        " target requires, and start again. The appliance skips changes that were already"
-        " applied. If the logs from that SCN on are lost, compare the tables with `olr-pg"
-        " verify`. Load each table that differs again",
+        "if another error or a page of docs/ has told you to set this SCN, do nothing."
+        " Otherwise the target lacks the changes between the two SCNs. A lower `apply.start-scn`"
+        " does not bring these changes any more, because olr_pg has applied later changes since."
+        " Find the rows that differ with `olr-pg verify --differences FILE`, and correct them with"
+        " `olr-pg repair --differences FILE --yes`. Or stop the appliance and load each table"
+        " again: `olr-pg initial-load --anew --table OWNER.NAME`",
     )
     LOB_STOPS_TABLE = _Entry(
         5155,
@@ -2081,17 +2097,19 @@ class Code(IntEnum):
         "the source was opened with RESETLOGS at an SCN below the SCN up to which transactions"
         " were delivered",
         "the transactions named above do not exist in the source any more. First empty"
-        " `context.data` (docs/operations.md, “Start with an empty context.data”). Then load the"
-        " tables again. Or undo these transactions in the target, and correct the ledger"
-        " (docs/operations.md, “RESETLOGS”)",
+        " `context.data` (docs/operations.md, “Start with an empty context.data”). Then load each"
+        " table again: `olr-pg initial-load --anew --table OWNER.NAME`. Or undo these transactions"
+        " in the target, and correct the ledger"
+        " (docs/operations.md, “RESETLOGS, flashback, failover”)",
     )
     PDB_SET_BACK = _Entry(
         7021,
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
         " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
         "first empty `context.data` (docs/operations.md, “Start with an empty context.data”). Then"
-        " load the tables of the PDB again (`olr-pg initial-load --anew`). Or undo in the target"
-        " all changes that were committed after that SCN (docs/operations.md, “RESETLOGS”)",
+        " load each table of the PDB again: `olr-pg initial-load --anew --table OWNER.NAME`. Or"
+        " undo in the target all changes that were committed after that SCN (docs/operations.md,"
+        " “RESETLOGS, flashback, failover”)",
     )
     PDB_INCARNATION_UNKNOWN = _Entry(
         7022,
@@ -2105,16 +2123,16 @@ class Code(IntEnum):
         "a PDB of the source is another container than when its dictionary was read",
         "if the PDB was unplugged and plugged in again, empty `context.data` (docs/operations.md,"
         " “Start with an empty context.data”), and set `apply.start-scn` to the SCN at which it was"
-        " opened again. If another PDB has its name now, then also load the tables again (`olr-pg"
-        " initial-load --anew`)",
+        " opened again. If another PDB has its name now, then also load each table again: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`",
     )
     CHARACTER_SET_CHANGED = _Entry(
         7024,
         "the source has another character set than when its dictionary was read",
         "the redo contains text in both character sets, and does not show where the change is."
         " Empty `context.data` (docs/operations.md, “Start with an empty context.data”), and set"
-        " `apply.start-scn` to an SCN after the change. Then load the tables again (`olr-pg"
-        " initial-load --anew`)",
+        " `apply.start-scn` to an SCN after the change. Then load each table again: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`",
     )
     DBTIMEZONE_CHANGED = _Entry(
         7025,
@@ -2129,7 +2147,8 @@ class Code(IntEnum):
         " Oracle can do",
         "empty `context.data`, and set `apply.start-scn` to an SCN after the upgrade, as"
         " docs/operations.md says (“Upgrade Oracle”). If tables were changed between the last"
-        " delivered transaction and that SCN, then load the tables again before you start",
+        " delivered transaction and that SCN, then load each table again before you start: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`",
     )
     VAULT_UNUSABLE = _Entry(
         7030,

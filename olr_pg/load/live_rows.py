@@ -59,6 +59,7 @@ from olr_pg.oracle.rowids import (
     read_segments,
     segments_of,
 )
+from olr_pg.oracle.run_dictionary import CATALOGUE
 from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
 from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
@@ -261,6 +262,8 @@ class LiveTables:
     ) -> None:
         self._filters = filters
         self._other_queries = other_queries
+        # A run reads a table that a pattern finds, and that is newer, from redo.
+        self._by_pattern = CATALOGUE in query
         self._containers = ContainerDatabases(source)
         try:
             self._names = self._containers.run_table_list(query)
@@ -329,7 +332,7 @@ class LiveTables:
                 read = [replace(one, scn=scn) for one in read]
         for snapshot, file in zip(read, files, strict=True):
             store_snapshot(snapshot, file)
-        return ()
+        return () if self._by_pattern else self._lacking(read)
 
     def _stored(self, files: Sequence[Path]) -> list[Snapshot]:
         """Return the stored dictionary of each container; empty if they are missing, or of another

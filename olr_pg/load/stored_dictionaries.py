@@ -68,13 +68,14 @@ class StoredDictionaries(NamedTuple):
 
     def store(self, scns: Iterable[int]) -> None:
         """Store the dictionary for each start SCN of a load, unless it is stored. Log a warning if
-        it cannot be read.
+        it lacks tables.
         """
         for scn in sorted(set(scns)):
             lacking = self.source.store_dictionary(self.path, scn)
             if lacking:
                 _log.warning(
-                    "Oracle has no undo for a dictionary that `run` needs",
+                    "a dictionary that `run` needs lacks tables: Oracle has no undo for its SCN, or"
+                    " the tables were created later",
                     scn=scn,
                     tables=list(lacking),
                 )
@@ -85,6 +86,7 @@ class StoredDictionaries(NamedTuple):
         Raises:
             OlrPgError: 5119, Oracle has no undo for the SCN, and changes of other tables since then
                 will be read again too, so their dictionary cannot be replaced by the present one.
+                Or a listed table was created after the SCN.
         """
         if self.source.moment is None:
             return
@@ -94,7 +96,8 @@ class StoredDictionaries(NamedTuple):
         if lacking:
             raise OlrPgError(
                 Code.COPY_NOT_USABLE,
-                "Oracle has no undo for the dictionary as of this SCN",
+                "Oracle has no undo for the dictionary as of this SCN, or tables were created"
+                f" later: {', '.join(lacking)}",
                 action="begin a copy with --begin-copy, which stores the dictionary, and copy the"
                 " rows again",
                 scn=scn,
@@ -113,7 +116,8 @@ class StoredDictionaries(NamedTuple):
             is_later: whether the tables join the list with a later command, which adds them again.
 
         Raises:
-            OlrPgError: 8015, Oracle has no undo for one of these SCNs.
+            OlrPgError: 8015, Oracle has no undo for one of these SCNs, or a table was created after
+                one of them. The next start of a run would refuse its list of tables.
         """
         if self.source.moment is None:
             return
@@ -148,8 +152,8 @@ def _not_addable(scn: int, missing: list[str], loaded: str) -> OlrPgError:
     reason = f"replication of {loaded} begins" if loaded else "replication is"
     return OlrPgError(
         Code.TABLES_NOT_CHANGEABLE,
-        f"{reason} at SCN {scn}, and Oracle has no undo for the dictionary of {names} as of this"
-        " SCN",
+        f"{reason} at SCN {scn}, and the dictionary of {names} as of this SCN is not available:"
+        " Oracle has no undo for it, or the table was created later",
         action=action,
         table=missing[0],
     )

@@ -148,7 +148,8 @@ class TableSource(Protocol):
 
         Returns:
             The names of the listed tables that the stored dictionary lacks, because Oracle no
-            longer has the undo.
+            longer has the undo, or because the tables were created after the SCN. A run at this
+            SCN would refuse the list.
         """
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from typing import TYPE_CHECKING
 
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.redo_threads import KnownThreads
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.main import app
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import copy_task
+from tests.advice import followed
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
+from tests.replicator.test_ddl_pipeline import rows_of, run_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +134,64 @@ def test_ddl_that_comes_after_others_were_delivered(tmp_path: Path, *, followed:
     assert failure is not None
     assert failure.code == 2014
     assert failure.where["thread"] == 1
+
+
+@pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("way", ["load", "repair"])
+def test_the_advice_brings_what_came_too_late(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """If the tables were emptied, the ledger would skip all that was applied to them."""
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    made = DdlSource(tmp_path / "s", threads=2)
+    made.create("A", {"ID": NUMBER, "NAME": TEXT})
+    made.take_snapshot()
+    for number in (1, 2, 3, 4):
+        made.insert("A", number, "text", thread=1 + number % 2)
+    made.finish()
+    late = [log.path for log in discover_logs([str(made.directory / "logs")])]
+    late = [path for path in late if discover_logs([path])[0].header.thread == 1]
+    for path in late:
+        shutil.move(path, tmp_path)
+    run_once(made, postgres_database, ["A"])
+    for path in late:
+        shutil.copy(tmp_path / path.rpartition("/")[2], path)
+    for _ in range(2):
+        with pytest.raises(OlrPgError) as caught:
+            run_once(made, postgres_database, ["A"])
+        words = {"load": "initial-load --anew", "repair": "repair --differences"}
+        followed(
+            caught.value, Code.REDO_TOO_LATE, "remove `threads.json` in `context.data`", words[way]
+        )
+    (made.directory / "data" / "threads.json").unlink()
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    expected = made.rows("A")
+    columns = {
+        "ID": pa.array([row["ID"] for row in expected], pa.int64()),
+        "NAME": pa.array([row["NAME"] for row in expected], pa.string()),
+    }
+    known = {"olr_pg.scn": str(made.instance.scn)}
+    pq.write_table(
+        pa.table(columns).replace_schema_metadata(known), tables / "SHOP.A.parquet"
+    )  # the rows of the source, which an offline source cannot read itself
+    config = made.directory / "config.json"
+    document = json.loads(config.read_text("utf-8"))
+    document["source"]["tables"] = str(tables)
+    config.write_text(json.dumps(document), "utf-8")
+    if way == "load":
+        _command(config, "initial-load", "--anew", "--table", "SHOP.A")
+    run_once(made, postgres_database, ["A"])
+    if way == "repair":
+        file = str(tmp_path / "differences.json")
+        config.write_text(json.dumps(document), "utf-8")
+        _command(config, "verify", "--differences", file, code=1)
+        _command(config, "repair", "--differences", file, "--yes")
+        run_once(made, postgres_database, ["A"])
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == expected
+
+
+def _command(config: Path, *words: str, code: int = 0) -> None:
+    result = CliRunner().invoke(app, [*words, "--config", str(config)])
+    assert result.exit_code == code, result.output

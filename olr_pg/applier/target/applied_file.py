@@ -183,6 +183,10 @@ class AppliedTables:
         first = min(lacking)
         more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
         start = _noted_start(connection, self._subscription)
+        if start is not None and any(known[name].commit_scn < start for name in lacking):
+            # Only a part of the ledger was restored or deleted: a start at this SCN would omit
+            # transactions that these tables lack.
+            start = None
         words = "The SCN to start from is unknown" if start is None else f"Start at SCN {start}"
         return OlrPgError(
             Code.TARGET_PUT_BACK,

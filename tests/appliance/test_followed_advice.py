@@ -1,0 +1,391 @@
+"""Errors of a live source, whose advice an operator follows to the letter: the next start goes on,
+and the target has every row of the source once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import oracledb
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from typer.testing import CliRunner
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.cli.main import app
+from olr_pg.config.reading import load_config
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import copy_task
+from olr_pg.schema.followed_steps import step_sql
+from tests.advice import followed
+from tests.proving.served import Served, document_of, served_source
+from tests.simulation.entry import spark_or_not
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(900)
+
+_LOGGED: Final = "SUPPLEMENTAL LOG DATA (ALL) COLUMNS"
+_KEY: Final = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+
+class Site:
+    """Two tables of a live source, which are loaded and replicated, and an operator.
+
+    Attributes:
+        data: `context.data`.
+        apply: the section of the configuration, which the operator edits.
+    """
+
+    def __init__(self, served: Served, folder: Path, target: str, number: int) -> None:
+        self._served, self._target, self._folder = served, target, folder
+        self._row = 0
+        self.data = folder / "data"
+        self.a, self.b = f"A{number}", f"B{number}"
+        self._created = list[str]()
+        self.document = document_of(served.folder) | {
+            "context": {"data": str(self.data)},
+            "status": {"enabled": False},
+            "target": {"address": "127.0.0.1:0"},
+        }
+        self.document.pop("prove", None)
+        self.document["source"]["poll-ms"] = 20
+        self.apply: dict[str, Any] = {
+            "connect-string": target,
+            "create-tables": True,
+            "tables": [f"APP.{self.a}", f"APP.{self.b}"],
+        }
+        self.create(self.a, "PRIMARY KEY")
+        self.create(self.b)
+        self.command("initial-load")
+        self.run_with_changes()
+
+    def create(self, name: str, kind: str = "") -> None:
+        """Create a table in the source, with a row."""
+        columns = f"id NUMBER(9) {kind}, x NUMBER(9), {_LOGGED}"
+        self._served.execute(f"CREATE TABLE {name} ({columns})")
+        self._created.append(name)
+        self.change()
+
+    def change(self, *statements: str) -> None:
+        """Execute statements, and change each table; the redo is archived."""
+        for statement in statements:
+            self._served.execute(statement)
+        for name in self._created:
+            self._row += 1
+            self._served.execute(f"INSERT INTO {name} (id, x) VALUES ({self._row}, 1)")
+            self._served.execute(f"UPDATE {name} SET x = x + 1 WHERE id = {self._row}")
+        self._served.server.database.switch_logs()
+
+    def current_scn(self) -> int:
+        return self._served.server.database.current_scn()
+
+    def run(self) -> None:
+        """Start the appliance, which ends when it has applied all redo."""
+        run_appliance(load_config(self._written()), once=True, apply=True, translate=step_sql)
+
+    def run_with_changes(self) -> None:
+        self.change()
+        self.run()
+        assert self.differing() == []
+
+    def failure(self) -> OlrPgError:
+        """Start the appliance, which ends with an error."""
+        with pytest.raises(OlrPgError) as caught:
+            self.run()
+        return caught.value
+
+    def command(self, *words: str) -> str:
+        """Give a command, and return its output; see `refused` for one that fails."""
+        code, output = self._command(words)
+        assert code == 0, output
+        return output
+
+    def refused(self, *words: str) -> str:
+        code, output = self._command(words)
+        assert code != 0, output
+        return output
+
+    def _command(self, words: tuple[str, ...]) -> tuple[int, str]:
+        result = CliRunner().invoke(app, [*words, "--config", str(self._written())])
+        return result.exit_code, " ".join(result.output.split())
+
+    def _written(self) -> Path:
+        path = self._folder / "olr-pg.json"
+        path.write_text(json.dumps(self.document | {"apply": self.apply}), "utf-8")
+        return path
+
+    def sql(self, statement: str) -> list[Any]:
+        with psycopg.connect(self._target, autocommit=True) as target:
+            cursor = target.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def load_anew(self, *names: str) -> None:
+        """As several errors advise: `olr-pg initial-load --anew --table OWNER.NAME`."""
+        tables = [word for name in names for word in ("--table", f"APP.{name}")]
+        self.command("initial-load", "--anew", *tables)
+
+    def verify_and_repair(self) -> None:
+        """As several errors advise."""
+        file = str(self._folder / "differences.json")
+        self.refused("verify", "--differences", file)
+        self.command("repair", "--differences", file, "--yes")
+
+    def differing(self) -> list[str]:
+        """Return the tables of the source whose rows the target has not, or more than once."""
+        return [name for name in self._created if self._rows(name) != self._replicated(name)]
+
+    def _rows(self, name: str) -> list[tuple[str, ...]]:
+        with oracledb.connect(user="app", password="olr", dsn=self._served.dsn) as oracle:
+            rows = oracle.cursor().execute(f"SELECT * FROM {name}").fetchall()
+        return sorted(tuple(map(str, row)) for row in rows)
+
+    def _replicated(self, name: str) -> list[tuple[str, ...]]:
+        return sorted(tuple(map(str, row)) for row in self.sql(f"SELECT * FROM app.{name.lower()}"))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_source(tmp_path_factory.mktemp("advice") / "source") as source:
+        yield source
+
+
+_numbers = iter(range(1, 1000))
+
+
+@pytest.fixture
+def site(
+    served: Served, tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> Site:
+    spark_or_not(monkeypatch, None)
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    configure = "olr_pg.observability.logging_setup.configure_logging"
+    monkeypatch.setattr(configure, lambda *_, **__: None)
+    return Site(served, tmp_path, postgres_database, next(_numbers))
+
+
+# --- positions ---
+
+
+def test_a_restored_target_starts_where_its_error_says(site: Site, postgres: str) -> None:
+    name = str(conninfo_to_dict(site.apply["connect-string"])["dbname"])
+    admin = partial(_executed, make_conninfo(postgres, dbname="postgres"))
+    admin(f'CREATE DATABASE "{name}_saved" TEMPLATE "{name}"')
+    site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))")
+    site.run_with_changes()
+    admin(f'DROP DATABASE "{name}" WITH (FORCE)')
+    admin(f'ALTER DATABASE "{name}_saved" RENAME TO "{name}"')
+    error = followed(
+        site.failure(), Code.TARGET_PUT_BACK, "delete `checkpoint.json`",
+        "Set `apply.start-scn` to the SCN named above",
+    )  # fmt: skip
+    (site.data / "checkpoint.json").unlink()
+    site.apply["start-scn"] = error.where["start_scn"]
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def _executed(postgres: str, statement: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def test_a_table_that_was_restored_alone_with_its_position_is_loaded_again(site: Site) -> None:
+    """A start at the position of the others would skip what this table lacks."""
+    (position,) = site.sql(f"SELECT commit_scn FROM olr_pg.ledger WHERE source_table ~ '{site.b}'")
+    rows = site.sql(f"SELECT max(id) FROM app.{site.b}")
+    site.run_with_changes()
+    site.run_with_changes()
+    site.sql(f"DELETE FROM app.{site.b} WHERE id > {rows[0][0]}")
+    site.sql(
+        f"UPDATE olr_pg.ledger SET commit_scn = {position[0]}, xids = '{{}}'"
+        f" WHERE source_table = 'APP.{site.b}'"
+    )
+    site.change()
+    error = followed(site.failure(), Code.TARGET_PUT_BACK, "load the tables again")
+    assert "The SCN to start from is unknown" in error.detail
+    site.load_anew(site.b)
+    site.run()
+    assert site.differing() == []
+
+
+def test_changes_that_a_late_start_left_out_are_repaired(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The changes after the start are applied, so an earlier start would skip all before them."""
+    for way in ("repair", "load"):
+        (site.data / "checkpoint.json").unlink()
+        site.change()
+        site.apply["start-scn"] = site.current_scn()
+        site.change()
+        capsys.readouterr()
+        site.run()
+        assert "OLR-05151" in "".join(capsys.readouterr())
+        assert site.differing() == [site.a, site.b]
+        error = OlrPgError(Code.START_AFTER_TARGET, "logged")
+        followed(error, error.code, "verify --differences", "repair", "initial-load --anew")
+        if way == "repair":
+            site.verify_and_repair()
+        else:
+            site.load_anew(site.a, site.b)
+            site.run()
+        assert site.differing() == []
+        site.run_with_changes()
+
+
+def test_a_damaged_checkpoint_is_removed(site: Site) -> None:
+    site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))")
+    site.run()
+    path = site.data / "checkpoint.json"
+    path.write_text("{", "utf-8")
+    site.change()
+    site.apply["start-scn"] = site.sql("SELECT start_scn FROM olr_pg.subscription")[0][0]
+    followed(site.failure(), Code.CHECKPOINT_UNUSABLE, "remove the file")
+    path.unlink()
+    site.run()
+    assert site.differing() == []
+
+
+def test_a_lost_key_costs_the_positions_and_no_rows(site: Site) -> None:
+    site.document["context"] |= {"data": str(site.data) + "-2", "encryption-key": _KEY}
+    shutil.copytree(site.data, str(site.data) + "-2")
+    shutil.rmtree(site.data)
+    site.run_with_changes()
+    site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))")
+    site.document["context"]["encryption-key"] = _KEY[:-2] + "A="
+    error = followed(
+        site.failure(), Code.ENCRYPTION_KEY_WRONG, "set another `context.data`",
+        "copy `tables.json`", "set `apply.start-scn` to the value of `start_scn`",
+    )  # fmt: skip
+    del site.document["context"]["encryption-key"]
+    followed(site.failure(), Code.ENCRYPTION_KEY_MISSING, error.label)
+    site.document["context"]["data"] = str(site.data)
+    site.apply["start-scn"] = site.sql("SELECT start_scn FROM olr_pg.subscription")[0][0]
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+# --- the list of tables ---
+
+
+def test_a_table_that_is_newer_than_the_position_waits_for_the_others(site: Site) -> None:
+    """A start with it in the list would need a dictionary of before its creation."""
+    new = f"C{site.a[1:]}"
+    site.create(new, "PRIMARY KEY")
+    refusal = site.refused("tables", "add", f"APP.{new}")
+    assert "OLR-08015" in refusal
+    assert "wait until `olr-pg run" in refusal
+    site.apply["tables"].append(f"APP.{new}")
+    error = followed(
+        site.failure(), Code.TABLE_UNKNOWN, "remove this table from `apply.tables`",
+        "wait until it is up to date", "Then add the table again",
+    )  # fmt: skip
+    assert error.where["table"] == f"APP.{new}"
+    site.apply["tables"].remove(f"APP.{new}")
+    site.run()
+    site.command("tables", "add", f"APP.{new}")
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_a_target_table_with_right_rows_is_added_without_a_load(site: Site) -> None:
+    new = f"D{site.a[1:]}"
+    site.create(new, "PRIMARY KEY")
+    site.run()
+    site.sql(f"CREATE TABLE app.{new} (id int PRIMARY KEY, x int)")
+    site.sql(f"INSERT INTO app.{new} SELECT max(id), 2 FROM (VALUES ({site._row})) AS v (id)")
+    site.apply["tables"].append(f"APP.{new}")
+    output = site.refused("initial-load")
+    assert "OLR-05104" in output
+    error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, new)
+    followed(error, error.code, "remove the table from `apply.tables`", "--no-load")
+    site.apply["tables"].remove(f"APP.{new}")
+    site.command("initial-load")
+    site.command("tables", "add", f"APP.{new}", "--no-load")
+    site.run_with_changes()
+
+
+# --- the ledger ---
+
+
+@pytest.mark.parametrize("way", ["the old name", "load", "start-scn"])
+def test_a_new_name_of_a_subscription_applies_nothing_twice(site: Site, way: str) -> None:
+    site.apply["subscription"] = "new"
+    site.change()
+    words = {
+        "the old name": 'set `apply.subscription` to "olr_pg" again',
+        "load": "initial-load --anew",
+        "start-scn": "set `apply.start-scn` to an SCN after these changes",
+    }
+    followed(site.failure(), Code.APPLIED_BY_ANOTHER, words[way])
+    if way == "the old name":
+        del site.apply["subscription"]
+    elif way == "load":
+        site.load_anew(site.a)
+        followed(site.failure(), Code.APPLIED_BY_ANOTHER, f"--table APP.{site.b}")
+        site.load_anew(site.b)
+    else:
+        del site.apply["subscription"]
+        site.run()
+        site.apply |= {"subscription": "new", "start-scn": site.current_scn()}
+        site.change()
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_a_mapping_that_was_changed_is_changed_back_or_made_true(site: Site) -> None:
+    site.apply["table-mapping"] = {f"APP.{site.a}": f"app.{site.a.lower()}_2"}
+    site.change()
+    followed(
+        site.failure(), Code.LEDGER_OF_ANOTHER_TABLE, "undo the change",
+        "rename the table in PostgreSQL, too",
+    )  # fmt: skip
+    site.sql(f"ALTER TABLE app.{site.a} RENAME TO {site.a}_2")
+    site.run()
+    site.sql(f"ALTER TABLE app.{site.a}_2 RENAME TO {site.a}")
+    del site.apply["table-mapping"]
+    site.run_with_changes()
+
+
+# --- stopped tables ---
+
+
+@pytest.mark.parametrize("way", ["keep", "empty"])
+def test_a_truncation_that_stops_its_table_is_decided(site: Site, way: str) -> None:
+    site.apply["ddl"] = {"truncate": "stop"}
+    kept = site.sql(f"SELECT * FROM app.{site.b} ORDER BY id")
+    site.change(f"TRUNCATE TABLE {site.b}")
+    assert site.failure().code == Code.TABLES_STOPPED
+    ((number,),) = site.sql("SELECT id FROM olr_pg.error WHERE resolution = 'stopped'")
+    error = OlrPgError(Code(site.sql("SELECT code FROM olr_pg.error")[0][0]), "")
+    followed(error, Code.TABLE_TRUNCATED, "run `olr-pg errors skip`", "to follow, and restart")
+    if way == "keep":
+        site.command("errors", "skip", str(number))
+        site.run()
+        assert site.sql(f"SELECT * FROM app.{site.b} ORDER BY id")[: len(kept)] == kept
+        assert site.differing() == [site.b]
+    else:
+        site.apply["ddl"] = {"truncate": "follow"}
+        site.run()
+        site.run_with_changes()
+
+
+def test_a_paused_subscription_is_resumed(site: Site) -> None:
+    site.command("tables", "pause", "--all")
+    site.change()
+    error = followed(site.failure(), Code.SUBSCRIPTION_PAUSED, "`olr-pg tables resume --all`")
+    assert re.fullmatch(r".*`olr-pg (tables resume --all)`", error.action)
+    site.command("tables", "resume", "--all")
+    site.run()
+    assert site.differing() == []
