@@ -151,6 +151,7 @@ def test_files_that_are_there_are_kept_unless_it_is_said(
         ({"mode": "replace"}, "mode is 'replace', expected error, append, overwrite"),
         ({"compression": "zip"}, "compression is 'zip', expected snappy"),
         ({"schema": "op string, scm bigint"}, "no column scm"),
+        ({"schema": "op string", "by_day": True}, "files by day need the column"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(

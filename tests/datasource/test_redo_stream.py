@@ -23,8 +23,10 @@ from olr_pg.datasource.redo_stream import (
     StreamOffset,
     ThreadOffset,
     parse_offset,
+    parse_options,
 )
 from olr_pg.datasource.split_reading import SplitReader
+from olr_pg.datasource.survey import survey
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
@@ -154,6 +156,14 @@ def test_logs_behind_a_gap_wait_for_it(tmp_path: Path, rac: Rac) -> None:
     both = commits(stream, BEGINNING, first) | commits(stream, first, second)
     assert both == commits(archive.stream(), BEGINNING, second)
     assert not commits(stream, BEGINNING, first) & commits(stream, first, second)
+
+
+def test_a_query_over_a_gap_fails(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(0, 1, 3)
+    with pytest.raises(OlrPgError) as caught:
+        survey(rac.snapshot, [str(tmp_path / "logs")])
+    assert caught.value.code == Code.LOG_MISSING
 
 
 def test_what_is_available_now_ends_with_the_gap_in_it(tmp_path: Path, rac: Rac) -> None:
@@ -709,3 +719,34 @@ def test_what_is_no_offset_is_refused(other: Any) -> None:
     with pytest.raises(OlrPgError) as caught:
         parse_offset(other)
     assert caught.value.code == Code.STREAM_OFFSET
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"path": ""},
+        {"paths": '["a", ""]'},
+        {"dictionary": ""},
+        {"dictionary": "[1]"},
+        {"dictionary": "[]"},
+        {"dictionary": '["a"'},
+        {"startScn": "-1"},
+        {"endScn": "1e9"},
+        {"splitBytes": "1 MB"},
+        {"maxFilesPerTrigger": "0"},
+        {"maxBytesPerTrigger": "0"},
+        {"invalidDate": "zero"},
+        {"startScm": "1"},
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        parse_options({"path": "logs", "dictionary": "d.json"} | wrong)
+    assert caught.value.code == Code.DATA_SOURCE_OPTION
+
+
+def test_the_options_of_a_query() -> None:
+    given = {"path": "logs", "dictionary": '["a", "b"]', "startscn": "5", "maxBytesPerTrigger": "7"}
+    chosen = parse_options(given)
+    assert (chosen.logs, chosen.dictionary) == (("logs",), ("a", "b"))
+    assert (chosen.bounds.first_scn, chosen.max_bytes, chosen.max_files) == (5, 7, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -19,7 +19,14 @@ from olr_pg.files import sealed
 from olr_pg.files.durable import replace_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
-from olr_pg.replicator.recovery.image_files import PartWriter, read_image
+from olr_pg.replicator.recovery.image_files import (
+    LAYOUT,
+    Image,
+    Mark,
+    PartWriter,
+    read_image,
+    write_image,
+)
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.files.durable_writes import recorded
@@ -452,6 +459,25 @@ def test_a_late_log_is_waited_for_by_a_run_and_by_a_restart(
     read = sequences(long_open.logs[4 if confirmed < 0 else 2 :])
     assert set(restarts.read) == set(read)
     assert merged(runs) == whole
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"source": "another"}, {"layout": LAYOUT + 1}, {"marks": []}],
+    ids=["another database", "another release", "no log"],
+)
+def test_an_image_that_does_not_fit_is_not_used(changed: dict[str, Any], tmp_path: Path) -> None:
+    mark = Mark(thread=1, resetlogs_id=1, sequence=7, dbid=1, scn=5)
+    image = Image(
+        source=SOURCE, marks=[mark], watermarks=[(1, 5)], commit_scn=4, tables=[], sessions=[],
+        transactions=[], unowned=[],
+    )  # fmt: skip
+    write_image(tmp_path / "1.image", image)
+    assert read_image(tmp_path / "1.image", SOURCE) == image
+    write_image(tmp_path / "1.image", image.model_copy(update=changed))
+    with pytest.raises(OlrPgError) as caught:
+        read_image(tmp_path / "1.image", SOURCE)
+    assert caught.value.code == Code.RECOVERY_IMAGE_UNUSABLE
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
