@@ -133,3 +133,12 @@ def test_a_stopped_table_is_behind_by_what_is_held() -> None:
     assert (behind.applied_scn, behind.held_scn, behind.held_since) == (499, 500, 400.0)
     # Its log was written earlier than that.
     assert held_lag(Lag(650.0, 10.0), 400.0, 1000.0) == Lag(apply=660.0)
+
+
+def test_ages_of_every_magnitude_are_bounded_too() -> None:
+    """Each milestone is older by a part of its age than the next, so that no group is small."""
+    one, count = Milestones(), 2 * MILESTONES_MAX
+    for number in range(count):
+        one.add(number + 1, -(0.99 ** (number / 4)) * 1e9)
+    assert one.scn == count
+    assert one.kept <= MILESTONES_MAX * 9 // 8

@@ -237,7 +237,12 @@ def test_quiet_redo_that_was_read_before_the_resetlogs_is_given_up(
     with Reader(source, query=SHOP) as reader:
         reader.settle()
         assert len(reader.take()) == 1
-        source.logs = [old, made.new]
+        assert reader.delivery.open_scn() > made.scn
+        source.logs = [replace(old, end_scn=made.scn)]
+        reader.settle()
+        # A restart must read on from the RESETLOGS, whose first log is not archived yet.
+        assert reader.delivery.open_scn() <= made.scn
+        source.logs.append(made.new)
         reader.settle()
         failure = reader.failure()
         if has_ddl:  # the applier may have dropped the table
