@@ -81,10 +81,10 @@ def steps(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> Iterator[B
         yield from writer.updates(changes.cells, net.update)
         yield from writer.inserts(changes.cells, net.insert)
         start = net.end
-        if start < end and net.reason == SINGLE:
+        if net.reason == SINGLE:
             yield one_change_step(plan, changes, start)
             start += 1
-        elif start < end and net.reason == NO_KEY:
+        elif net.reason == NO_KEY:
             raise KeyMissingError(start)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from olr_pg.config.reading import load_config
+from olr_pg.dictionary.snapshot_file import inventory_path
 from olr_pg.errors import Code
 from olr_pg.load.cutover.structure_check import Lacking, accepted, lacking_structure
 from olr_pg.schema.source_inventory import all_statements, read_schemas
@@ -16,16 +19,17 @@ from tests.load.verification.test_verification import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.load.conftest import Project
 
 __all__ = ["cut", "project", "ready"]
 
 
-def _lacking(one: Project) -> list[Lacking]:
+def _lacking(one: Project, *dictionary: Path) -> list[Lacking]:
     config = load_config(one.write())
     with psycopg.connect(one.database, autocommit=True) as connection:
-        return lacking_structure(connection, config, one.database)
+        return lacking_structure(connection, config, one.database, dictionary)
 
 
 def _apply(one: Project) -> None:
@@ -56,6 +60,22 @@ def test_what_somebody_drops_is_missing(ready: Project) -> None:
         "sequence SHOP",
         "primary key SHOP.SETTINGS",
     }
+
+
+def test_what_is_disabled_or_not_replicated_is_not_required(ready: Project, tmp_path: Path) -> None:
+    made = {one.name.split()[0] for one in _lacking(ready)}
+    assert made >= {"check", "index"}
+    path = tmp_path / "dictionary.json"
+    shutil.copy(ready.source_folder / path.name, path)
+    found = json.loads(inventory_path(ready.source_folder / path.name).read_text("utf-8"))
+    for one in (*found["constraints"], *found["triggers"]):
+        one["enabled"] = False
+    for one in found["indexes"]:
+        one["usable"] = False
+    inventory_path(path).write_text(json.dumps(found), "utf-8")
+    assert _lacking(ready, path) == []
+    ready.names = ["SHOP.SETTINGS"]
+    assert {one.name.split()[1].rpartition(".")[0] for one in _lacking(ready)} <= {"SHOP.SETTINGS"}
 
 
 def test_a_key_of_another_name_is_there(ready: Project) -> None:
