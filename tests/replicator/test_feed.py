@@ -60,6 +60,16 @@ def test_it_needs_what_began_and_commits_behind_its_positions() -> None:
     assert one.need[:2] == (70, 74)
 
 
+def test_after_a_resetlogs_it_takes_what_another_incarnation_has_below_the_last_commit() -> None:
+    one = feed()
+    orphaned = joined([transaction(1, 50, 60), transaction(2, 70, 80)])
+    assert one.offer(one.wanted(orphaned)) == 2
+    assert one.told.is_new(fault(80))
+    one.abandon(75)
+    assert begins(one.wanted(joined([transaction(1, 50, 60), transaction(3, 76, 78)]))) == [76]
+    assert one.told.is_new(fault(79))
+
+
 def test_its_view_is_everything_only_where_nobody_wants_more() -> None:
     one = feed()
     assert one.view(TABLES[:2]).objects is None
