@@ -30,6 +30,7 @@ from olr_pg.wire.elements import (
     Update,
 )
 from olr_pg.wire.frames import ByteOrder
+from tests.datatypes.oson_images import encode_oson
 from tests.rendering.element_lines import render_blob, value_renderer
 from tests.rendering.messages import framed
 from tests.replicator.decoded_seeds import SimulatedSeed
@@ -86,6 +87,24 @@ def test_numbers_are_exact() -> None:
     value = bytes([0xD3, *[100] * 19])
     line = rendered(Insert(**CHANGE, after=(replace(ID, value=value),)))
     assert b'{"ID":' + b"9" * 38 + b"}" in line
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment"),
+    [("+02:00", '"2026-08-01T10:00:00+02:00"'), ("Europe/Berlin", '"2026-08-01T08:00:00Z"')],
+)
+def test_values_of_every_kind_of_conversion(zone: str, moment: str) -> None:
+    """Also those that no kernel writes: documents, and intervals."""
+    database = Database("FREE", timezone=zone)
+    values = (
+        (ColumnValue("L", 231, value=bytes.fromhex("787e08010b0101")), moment),
+        (ColumnValue("J", 119, value=encode_oson({"a": [1, "é"]})), '{"a":[1,"é"]}'),
+        (ColumnValue("Y", 182, value=bytes.fromhex("8000000343")), '"P3Y7M"'),
+        (ColumnValue("C", 112, charset_form=2, value="é".encode("utf-16-be")), '"é"'),
+    )
+    insert = Insert(**CHANGE, after=tuple(value for value, _ in values))
+    after = ",".join(f'"{value.name}":{text}' for value, text in values)
+    assert rendered(insert, database=database).decode().endswith(f'"after":{{{after}}}}}\n')
 
 
 @given(st.lists(st.sampled_from(["begin", "insert", "commit"]), max_size=5))
