@@ -254,6 +254,22 @@ def test_quiet_redo_that_was_read_before_the_resetlogs_is_given_up(
             assert reader.delivery.open_scn() > made.scn
 
 
+def test_a_checkpoint_that_is_saved_while_the_resetlogs_is_found_stops_the_run(
+    tmp_path: Path,
+) -> None:
+    """The scan that found it did not know the checkpoint yet: this source looks at none."""
+    made = Mistake(tmp_path)
+    source, old = made.source_read_to_its_end(lambda _: None)
+    with Reader(source, query=SHOP) as reader:
+        reader.settle()
+        reader.delivery.saved(reader.delivery.open_scn(), None)
+        source.logs = [old, made.new]
+        reader.settle()
+        failure = reader.failure()
+        assert failure is not None
+        assert failure.code == 7020
+
+
 def test_a_checkpoint_behind_the_resetlogs_stops_hard(tmp_path: Path) -> None:
     """A restart at the checkpoint would skip what the new incarnation began before it."""
     made = Mistake(tmp_path)

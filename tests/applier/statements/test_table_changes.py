@@ -118,6 +118,7 @@ def test_each_table_has_its_changes_in_order(two_tables: Replication) -> None:
 def test_they_are_counted_over_selections(two_tables: Replication) -> None:
     selections = [two_tables.selection(0, 1), two_tables.selection()]
     assert count_by_table(selections) == {"S.U": 4, "S.T": 3}
+    assert count_by_table([join(selections)]) == {"S.U": 4, "S.T": 3}
 
 
 def test_changes_of_a_transaction_and_a_table(two_tables: Replication) -> None:
@@ -138,11 +139,11 @@ def test_each_goes_to_the_change_that_lacks_it(tmp_path: Path, cuts: list[int]) 
     made.transaction(*(made.insert({"ID": n}) for n in range(4)))
     selection = made.selection()
     marking = LostValueMarks("S.T", [lob("A", 0), lob("B", 2), lob("C", 2), lob("D", 9)], 4)
+    parts = [
+        marking.mark(selection.part(slice(first, end)), np.arange(end - first))
+        for first, end in pairwise([0, *cuts, 4])
+    ]
     found: dict[int, tuple[list[str], list[str]]] = {}
-    edges = [0, *cuts, 4]
-    for first, end in pairwise(edges):
-        part = marking.mark(selection.part(slice(first, end)), np.arange(end - first))
-        for at, one in part.marked().items():
-            names = [one.column for one in one.before], [one.column for one in one.after]
-            found[first + at] = names
+    for at, one in join(parts).marked().items():
+        found[at] = [one.column for one in one.before], [one.column for one in one.after]
     assert found == {0: (["A"], []), 1: ([], ["B", "C"]), 3: ([], ["D"])}
