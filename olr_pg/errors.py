@@ -908,8 +908,10 @@ class Code(IntEnum):
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
         "start the appliance again. The appliance has recorded the DDL, and from the start on it"
-        " follows all DDL in commit order. The cause: an earlier run has read one redo thread"
-        " while the logs of another thread were missing, or it has not followed this table",
+        " follows all DDL in commit order. If the DDL created a user or a table, you may have to"
+        " start two more times, for the DDL of this user or table. The cause: an earlier run has"
+        " read one redo thread while the logs of another thread were missing, or it has not"
+        " followed this table",
     )
     TABLE_NOT_REPLICABLE_NOW = _Entry(
         3077,

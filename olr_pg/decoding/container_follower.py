@@ -221,18 +221,30 @@ class ContainerFollower:
         """Record a transaction that committed before `done`, if it should have been processed.
 
         This happens if an earlier run recorded DDL of one redo thread before it had read the logs
-        of another thread, or if its dictionary lacked a table that was added since. Only DDL of
-        tables of the snapshot is recorded as late, because DDL of these tables is always recorded
-        when it is read. An interval partition that an insert creates has no statement.
+        of another thread, or if its dictionary lacked a table or a user that was added since. DDL
+        that is read in time is always recorded if it concerns a known table, or creates a table or
+        a user. An interval partition that an insert creates has no statement.
         """
-        if self._record is None or transaction.commit_scn <= self.snapshot_scn:
+        scn = transaction.commit_scn
+        if self._record is None or scn <= self.snapshot_scn:
             return
         found = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
+        is_new = False
         if self._dictionary is not None:
             found |= self._dictionary.with_new_partitions(transaction)
-        if not self._first.keys().isdisjoint(found):
+            is_new = self._dictionary.creates_owner(transaction) or self._dictionary.creates_table(
+                transaction
+            )
+        if is_new or any(self._existed(obj, scn) for obj in found):
             self._record(transaction)
             self.late.append(transaction)
+
+    def _existed(self, obj: int, scn: int) -> bool:
+        """Return whether a followed table existed at an SCN. Otherwise a statement at that SCN
+        named an earlier table of the same name.
+        """
+        versions = self.versions.get(obj)
+        return obj in self._first or (versions is not None and versions[0].since < scn)
 
     # --- one transaction ---
 

@@ -210,6 +210,20 @@ class FollowedDictionary:
             for change in transaction.changes
         )
 
+    def creates_table(self, transaction: DictionaryTransaction) -> bool:
+        """Return whether a transaction creates a table that `apply` stores.
+
+        Raises:
+            OlrPgError: 3070, a row of a SYS table is invalid.
+        """
+        inserted = [one for one in transaction.changes if one.operation is SysRowOperation.INSERT]
+        tables = {one.values.get("OBJ#") for one in inserted if one.table == "TAB$"}
+        return any(
+            self._is_captured("OBJ$", self._new_row(_SECTIONS["OBJ$"], one, {}))
+            for one in inserted
+            if one.table == "OBJ$" and one.values.get("OBJ#") in tables
+        )
+
     def with_new_partitions(self, transaction: DictionaryTransaction) -> set[int]:
         """Return OBJ# of the tables that get a partition in a transaction.
 

@@ -29,7 +29,7 @@ from olr_pg.wire.element_plan import build_element_plan
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot, Table
@@ -287,6 +287,66 @@ def test_an_interval_partition_that_is_read_later_is_followed_in_its_place(tmp_p
     found = again.as_of(table.obj, column.commit_scn)
     assert found is not None
     assert len(found.partitions) == 3
+
+
+@pytest.mark.parametrize("missing", ["CREATE USER", "CREATE TABLE", "ALTER TABLE", ""])
+def test_new_users_and_tables_that_are_read_later_are_followed_in_their_place(
+    tmp_path: Path, missing: str
+) -> None:
+    """As where the logs of another redo thread were missing. DDL of earlier tables with the same
+    name, which nobody follows, is not late.
+    """
+    source = DdlSource(tmp_path / "s")
+    first = source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.dictionary.create_owner_again(source.session.rows, 140)
+    source.session.ddl.log_statement(first, 51, "CREATE USER SHOP …")
+    source.session.commit()
+    source.make("LATER", {"ID": NUMBER})
+    source.add_column("LATER", "EXTRA", NUMBER)
+    source.make("LAST", {"ID": NUMBER})
+    source.add_column("A", "EXTRA", NUMBER)
+    source.finish()
+    ddl = ddl_of(source, snapshot)
+    texts = [" ".join(statement.text for statement in one.statements) for one in ddl]
+    number = next((n for n, text in enumerate(texts) if text.startswith(missing)), None)
+    assert number is not None
+    statement = ddl[-2].statements[0]._replace(command=15, obj=0, text="ALTER TABLE LAST …")
+    stranger = ddl[0]._replace(
+        changes=(), statements=(statement,), commit_scn=ddl[0].commit_scn - 1
+    )
+    recorded: list[DictionaryTransaction] = []
+    taken: list[str] = []
+
+    def take(table: Table, _begin: Begin) -> bool:
+        taken.append(table.full_name)
+        return True
+
+    def follower(earlier: Sequence[DictionaryTransaction]) -> DictionaryFollower:
+        taken.clear()
+        found = DictionaryFollower(snapshot, record=recorded.append, take=take)
+        found.subscribe(snapshot.tables, wanted=lambda owner, _name: owner == "SHOP")
+        found.apply(sorted(earlier, key=lambda one: one.order))
+        return found
+
+    read = ddl if not missing else [*ddl[:number], *ddl[number + 1 :]]
+    follower(read)
+    known, recorded[:] = [one for one in read if one in recorded], []
+    later = follower(known)
+    recorded.clear()
+    if not missing:
+        later.apply([stranger, *ddl])
+        assert recorded == []
+        return
+    # A user that is missing hides its tables, and a table that is missing hides its DDL.
+    for _ in range({"CREATE USER": 3, "CREATE TABLE": 2, "ALTER TABLE": 1}[missing]):
+        with pytest.raises(OlrPgError, match="OLR-03076"):
+            later.apply([stranger, *ddl])
+        known += [one for one in recorded if one not in known]
+        later = follower(known)
+    later.apply([stranger, *ddl])
+    assert all(one in ddl for one in known)
+    assert taken == ["SHOP.LATER", "SHOP.LAST"]
 
 
 @pytest.mark.parametrize("split_bytes", SPLITS)
