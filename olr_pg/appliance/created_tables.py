@@ -49,7 +49,7 @@ from olr_pg.files.durable import damaged, replace_file
 from olr_pg.monitor.control import OwnCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.appliance.target import RunningTarget
@@ -100,6 +100,13 @@ class CreatedTables:
         """The position at which the history of each table begins, by ``OWNER.NAME``."""
         with self._lock:
             return self._known.copy()
+
+    def forget(self, names: Collection[str]) -> None:
+        """Forget records, so that the tables are recorded again when the redo of their creation is
+        read. The file keeps the records until then.
+        """
+        with self._lock:
+            self._known = {name: one for name, one in self._known.items() if name not in names}
 
     def take(self, table: Table, begin: Begin) -> bool:
         """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
@@ -230,11 +237,24 @@ class GrownDatabase:
     def _grown_of(self, snapshot: Snapshot) -> _Grown:
         """Return the dictionary with the recorded tables. Return the same object as long as nothing
         has changed, because a decoding run compares dictionaries by identity.
+
+        If somebody has restored older files, but not an older file of the recorded tables, the
+        recorded changes of the dictionary can lack the creation of a table. Then the table is
+        recorded again when its creation is read from redo.
         """
         noted = self._created.known
         known = self._grown
         if known is None or known.before is not snapshot or known.noted != noted:
-            known = self._grown = _Grown(snapshot, noted, self._follow)
+            known = _Grown(snapshot, noted, self._follow)
+            if known.ahead:
+                _log.info(
+                    "the recorded changes of the dictionary lack the creation of tables: reading it"
+                    " from redo again",
+                    tables=sorted(known.ahead),
+                )
+                self._created.forget(known.ahead)
+                known = _Grown(snapshot, self._created.known, self._follow)
+            self._grown = known
         return known
 
     def __getattr__(self, name: str) -> Any:
@@ -266,16 +286,35 @@ class _Grown:
         return {first.full_name: begun for first, begun in self._begun}
 
     @cached_property
-    def _begun(self) -> list[tuple[Table, Table]]:
+    def _wanted(self) -> dict[str, Created]:
+        """The records of the tables that the dictionary lacks."""
         there = {table.full_name for table in self.before.tables}
-        wanted = {one.obj: one for name, one in self.noted.items() if name not in there}
-        if not wanted:
+        return {name: one for name, one in self.noted.items() if name not in there}
+
+    @cached_property
+    def _follower(self) -> DictionaryFollower:
+        return self._follow(self.before)
+
+    @property
+    def ahead(self) -> frozenset[str]:
+        """The recorded tables whose creation is not among the recorded changes of the
+        dictionary.
+        """
+        return frozenset(
+            name
+            for name, one in self._wanted.items()
+            if one.scn + one.is_renamed > self._follower.known_scn
+        )
+
+    @cached_property
+    def _begun(self) -> list[tuple[Table, Table]]:
+        if not self._wanted:
             return []
-        follower = self._follow(self.before)
+        begins = {one.obj: one for one in self._wanted.values()}
         return [
-            (first, follower.as_of(begin.obj, begin.scn) or first)
-            for first in follower.created()
-            if (begin := wanted.get(first.object_key)) is not None
+            (first, self._follower.as_of(begin.obj, begin.scn) or first)
+            for first in self._follower.created()
+            if (begin := begins.get(first.object_key)) is not None
         ]
 
     @cached_property

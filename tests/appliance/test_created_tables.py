@@ -57,6 +57,7 @@ class Source:
 
     is_online = True
     is_copying = False
+    known_scn = 100
 
     def __init__(self) -> None:
         self.snapshot = Snapshot(5, Database("DB"), (OLD,))

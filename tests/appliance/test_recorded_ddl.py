@@ -6,6 +6,7 @@ same events come to the applier, as where the applier has read all of it.
 
 from __future__ import annotations
 
+import shutil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -144,11 +145,15 @@ def made_columns(ddl: Sequence[DictionaryTransaction], name: str, scn: int) -> l
     return [(row["NAME"] or b"").decode() for row in rows]
 
 
+@pytest.mark.parametrize("is_noted", [False, True])
 @pytest.mark.parametrize("purges", [True, False])
 @pytest.mark.parametrize("made", HISTORIES)
 def test_the_part_of_the_ddl_that_another_run_has_read_makes_no_difference(
-    tmp_path: Path, made: Callable[[DdlSource], None], purges: bool
+    tmp_path: Path, made: Callable[[DdlSource], None], purges: bool, is_noted: bool
 ) -> None:
+    """With `is_noted`, somebody has restored older files, but the file of the new tables is from a
+    run that has read all of the DDL.
+    """
     source = DdlSource(tmp_path / "s")
     source.purges = purges
     source.create("A", {"ID": NUMBER})
@@ -164,6 +169,8 @@ def test_the_part_of_the_ddl_that_another_run_has_read_makes_no_difference(
     assert "SHOP.L" in tables
     assert not [says for says in events.values() if "OLR-" in says]
     for recorded in range(1, len(ddl) + 1):
+        if is_noted:
+            shutil.copy(tmp_path / f"0-{FILE_NAME}", tmp_path / f"{recorded}-{FILE_NAME}")
         later, came, columns = come_back(tmp_path, snapshot, ddl, recorded)
         for name, begun in later.items():
             if not begun.is_renamed:
