@@ -380,6 +380,8 @@ def _open(
     if section is None:
         return RunningTarget(config, delivery, listener, checkpoint)
 
+    begun = set[str]()
+
     def make_applier(config: Config) -> Applier:
         section = config.apply
         assert section is not None  # an `apply` section is never removed
@@ -410,6 +412,7 @@ def _open(
             from olr_pg.appliance.offline_checks import warn_of_rows
 
             warn_of_rows(config, settings, tables)
+        created = {} if common.grown is None else common.grown.created(begun)
         applier = Applier(
             settings,
             tables,
@@ -418,8 +421,9 @@ def _open(
                 lambda: checkpoint.confirmed_by == confirming_applier(section),
                 SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
             ),
-            {} if common.grown is None else common.grown.created,
+            created,
         )
+        begun.update(created.keys() & {table.full_name for table in tables})
         delivery.told = applier.wake
         return applier
 

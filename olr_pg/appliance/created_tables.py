@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "created-tables.json"
 
+_FIELDS: Final = "scn", "start_scn", "obj", "is_renamed"
+"""The fields of `Created` that the file contains."""
+
 _IF_DAMAGED: Final = (
     "restore the file from a backup. Or delete the file. After the next start, run `olr-pg tables"
     " add` for each table that was created since the first start and is missing in `olr-pg tables"
@@ -144,9 +147,9 @@ class CreatedTables:
             # A renaming is the first event under the new name, and has the SCN of its commit: begin
             # one SCN earlier to include it.
             scn = begin.scn - begin.is_renamed
-            noted = Created(scn, start_scn, table.object_key, begin.is_renamed)
+            noted = Created(scn, start_scn, table.object_key, begin.is_renamed, is_just_read=True)
             known = self._known | {name: noted}
-            document = {key: one._asdict() for key, one in known.items()}
+            document = {key: dict(zip(_FIELDS, one, strict=False)) for key, one in known.items()}
             try:
                 replace_file(self._path, orjson.dumps(document))
             except OSError as error:
@@ -215,10 +218,16 @@ class GrownDatabase:
         new = (self._filters.shape(table) for table in chosen if self._filters.wants(table))
         return grown.snapshot, (*tables, *new)
 
-    @property
-    def created(self) -> Mapping[str, Created]:
-        """See `CreatedTables.known`."""
-        return self._created.known
+    def created(self, begun: Collection[str]) -> dict[str, Created]:
+        """Return `CreatedTables.known`.
+
+        Args:
+            begun: the tables with which the target's earlier appliers in this process have begun.
+        """
+        return {
+            name: one._replace(is_just_read=one.is_just_read and name not in begun)
+            for name, one in self._created.known.items()
+        }
 
     def as_begun(self, tables: Sequence[Table]) -> tuple[Table, ...]:
         """Return tables with the definitions with which a target must create them.

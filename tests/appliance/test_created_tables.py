@@ -99,7 +99,7 @@ def test_a_table_is_taken_later_only_if_all_logs_since_are_there(tmp_path: Path)
     created.check_logs = checked.append
     assert created.take(NEW, Begin(100))
     assert checked == [100]
-    assert created.known == {"APP.NEW": Created(100, 0, NEW.object_key)}
+    assert created.known == {"APP.NEW": Created(100, 0, NEW.object_key, is_just_read=True)}
     missing = OlrPgError(Code.LOG_MISSING, "the oldest log begins at SCN 120")
     created.check_logs = Mock(side_effect=missing)
     assert not created.take(replace(NEW, name="OTHER"), Begin(110))

@@ -21,7 +21,13 @@ from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.conversation import Conversation, NotedPositions
-from olr_pg.applier.session.handover import Created, Handover, begin_created, read_handover
+from olr_pg.applier.session.handover import (
+    Created,
+    Handover,
+    begin_created,
+    begin_read_again,
+    read_handover,
+)
 from olr_pg.applier.session.server_side import ServerSide, connect_over_network
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
@@ -462,6 +468,8 @@ class Applier:
         )
         stop_unfit(connection, self._settings, self._shared.tables)
         record_tables(connection, subscription)
+        listed = self._created.keys() & self._shared.tables.keys()
+        begin_read_again(connection, subscription, {one: self._created[one] for one in listed})
         begun = {name: one.scn for name, one in self._created.items()}
         stop_left_out(connection, self._settings, self._shared.tables, begun)
         if self._settings.create_tables:

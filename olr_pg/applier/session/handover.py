@@ -64,6 +64,22 @@ ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, resetlogs_id = excluded.resetlogs_id
 """
 
+_READ_AGAIN: Final = """
+WITH there AS (
+    UPDATE olr_pg.ledger AS l SET left_scn = NULL
+    WHERE subscription = %(subscription)s AND source_table = %(table)s AND left_scn IS NOT NULL
+        AND commit_scn >= %(scn)s AND NOT stopped
+        AND NOT EXISTS (SELECT FROM olr_pg.load AS o WHERE o.subscription = l.subscription
+            AND o.source_table = l.source_table AND o.finished_at IS NULL)
+    RETURNING subscription, source_table, target_table
+)
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
+    rows, bytes, finished_at)
+SELECT there.*, %(scn)s, %(start_scn)s, 'created', 0, 0, 0, now() FROM there
+ON CONFLICT (subscription, source_table) DO UPDATE
+SET start_scn = excluded.start_scn, handed_over = false
+"""
+
 _ADDED: Final = """
 INSERT INTO olr_pg.ledger AS l (subscription, source_table, target_table, commit_scn, resetlogs_id,
     empty_at)
@@ -93,12 +109,15 @@ class Created(NamedTuple):
         obj: the table's `Table.object_key`.
         is_renamed: whether the table was renamed, and not created. Until the rename is applied, its
             rows are in the target table of the old name.
+        is_just_read: whether this process has read the redo of the creation, and no applier has
+            begun with the table since then.
     """
 
     scn: int
     start_scn: int
     obj: int
     is_renamed: bool = False
+    is_just_read: bool = False
 
 
 class Handover(NamedTuple):
@@ -265,14 +284,32 @@ def begin_created(
     Returns:
         False if the ledger already contains the table.
     """
-    values = {
+    values = {**_values(subscription, table, created), "target": target}
+    return connection.execute(_CREATED, values).rowcount == 1
+
+
+def begin_read_again(
+    connection: Connection[Any], subscription: str, created: Mapping[str, Created]
+) -> None:
+    """Let replication start at the creation of the tables that the ledger already contains, if this
+    process has read their creation again.
+
+    Somebody has restored older files of `context.data`, so the first list of this process lacked
+    the table. The other tables may have confirmed more since then, but the redo since the creation
+    is available. The ledger tells which changes the table already has.
+    """
+    for name, one in created.items():
+        if one.is_just_read:
+            connection.execute(_READ_AGAIN, _values(subscription, name, one))
+
+
+def _values(subscription: str, table: str, created: Created) -> dict[str, Any]:
+    return {
         "subscription": subscription,
         "table": table,
-        "target": target,
         "scn": created.scn,
         "start_scn": created.start_scn,
     }
-    return connection.execute(_CREATED, values).rowcount == 1
 
 
 def begin_added(
