@@ -135,6 +135,36 @@ def test_a_repeated_skip_accepts_no_later_gap(narrowed: Replication) -> None:
     assert _ids(r, "r") == [1, 3, 5]
 
 
+@pytest.mark.parametrize(
+    ("created_scn", "is_just_read", "expected"),
+    [(5, True, [1, 2]), (5, False, None)],
+)
+def test_a_table_whose_creation_was_read_again_gets_what_it_lacks(
+    replication: Replication, created_scn: int, is_just_read: bool, expected: list[int] | None
+) -> None:
+    """Older files of `context.data` were restored. Until the creation was read again, the list of
+    this process lacked the table, and the other table has confirmed more since then.
+    """
+    r = replication
+    r.execute("CREATE TABLE s.r (id bigint PRIMARY KEY)")
+    r.transaction(r.insert({"ID": 1}), r.insert({"ID": 1}, "R"))
+    r.apply([_T, _R])
+    r.transaction(r.insert({"ID": 2}))
+    r.serve()
+    r.apply([_T])
+    r.script.transactions.pop()
+    r.transaction(r.insert({"ID": 2}), r.insert({"ID": 2}, "R"))
+    r.serve()
+    made = {"S.R": Created(created_scn, 1, obj=2, is_just_read=is_just_read)}
+    applier = Applier(r.settings(), [_T, _R], created=made)
+    if expected is None:
+        with pytest.raises(OlrPgError, match="OLR-05030"):
+            applier.run(once=True, drained=r.script.complete.is_set)
+        return
+    applier.run(once=True, drained=r.script.complete.is_set)
+    assert (_ids(r, "t"), _ids(r, "r")) == ([1, 2], expected)
+
+
 def test_a_table_that_is_added_without_a_load_gets_only_later_changes(
     narrowed: Replication,
 ) -> None:
