@@ -1470,8 +1470,9 @@ class Code(IntEnum):
         5091,
         "the name of a PDB differs from the one that the target's tables were created with",
         "rename the PDB back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME). Or use the new name:"
-        " in the file named above, remove the line with the old name under `containers`. Then"
-        " load the PDB's tables with `olr-pg initial-load`",
+        " in the file named above, remove the entry with the old name under `containers`. No comma"
+        " may remain after the last entry, because the file is JSON. Write the PDB's tables with"
+        " their new names in `apply.tables`, and load them with `olr-pg initial-load`",
     )
     TARGET_READ_ONLY = _Entry(
         5092,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +15,9 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
+from tests.advice import followed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from olr_pg.config.model import Config
 
 ID = Column("ID", 1, 1, 1, 2, 22)
@@ -71,12 +72,18 @@ def test_a_container_that_was_renamed_is_refused(source: Source) -> None:
     for keep in (True, False):
         with pytest.raises(OlrPgError, match="PDB2 was renamed to SALES2") as refused:
             names(renamed, keep=keep)
-        assert refused.value.code == Code.CONTAINER_RENAMED
+        words = "remove the entry with the old name under `containers`. No comma may remain"
+        error = followed(refused.value, Code.CONTAINER_RENAMED, "rename the PDB back", words)
     assert names(source.config(PDB1=["HR"], SALES3=["SHOP"]), keep=False) == [
         "HR.T",
         "SALES3.SHOP.T",
     ]
     assert names(source.config(PDB1=["HR"], PDB2=["SHOP"]), keep=True) == ["HR.T", "SHOP.T"]
+    path = Path(str(error.where["file"]))
+    kept = re.sub(r',\s*"PDB2": \d+', "", path.read_text("utf-8"))
+    path.write_text(kept, "utf-8")
+    for keep in (True, False):
+        assert names(renamed, keep=keep) == ["HR.T", "SALES2.SHOP.T"]
 
 
 def test_a_file_of_before_the_containers_were_kept_is_read(source: Source) -> None:

@@ -231,7 +231,9 @@ def test_changes_that_a_late_start_left_out_are_repaired(
         assert "OLR-05151" in "".join(capsys.readouterr())
         assert site.differing() == [site.a, site.b]
         error = OlrPgError(Code.START_AFTER_TARGET, "logged")
-        followed(error, error.code, "verify --differences", "repair", "initial-load --anew")
+        followed(
+            error, Code.START_AFTER_TARGET, "verify --differences", "repair", "initial-load --anew"
+        )
         if way == "repair":
             site.verify_and_repair()
         else:
@@ -308,7 +310,9 @@ def test_a_target_table_with_right_rows_is_added_without_a_load(site: Site) -> N
     output = site.refused("initial-load")
     assert "OLR-05104" in output
     error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, new)
-    followed(error, error.code, "remove the table from `apply.tables`", "--no-load")
+    followed(
+        error, Code.TARGET_TABLE_NOT_EMPTY, "remove the table from `apply.tables`", "--no-load"
+    )
     site.apply["tables"].remove(f"APP.{new}")
     site.command("initial-load")
     site.command("tables", "add", f"APP.{new}", "--no-load")

@@ -38,6 +38,7 @@ from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.target_state import read_state
 from olr_pg.load.verification.verification import DIFFERENT, RowDifference
 from olr_pg.oracle.oracle_connection import open_connection
+from tests.advice import followed
 from tests.fallback.made_way import MadeWay
 from tests.waiting import wait_until
 
@@ -179,6 +180,7 @@ def test_a_refused_change_stops_its_table_until_it_is_resumed(made: MadeWay) -> 
 
     with pytest.raises(OlrPgError):
         run(made.way, once=True)  # still
+    followed(caught.value, Code.FALLBACK_TABLES_STOPPED, "correct the cause", "fallback resume")
     made.oracle("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
     assert resume_table(made.way, made.way.tables[0].full_name)
     made.sql("INSERT INTO {t} VALUES (3, 'c', 3, NULL)")
@@ -442,11 +444,11 @@ def test_what_is_lost_is_said(made: MadeWay) -> None:
     assert lost.value.code == Code.FALLBACK_SLOT_LOST
     with pytest.raises(OlrPgError) as again:
         prepare(made.way)
-    assert again.value.code == Code.FALLBACK_SLOT_LOST
+    followed(again.value, Code.FALLBACK_SLOT_LOST, "run `olr-pg fallback end`")
     end(made.way)
     with pytest.raises(OlrPgError) as ended:
         run(made.way, once=True)
-    assert ended.value.code == Code.FALLBACK_NOT_BEGUN
+    followed(ended.value, Code.FALLBACK_NOT_BEGUN, "`olr-pg fallback begin`")
     prepare(made.way)
     run(made.way, once=True)
     made.oracle(f"DELETE FROM olr_pg_fallback WHERE subscription = '{made.way.subscription}'")
@@ -455,7 +457,17 @@ def test_what_is_lost_is_said(made: MadeWay) -> None:
     assert ledger.value.code == Code.FALLBACK_LEDGER_LOST
     with pytest.raises(OlrPgError) as kept:
         prepare(made.way)
-    assert kept.value.code == Code.FALLBACK_LEDGER_LOST
+    followed(kept.value, Code.FALLBACK_LEDGER_LOST, "`olr-pg fallback end` and", "begin`")
+    _begins_again(made)
+
+
+def _begins_again(made: MadeWay) -> None:
+    """As several errors advise: when both databases are equal, end the way, and begin it again."""
+    end(made.way)
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (77, 'after', 7, NULL)")
+    run(made.way, once=True)
+    assert made.same()
 
 
 def test_a_slot_that_was_idle_for_too_long_is_said(made: MadeWay) -> None:
@@ -490,7 +502,9 @@ def test_a_slot_that_was_read_by_others_is_noticed(made: MadeWay) -> None:
         )
     with pytest.raises(OlrPgError) as ahead:
         run(made.way, once=True)
-    assert ahead.value.code == Code.FALLBACK_SLOT_AHEAD
+    followed(ahead.value, Code.FALLBACK_SLOT_AHEAD, "correct the rows", "`olr-pg fallback end` and")
+    made.oracle("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    _begins_again(made)
 
 
 def test_swapped_unique_values_go_change_by_change(made: MadeWay) -> None:
@@ -562,8 +576,10 @@ def test_another_cluster_or_history_is_said(made: MadeWay, changed: str) -> None
     made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
     with pytest.raises(OlrPgError) as refused:
         run(made.way, once=True)
-    assert refused.value.code == Code.FALLBACK_OTHER_CLUSTER
+    followed(refused.value, Code.FALLBACK_OTHER_CLUSTER, "correct the rows", "fallback begin")
     assert made.rows()[1] == []
+    made.oracle("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    _begins_again(made)
 
 
 def test_a_second_process_applies_nothing(made: MadeWay, monkeypatch: pytest.MonkeyPatch) -> None:

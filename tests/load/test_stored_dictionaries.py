@@ -15,6 +15,7 @@ from olr_pg.cli.tables import add
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import copy_task
+from tests.advice import followed
 from tests.load.copied_histories import ADDED, LISTED, Bank
 from tests.proving.served import served_source
 
@@ -126,8 +127,10 @@ def test_a_configured_table_that_the_stored_dictionary_lacks_waits_for_the_other
     for _ in range(2):
         with pytest.raises(OlrPgError, match=f"lacks {X}") as caught:
             run(bank)
-        assert caught.value.code == Code.DICTIONARY_LOST
-    # As the error advises.
+        words = f"remove {X} from `apply.tables`, start `olr-pg run`"
+        followed(
+            caught.value, Code.DICTIONARY_LOST, words, "add the tables to `apply.tables` again"
+        )
     list_tables(bank, LISTED)
     run(bank)
     assert bank.differences() == []

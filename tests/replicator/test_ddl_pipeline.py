@@ -20,6 +20,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.schema.followed_steps import step_sql
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.tables import SimVirtual
+from tests.advice import followed
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, source_without_sys_rows
 
 if TYPE_CHECKING:
@@ -265,7 +266,8 @@ def test_a_restart_behind_ddl_knows_it_from_the_recorded_changes(
             record.unlink()
         with pytest.raises(OlrPgError) as caught:
             run_once(source, postgres_database, ["A"])
-        assert caught.value.code == Code.DICTIONARY_CHANGES_MISSING
+        words = "from the same copy as `checkpoint.json`"
+        followed(caught.value, Code.DICTIONARY_CHANGES_MISSING, words)
     record.write_bytes(whole)
     run_once(source, postgres_database, ["A"])
     with psycopg.connect(postgres_database) as connection:

@@ -25,6 +25,7 @@ from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.transactions.schema_event import SchemaEvent
+from tests.advice import followed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -412,6 +413,7 @@ def test_what_the_error_of_an_emptied_table_advises_lets_it_go_on(applied: Repli
     with connect(r.target) as connection:
         error = unfit_reason(connection, r.settings(), "S.T")
         assert error is not None
+        followed(error, Code.TARGET_TABLE_REPLACED, "run in the target `UPDATE ")
         (statement,) = re.findall(r"`(UPDATE .*?)`", error.action)
         r.execute(statement)
         assert unfit_reason(connection, r.settings(), "S.T") is None
