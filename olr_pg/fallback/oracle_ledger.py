@@ -116,7 +116,7 @@ _REMOVE_RECORDS: Final = "DELETE FROM OLR_PG_FALLBACK_RECORD WHERE subscription 
 _COUNT_RECORDS: Final = "SELECT count(*) FROM OLR_PG_FALLBACK_RECORD"
 _DROP_RECORDS: Final = "DROP TABLE OLR_PG_FALLBACK_RECORD PURGE"
 
-_NO_TABLE: Final = "ORA-00942"
+NO_TABLE: Final = "ORA-00942"
 _NAME_IN_USE: Final = "ORA-00955"
 _REASON_CHARACTERS: Final = 500
 
@@ -212,19 +212,10 @@ class OracleLedger:
             OlrPgError: 7004 the account lacks the privilege, or another error of Oracle.
         """
         try:
-            try:
-                self._execute(_CREATE, ())
-            except oracledb.DatabaseError as error:
-                if _NAME_IN_USE not in str(error):
-                    raise
-                if self._execute(_COUNT, ()) == [(0,)]:
-                    self._execute(_DROP, ())
-                    self._execute(_CREATE, ())
-            try:
-                self._execute(_CREATE_RECORDS, ())
-            except oracledb.DatabaseError as error:
-                if _NAME_IN_USE not in str(error):
-                    raise
+            if not create_table(self._connection, _CREATE) and self._execute(_COUNT) == [(0,)]:
+                self._execute(_DROP)
+                self._execute(_CREATE)
+            create_table(self._connection, _CREATE_RECORDS)
         except oracledb.Error as error:
             raise oracle_error(error, f"creating the table {LEDGER}") from error
 
@@ -264,7 +255,7 @@ class OracleLedger:
 
     def account(self) -> tuple[str, int]:
         """Return the name and the number (USER#) of the account."""
-        ((owner, user),) = self._execute(_ACCOUNT, ())
+        ((owner, user),) = self._execute(_ACCOUNT)
         return owner, int(user)
 
     def changed_scn(self) -> int | None:
@@ -368,10 +359,10 @@ class OracleLedger:
             try:
                 self._execute(remove, (self._subscription,))
                 self._connection.commit()
-                if self._execute(count, ()) == [(0,)]:
-                    self._execute(drop, ())
+                if self._execute(count) == [(0,)]:
+                    self._execute(drop)
             except oracledb.Error as error:
-                if _NO_TABLE not in str(error):
+                if NO_TABLE not in str(error):
                     raise oracle_error(error, f"removing the table {LEDGER}") from error
 
     def _rows(self, query: str, table: str) -> list[tuple[Any, ...]]:
@@ -379,11 +370,29 @@ class OracleLedger:
         try:
             return self._execute(query, (self._subscription,))
         except oracledb.Error as error:
-            if _NO_TABLE in str(error):
+            if NO_TABLE in str(error):
                 return []
             raise oracle_error(error, f"reading the table {table}") from error
 
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return list(cursor.fetchall()) if cursor.description else []
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return execute(self._connection, statement, values)
+
+
+def execute(
+    connection: oracledb.Connection, statement: str, values: tuple[Any, ...] = ()
+) -> list[tuple[Any, ...]]:
+    """Execute a statement, and return its rows; none if it is no query."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def create_table(connection: oracledb.Connection, statement: str) -> bool:
+    """Create a table; return False if there is one with its name."""
+    try:
+        execute(connection, statement)
+    except oracledb.DatabaseError as error:
+        if _NAME_IN_USE not in str(error):
+            raise
+        return False
+    return True

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import oracledb
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.oracle_ledger import NO_TABLE, create_table, execute
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
 from olr_pg.oracle.oracle_connection import of_whole_table
@@ -98,10 +99,7 @@ def read_identities(connection: oracledb.Connection, tables: Sequence[Table]) ->
         return
     wanted = {(one.source_owner, one.name) for one in tables}
     for owner in sorted({owner for owner, _ in wanted}):
-        with connection.cursor() as cursor:
-            cursor.execute(_IDENTITIES, (owner,))
-            rows = cursor.fetchall()
-        for row in rows:
+        for row in execute(connection, _IDENTITIES, (owner,)):
             if tuple(row[:2]) in wanted:
                 yield _identity(*row)
 
@@ -175,8 +173,6 @@ _DROP: Final = "DROP TABLE OLR_PG_FALLBACK_ASIDE PURGE"
 _ENABLED: Final = "ENABLED"
 _MAY_ENABLE: Final = "SELECT count(*) FROM session_privs WHERE privilege = 'ALTER ANY TRIGGER'"
 
-_NO_TABLE: Final = "ORA-00942"
-_NAME_IN_USE: Final = "ORA-00955"
 _ALL: Final = "ALL TRIGGERS"
 
 
@@ -237,7 +233,7 @@ class OracleSetAside:
         try:
             return [Switch(*row) for row in self._execute(_NOTED, (self._subscription,))]
         except oracledb.Error as error:
-            if _NO_TABLE in str(error):
+            if NO_TABLE in str(error):
                 return []
             raise oracle_error(
                 error, "reading the list of disabled triggers and constraints"
@@ -256,7 +252,7 @@ class OracleSetAside:
         known = {one.enabling for one in self.noted()}
         refused = []
         try:
-            self._create()
+            create_table(self._connection, _CREATE)
             for one in found:
                 if one.enabling not in known:
                     values = (self._subscription, one.enabling, one.disabling)
@@ -268,7 +264,7 @@ class OracleSetAside:
             ) from error
         for one in found:
             try:
-                self._execute(one.disabling, ())
+                self._execute(one.disabling)
             except oracledb.Error as error:
                 refused.append(_refusal(error, one.disabling))
         if refused:
@@ -288,7 +284,7 @@ class OracleSetAside:
             try:
                 if one.enabling not in enabled:
                     with of_whole_table(self._connection):
-                        self._execute(one.enabling, ())
+                        self._execute(one.enabling)
                 self._execute(_FORGET, (self._subscription, one.enabling))
                 self._connection.commit()
             except oracledb.Error as error:
@@ -302,10 +298,10 @@ class OracleSetAside:
     def remove(self) -> None:
         """Drop the table that contains the records, if it is empty."""
         try:
-            if self._execute(_COUNT, ()) == [(0,)]:
-                self._execute(_DROP, ())
+            if self._execute(_COUNT) == [(0,)]:
+                self._execute(_DROP)
         except oracledb.Error as error:
-            if _NO_TABLE not in str(error):
+            if NO_TABLE not in str(error):
                 raise oracle_error(
                     error, "removing entries from the list of disabled triggers and constraints"
                 ) from error
@@ -325,7 +321,7 @@ class OracleSetAside:
             if one.trigger_owner not in (None, user):
                 found.setdefault(one.table, []).append(one.enabling)
         try:
-            return {} if found and self._execute(_MAY_ENABLE, ()) != [(0,)] else found
+            return {} if found and self._execute(_MAY_ENABLE) != [(0,)] else found
         except oracledb.Error as error:
             raise oracle_error(error, "reading the privileges of the account") from error
 
@@ -374,17 +370,8 @@ class OracleSetAside:
             if one.is_always
         ]
 
-    def _create(self) -> None:
-        try:
-            self._execute(_CREATE, ())
-        except oracledb.DatabaseError as error:
-            if _NAME_IN_USE not in str(error):
-                raise
-
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return list(cursor.fetchall()) if cursor.description else []
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return execute(self._connection, statement, values)
 
 
 def _refusal(error: oracledb.Error, statement: str) -> str:

@@ -118,7 +118,7 @@ def test_a_trigger_that_only_its_owner_may_enable_is_found_and_may_be_enabled_by
         done = list[str]()
         execute = aside._execute
 
-        def recorded(statement: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+        def recorded(statement: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
             done.append(statement)
             return execute(statement, values)
 
