@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,6 @@ from olr_pg.wire.encoder import CHUNK_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.conditions.tree import Condition
     from olr_pg.config.fallback_section import Fallback
@@ -57,9 +56,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes
-    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.lobs.lost_values import LostLob
-    from olr_pg.transactions.lobs.source_reads import LobSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,21 +429,6 @@ class FilteredDatabase:
         self._filters = filters
         self._is_reported = False
 
-    @property
-    def database(self) -> Database:
-        """See `SourceDatabase.database`."""
-        return self._source.database
-
-    @property
-    def ancestry(self) -> Ancestry | None:
-        """See `SourceDatabase.ancestry`."""
-        return self._source.ancestry
-
-    @property
-    def lob_source(self) -> LobSource | None:
-        """See `SourceDatabase.lob_source`."""
-        return self._source.lob_source
-
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
@@ -461,43 +443,9 @@ class FilteredDatabase:
             report_idle(self._filters, snapshot.tables)
         return snapshot, self._filters.chosen(tables, snapshot.database)
 
-    def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`."""
-        return self._source.scan(scn, delivered_scn)
-
-    def confirmed_scn(self) -> int:
-        """See `SourceDatabase.confirmed_scn`."""
-        return self._source.confirmed_scn()
-
-    def current_scn(self) -> int | None:
-        """See `SourceDatabase.current_scn`."""
-        return self._source.current_scn()
-
-    def delivering(self, scn: int) -> None:
-        """See `SourceDatabase.delivering`."""
-        self._source.delivering(scn)
-
-    def end_of(self, resetlogs_id: int) -> int | None:
-        """See `SourceDatabase.end_of`."""
-        return self._source.end_of(resetlogs_id)
-
-    def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`."""
-        return self._source.pause(idle)
-
-    @property
-    def is_online(self) -> bool:
-        """See `SourceDatabase.is_online`."""
-        return self._source.is_online
-
-    @property
-    def is_copying(self) -> bool:
-        """See `SourceDatabase.is_copying`."""
-        return self._source.is_copying
-
-    def has_news(self) -> bool:
-        """See `SourceDatabase.has_news`."""
-        return self._source.has_news()
+    def __getattr__(self, name: str) -> Any:
+        """Delegate all other attributes to the source."""
+        return getattr(self._source, name)
 
 
 def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:

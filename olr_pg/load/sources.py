@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
-    from olr_pg.load.table_data import LoadMoment, SourcePartition, TableData
+    from olr_pg.load.table_data import SourcePartition, TableData
     from olr_pg.oracle.key_cuts import KeyCut
 
 
@@ -132,21 +132,6 @@ class FilteredTables:
         self._filters = filters
         self.snapshot: Snapshot = inner.snapshot
 
-    @property
-    def moment(self) -> LoadMoment | None:
-        """See `TableSource.moment`."""
-        return self._inner.moment
-
-    def choose(self, names: Collection[str]) -> tuple[Table, ...]:
-        """See `TableSource.choose`."""
-        return self._inner.choose(names)
-
-    def store_dictionary(
-        self, path: Path, scn: int, present: Present = Present.UNUSED
-    ) -> tuple[str, ...]:
-        """See `TableSource.store_dictionary`."""
-        return self._inner.store_dictionary(path, scn, present)
-
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
         """See `TableSource.sources`."""
         return tuple(map(self._filtered, self._inner.sources(tables)))
@@ -161,9 +146,9 @@ class FilteredTables:
         found = self._inner.by_key(table, is_checked=is_checked)
         return None if found is None else self._filtered(found)
 
-    def undo_retention(self) -> str:
-        """See `TableSource.undo_retention`."""
-        return self._inner.undo_retention()
+    def __getattr__(self, name: str) -> Any:
+        """Delegate all other attributes to the source of all rows."""
+        return getattr(self._inner, name)
 
     def _filtered(self, source: SourceTable) -> SourceTable:
         charsets = charsets_of(self.snapshot.database)
