@@ -13,6 +13,7 @@ TRUNCATE because the disk is full. Without the count, the table would resume wit
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -55,21 +56,11 @@ _END: Final = """
 SELECT max(id) FROM olr_pg.held
 WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s
 """
-_READ: Final = """
-SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data, lost FROM olr_pg.held
-WHERE subscription = %s AND source_table = %s AND id <= %s ORDER BY id
-"""
-_IDENTITIES: Final = """
-SELECT first.commit_scn, first.xid, last.commit_scn, last.xid, first.kind
-FROM olr_pg.held AS first JOIN olr_pg.held AS last USING (subscription, source_table)
-WHERE subscription = %s AND source_table = %s AND last.id = %s
-ORDER BY first.id LIMIT 1
-"""
 _GROUPS: Final = """
 SELECT id, changes, octet_length(data) FROM olr_pg.held
 WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s ORDER BY id
 """
-_PART: Final = """
+_READ: Final = """
 SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data, lost FROM olr_pg.held
 WHERE subscription = %s AND source_table = %s AND id BETWEEN %s AND %s ORDER BY id
 """
@@ -171,15 +162,10 @@ class HeldSlices:
         """
         del changes_max, bytes_max
         for group in self._groups:
-            rows = self._connection.execute(
-                _PART, (*self._key, group[0], group[-1]), binary=True
-            ).fetchall()
-            try:
-                yield _changes(rows).selection
-            except (OlrPgError, ValueError, KeyError, TypeError) as error:
-                raise OlrPgError(
-                    Code.HOLD_UNREADABLE, plain_reason(error), table=self._key[1], id=group[0]
-                ) from error
+            rows = _read(self._connection, self._key, group[0], group[-1])
+            with _readable(self._key, rows):
+                changes = _changes(rows)
+            yield changes.selection
 
 
 # --- into the hold ---
@@ -282,17 +268,31 @@ def first_held(
     Raises:
         OlrPgError: 5141, a row of the hold is not in this release's format.
     """
-    end = _end_of_first(connection, key, changes_max, bytes_max)
-    if end is None:
+    found = _first_rows(connection, key, changes_max, bytes_max)
+    if found is None:
         return None
-    slices = _first_slices(connection, key, end)
-    if slices is not None and slices.size > bytes_max and len(slices) > 1:
-        return slices
-    rows = connection.execute(_READ, (*key, end), binary=True).fetchall()
-    try:
+    end, only = found
+    if only is not None:
+        slices = HeldSlices(connection, key, end, only)
+        if slices.size > bytes_max and len(slices) > 1:
+            return slices
+    rows = _read(connection, key, 0, end)
+    with _readable(key, rows):
         if rows[0][3] == DDL:
             return HeldEvent(rows[0][0], _event(key[1], rows[0]))
         return _changes(rows)
+
+
+def _read(connection: Connection[Any], key: Key, first: int, last: int) -> list[tuple[Any, ...]]:
+    """Read the rows of the hold with the ids from `first` to `last`."""
+    return connection.execute(_READ, (*key, first, last), binary=True).fetchall()
+
+
+@contextmanager
+def _readable(key: Key, rows: Sequence[tuple[Any, ...]]) -> Iterator[None]:
+    """Convert the errors of rows that are not in this release's format to 5141."""
+    try:
+        yield
     except (OlrPgError, ValueError, KeyError, TypeError) as error:
         raise OlrPgError(
             Code.HOLD_UNREADABLE, plain_reason(error), table=key[1], id=rows[0][0]
@@ -316,38 +316,32 @@ def held_messages(
     return b"".join(row[3] for row in rows), order, facts
 
 
-def _end_of_first(
+def _first_rows(
     connection: Connection[Any], key: Key, changes_max: int, bytes_max: int
-) -> int | None:
-    """Return the id of the last row of the hold to read; None if the hold is empty."""
+) -> tuple[int, tuple[int, str] | None] | None:
+    """Return the id of the last row of the hold to read, and the transaction if these rows are the
+    changes of only one; None if the hold is empty.
+    """
     rows = connection.execute(_FIRST, key).fetchall()
-    changes = size = 0
-    end: int | None = None
+    changes = size = end = 0
     identity: tuple[int, str] | None = None
-    for number, (row, scn, xid, kind, count, length) in enumerate(rows):
+    only: tuple[int, str] | None = None
+    for row, scn, xid, kind, count, length in rows:
         if kind == DDL:
-            return int(row) if number == 0 else end
-        if identity is not None and (scn, xid) != identity and (
-            changes + count > changes_max or size + length > bytes_max
-        ):  # fmt: skip
-            return end
+            return (int(row), None) if identity is None else (end, only)
+        if identity is None:
+            only = scn, xid
+        elif (scn, xid) != identity:
+            if changes + count > changes_max or size + length > bytes_max:
+                return end, only
+            only = None
         identity = scn, xid
         changes, size, end = changes + count, size + length, int(row)
     if identity is None:
         return None
     found = connection.execute(_END, (*key, *identity)).fetchone()
     assert found is not None
-    return int(found[0])
-
-
-def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices | None:
-    """Return the first transaction in the hold if its last row is `end`; None if the first entry is
-    another transaction or an event.
-    """
-    row = connection.execute(_IDENTITIES, (*key, end)).fetchone()
-    assert row is not None
-    first, last, kind = row[:2], row[2:4], row[4]
-    return None if first != last or kind == DDL else HeldSlices(connection, key, end, first)
+    return int(found[0]), only
 
 
 def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
