@@ -161,17 +161,16 @@ class Incomplete(NamedTuple):
         marked = selection.marked()
         if not marked and not self.ledger.listed:
             return
-        steps = _Steps(self, selection, marked, kept)
-        steps.write(self)
+        _Steps(self, selection, marked, kept).write()
 
     def note(self, lobs: Sequence[LostLob], commit_scn: int, xid: int) -> None:
         """Record missing values whose changes are not delivered."""
         lines = _Lines(self)
-        rows = [_row_of(lob, key) for lob, key in zip(lobs, self.keys_of(lobs), strict=True)]
+        rows = [_Row(key, lob.row_id) for lob, key in zip(lobs, self.keys_of(lobs), strict=True)]
         lines.load(rows)
         for lob, row in zip(lobs, rows, strict=True):
             lines.add(row, lob, commit_scn, xid)
-        lines.write(self)
+        lines.write()
 
     # --- keys ---
 
@@ -288,10 +287,6 @@ def rename_column(
         connection.execute(_RENAME_IN_KEYS, parameters)
 
 
-def _row_of(lob: LostLob, key: str | None) -> _Row:
-    return _Row(key, lob.row_id)
-
-
 class _Lines:
     """The entries of `olr_pg.incomplete` for the rows of a batch, and how they change."""
 
@@ -356,9 +351,9 @@ class _Lines:
         name = _name(row.key, row.row_id)
         self._by_row[name] = [line for line in self._by_row.get(name, ()) if line not in lines]
 
-    def write(self, of: Incomplete) -> None:
+    def write(self) -> None:
         """Write the changed entries to `olr_pg.incomplete`."""
-        connection, ledger = of.connection, of.ledger
+        connection, ledger = self._of.connection, self._of.ledger
         lines = [line for some in self._by_row.values() for line in some]
         new = [line for line in lines if line.id is None]
         moved = [(line.id, line.key) for line in lines
@@ -370,13 +365,12 @@ class _Lines:
             connection.execute(_MOVE, (list(ids), list(keys)))
         if new:
             with connection.cursor() as cursor:
-                cursor.executemany(_ADD, [self._values(of, line) for line in new])
+                cursor.executemany(_ADD, [self._values(line) for line in new])
         if self._gone or new:
             ledger.count_incomplete(connection, len(new) - len(self._gone))
 
-    @staticmethod
-    def _values(of: Incomplete, line: _Line) -> tuple[Any, ...]:
-        lost = line.lost
+    def _values(self, line: _Line) -> tuple[Any, ...]:
+        of, lost = self._of, line.lost
         assert lost is not None
         return (
             *of.ledger.key,
@@ -409,8 +403,7 @@ class _Steps:
         marked: dict[int, LostValues],
         kept: npt.NDArray[np.bool_] | None,
     ) -> None:
-        self._selection = selection
-        self._marked = marked
+        self._of, self._selection, self._marked = of, selection, marked
         self._kept = np.ones(len(selection), np.bool_) if kept is None else kept
         # Ignore missing values of skipped changes.
         self._lobs = {
@@ -419,19 +412,19 @@ class _Steps:
         }
         lobs = [lob for some in self._lobs.values() for lob in some]
         keys = of.keys_of(lobs)
-        self._rows = dict(zip(map(id, lobs), map(_row_of, lobs, keys), strict=True))
+        self._rows = {id(lob): _Row(key, lob.row_id) for lob, key in zip(lobs, keys, strict=True)}
         self._old: dict[int, _Row] = {}
         self._new: dict[int, str] = {}
         if self._kept.any():
-            self._find(of, sorted({key for key in keys if key is not None}))
+            self._find(sorted({key for key in keys if key is not None}))
 
-    def _find(self, of: Incomplete, keys: Sequence[str]) -> None:
+    def _find(self, keys: Sequence[str]) -> None:
         """Find the changes of rows that are in the list or will be, and keep these rows in `_old`
         and `_new`.
         """
-        selection = self._selection
+        of, selection = self._of, self._selection
         if len(of.plan.key) == 0:
-            self._find_by_row_id(of)
+            self._find_by_row_id()
             return
         changes = encode_changes(of.plan, selection, again=True)
         count = len(selection)
@@ -451,7 +444,8 @@ class _Steps:
         for at, key in found:
             self._old[at % count] = _Row(key, row_id(selection, at % count) or "")
 
-    def _find_by_row_id(self, of: Incomplete) -> None:
+    def _find_by_row_id(self) -> None:
+        of = self._of
         known = {one for (one,) in of.connection.execute(_ROWS, of.ledger.key).fetchall()}
         known |= {row.row_id for row in self._rows.values()}
         for at in np.flatnonzero(self._kept).tolist():
@@ -459,9 +453,9 @@ class _Steps:
             if found in known:
                 self._old[at] = _Row(None, str(found))
 
-    def write(self, of: Incomplete) -> None:
+    def write(self) -> None:
         """Compute the new entries and write them."""
-        lines = _Lines(of)
+        lines = _Lines(self._of)
         moved = (_Row(key, "") for key in self._new.values())
         lines.load([*self._old.values(), *moved, *self._rows.values()])
         for at in sorted({*self._old, *self._marked}):
@@ -472,7 +466,7 @@ class _Steps:
                 self._apply(lines, at)
             for lob in one.after if one else ():
                 self._add(lines, at, lob)
-        lines.write(of)
+        lines.write()
 
     def _add(self, lines: _Lines, at: int, lob: LostLob) -> None:
         row = self._rows.get(id(lob))

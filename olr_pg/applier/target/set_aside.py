@@ -132,6 +132,14 @@ _ON: Final = {
     "rule": "ALTER TABLE {table} ENABLE RULE {name}",
 }
 
+_IS_THERE: Final = {
+    "trigger": "SELECT EXISTS (SELECT FROM pg_trigger"
+    " WHERE tgrelid = to_regclass(%(table)s) AND tgname = %(name)s)",
+    "rule": "SELECT EXISTS (SELECT FROM pg_rewrite"
+    " WHERE ev_class = to_regclass(%(table)s) AND rulename = %(name)s)",
+    "foreign key": "SELECT to_regclass(%(table)s) IS NOT NULL AND NOT EXISTS (SELECT"
+    " FROM pg_constraint WHERE conrelid = to_regclass(%(table)s) AND conname = %(name)s)",
+}
 _STATES: Final = {
     "D": "ALTER TABLE {table} DISABLE TRIGGER {name}",
     "R": "ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}",
@@ -388,20 +396,8 @@ def _is_there(connection: Connection[Any], one: Firing) -> bool:
     """Return whether an object can be restored: a trigger or rule must exist; for a foreign key,
     the table must exist and have no constraint of this name.
     """
-    quoted = one.identifier.as_string(connection)
-    if one.definition is None:
-        query = (
-            "SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%(t)s)"
-            " AND tgname = %(n)s AND %(k)s = 'trigger') OR EXISTS (SELECT FROM pg_rewrite"
-            " WHERE ev_class = to_regclass(%(t)s) AND rulename = %(n)s AND %(k)s = 'rule')"
-        )
-    else:
-        query = (
-            "SELECT to_regclass(%(t)s) IS NOT NULL AND NOT EXISTS (SELECT FROM pg_constraint"
-            " WHERE conrelid = to_regclass(%(t)s) AND conname = %(n)s AND %(k)s = 'foreign key')"
-        )
-    row = connection.execute(query, {"t": quoted, "n": one.name, "k": one.kind}).fetchone()
-    return row == (True,)
+    named = {"table": one.identifier.as_string(connection), "name": one.name}
+    return connection.execute(_IS_THERE[one.kind], named).fetchone() == (True,)
 
 
 def _put_back(connection: Connection[Any], one: Firing) -> None:
