@@ -35,6 +35,7 @@ from rich.table import Table as Grid
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
@@ -195,7 +196,7 @@ def read_progress(
         lag: the lag of the table that is furthest behind.
     """
     found = dict[str, DemoTableProgress]()
-    if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):
+    if relation_exists(connection, "olr_pg.ledger"):
         for name, scn, inserted, updated, deleted, stopped in connection.execute(_LEDGER):
             rows = _count(connection, name) if inserted else 0
             found[name] = DemoTableProgress(scn, inserted, updated, deleted, rows, stopped)

@@ -19,6 +19,7 @@ import psycopg
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.session.handover import read_needed
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.source_section import OfflineSource
@@ -111,8 +112,7 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
     """
     try:
         with connect(connect_string, replica=None) as connection:
-            row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
-            if row != (True,):
+            if not relation_exists(connection, "olr_pg.load"):
                 return Position(
                     target, None, "the start is unknown, because the target lacks olr_pg.load"
                 )

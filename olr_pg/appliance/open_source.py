@@ -22,6 +22,7 @@ import structlog
 
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.applier.session.handover import read_handover, read_needed
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.outage import target_place
 from olr_pg.capture.lineage import FILE_NAME, Lineage
@@ -141,8 +142,7 @@ class TargetStarts:
             return without_loads
         try:
             with connect(target.connect_string, replica=None) as connection:
-                row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
-                if row != (True,):
+                if not relation_exists(connection, "olr_pg.load"):
                     return without_loads
                 found = read_handover(connection, target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:

@@ -761,24 +761,22 @@ def _check_columns(
                 if problem.code == UNKNOWN_CHARSET
                 else f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
             )
-        elif (rounding := may_round(column, target.columns[number])) is not None:
+        elif (doubt := _doubt(column, made, target.columns[number])) is not None:
             yield warning(
                 "postgres.types",
-                f"{target.full_name}.{name} may round: {rounding}",
+                f"{target.full_name}.{name} {doubt}",
                 f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
             )
-        elif (refusing := may_refuse(column, made, target.columns[number])) is not None:
-            yield warning(
-                "postgres.types",
-                f"{target.full_name}.{name} may refuse values: {refusing}",
-                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
-            )
-        elif (changing := may_change(column, made, target.columns[number])) is not None:
-            yield warning(
-                "postgres.types",
-                f"{target.full_name}.{name} may change values: {changing}",
-                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
-            )
+
+
+def _doubt(column: Column, made: PgType, target: TargetColumn) -> str | None:
+    """Return what may happen to values that a target column of a suitable type gets, or None."""
+    if (rounding := may_round(column, target)) is not None:
+        return f"may round: {rounding}"
+    if (refusing := may_refuse(column, made, target)) is not None:
+        return f"may refuse values: {refusing}"
+    changing = may_change(column, made, target)
+    return None if changing is None else f"may change values: {changing}"
 
 
 def _check_not_null(

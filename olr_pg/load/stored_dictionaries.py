@@ -17,6 +17,7 @@ import structlog
 from olr_pg.appliance.open_source import DICTIONARY
 from olr_pg.appliance.target import data_directory, target_path
 from olr_pg.applier.session.handover import begin_again, read_pending
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import Present
@@ -105,8 +106,8 @@ class StoredDictionaries(NamedTuple):
 
     def _pending(self) -> dict[int, str]:
         with connect(self.target, replica=None) as connection:
-            row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
-            return read_pending(connection, self.subscription) if row == (True,) else {}
+            is_there = relation_exists(connection, "olr_pg.load")
+            return read_pending(connection, self.subscription) if is_there else {}
 
     def add(self, tables: Collection[str], *, is_later: bool = False) -> None:
         """Add tables to the dictionaries as of each SCN from which a run can start.

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
-from olr_pg.applier.target.catalogue import TargetTable, read_table
+from olr_pg.applier.target.catalogue import TargetTable, read_table, relation_exists
 from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
@@ -212,11 +212,8 @@ class StructureBuilder:
         # Oracle allows an index to have the name of a table; PostgreSQL does not. In that case
         # PostgreSQL chooses the index's name.
         name = self._settings.choices.name(index.name)
-        taken = connection.execute(
-            "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
-            (target.schema, name),
-        ).fetchone()
-        free = "" if taken == (True,) else name
+        wanted = sql.Identifier(target.schema, name).as_string(connection)
+        free = "" if relation_exists(connection, wanted) else name
         connection.execute(
             index_statement(target.identifier, free, listed(columns), unique=index.unique)
         )
@@ -241,13 +238,11 @@ class StructureBuilder:
 
     def _sequence(self, connection: Connection[Any], one: SourceSequence) -> bool:
         name = sequence_name(self._settings, one)
-        existed = connection.execute(
-            "SELECT to_regclass(%s) IS NOT NULL", (name.as_string(connection),)
-        ).fetchone()
-        if existed != (True,):
+        is_new = not relation_exists(connection, name.as_string(connection))
+        if is_new:
             create_sequence(connection, name, one)
         advance_sequence(connection, name, one)
-        return existed != (True,)
+        return is_new
 
 
 def _is_indexed(

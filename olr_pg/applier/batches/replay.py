@@ -17,9 +17,9 @@ import structlog
 
 from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
-from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.statements.target_plan import named_target, table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
-from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger, note_partitions
+from olr_pg.applier.stopped.ddl import carry_out, event_error_row, note_partitions
 from olr_pg.applier.stopped.held_events import read_source, source_document
 from olr_pg.applier.stopped.hold import HeldChanges, HeldEvent, HeldSlices, delete_held, first_held
 from olr_pg.applier.stopped.left_out import unfit_reason
@@ -126,7 +126,7 @@ class Replay:
         self._connection = connection
         self._settings = settings
         self._table = table
-        self._ledger = event_ledger(settings, table)
+        self._ledger = table_ledger(settings, table)
         self._source: Table | None = None
         self._writer = KeptWriter()
         self._is_single = False

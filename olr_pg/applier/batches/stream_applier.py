@@ -26,8 +26,9 @@ from olr_pg.applier.batches.slices import (
 from olr_pg.applier.batches.table_applier import advanced, check_not_set_back, missing
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.applier.statements.table_changes import STREAM, by_table, count_by_table
+from olr_pg.applier.statements.target_plan import table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
-from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.stopped.ddl import carry_out, event_error_row
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
@@ -434,7 +435,7 @@ class StreamApplier:
 
     def _carry_out(self, connection: Connection[Any], event: SchemaEvent) -> Reach:
         """Apply an event unless the table contains it. Return the table's position."""
-        ledger = event_ledger(self._settings, event.table)
+        ledger = table_ledger(self._settings, event.table)
         error = None
         with connection.transaction():
             position = ledger.lock(connection).position
@@ -459,7 +460,7 @@ class StreamApplier:
     def _ledger(self, name: str) -> TableLedger:
         found = self._ledgers.get(name)
         if found is None:
-            found = self._ledgers[name] = event_ledger(self._settings, name)
+            found = self._ledgers[name] = table_ledger(self._settings, name)
         return found
 
     def _lock(self, connection: Connection[Any], name: str) -> LedgerState:

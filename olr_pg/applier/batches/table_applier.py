@@ -26,7 +26,7 @@ from olr_pg.applier.batches.table_writer import (
     check_touched,
     statement_counts,
 )
-from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.statements.target_plan import table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.error_table import stopped_reason
@@ -37,7 +37,6 @@ from olr_pg.applier.target.ledger import (
     ChangeCounts,
     LedgerState,
     Reach,
-    TableLedger,
     TablePosition,
 )
 from olr_pg.errors import Code, OlrPgError
@@ -84,8 +83,7 @@ class TableApplier:
         self.counters = ChangeCounts()
         self.error: OlrPgError | None = None
         self._settings = settings
-        target = ".".join(named_target(settings, name))
-        self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
+        self._ledger = table_ledger(settings, name)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
         self._known = Reach()
@@ -238,7 +236,7 @@ class TableApplier:
         if state.stopped:
             self._hold_slices(connection, slices)
             self._ledger.move(connection, position)
-            return _Outcome(self._reached(position, stopped=True), ChangeCounts()), None
+            return _Outcome(LedgerState(position, stopped=True), ChangeCounts()), None
         try:
             counters = self._write_slices(connection, slices)
         except SliceRefusedError as error:
@@ -246,7 +244,7 @@ class TableApplier:
             return self._stop_with_slices(connection, slices, state, error), error
         self._writer.check_shape(connection)
         self._ledger.advance(connection, position, counters)
-        return _Outcome(self._reached(position), counters), None
+        return _Outcome(LedgerState(position, stopped=False), counters), None
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> ChangeCounts:
         first = next(read_slices(slices, self._settings))
@@ -271,7 +269,7 @@ class TableApplier:
             self._ledger.record(connection, error.row())
         self._hold_slices(connection, slices)
         self._ledger.move(connection, position)
-        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
+        return _Outcome(LedgerState(position, stopped=True), ChangeCounts())
 
     def _hold_slices(self, connection: Connection[Any], slices: Slices) -> None:
         for part in read_slices(slices, self._settings):
@@ -341,10 +339,6 @@ class TableApplier:
             self._writer.drop()
         return state
 
-    def _reached(self, position: TablePosition, *, stopped: bool = False) -> LedgerState:
-        """Return the state that the ledger has after the current target transaction."""
-        return LedgerState(position, stopped, self._ledger.listed)
-
     # --- as a set ---
 
     def _apply_now(
@@ -411,7 +405,7 @@ class TableApplier:
         except BaseException:
             connection.rollback()
             raise
-        return _Outcome(self._reached(after), counters)
+        return _Outcome(LedgerState(after, stopped=False), counters)
 
     def _begin(
         self,
@@ -459,7 +453,7 @@ class TableApplier:
         if written.refused is not None:
             self._report(written.refused.located(self.name, rest))
         stopped = written.refused is not None
-        return _Outcome(self._reached(position, stopped=stopped), written.counters)
+        return _Outcome(LedgerState(position, stopped=stopped), written.counters)
 
     # --- stopped ---
 
@@ -489,7 +483,7 @@ class TableApplier:
             position = advanced(state.position, todo)
             self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
-        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
+        return _Outcome(LedgerState(position, stopped=True), ChangeCounts())
 
     def _definition(self, commit_scn: int) -> str:
         return source_document(self.source, self._settings.facts, commit_scn)
@@ -510,7 +504,7 @@ class TableApplier:
                 self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         self._report(error.located(self.name, todo))
-        self._state = self._reached(position, stopped=True)
+        self._state = LedgerState(position, stopped=True)
         return _Outcome(self._state, ChangeCounts())
 
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:

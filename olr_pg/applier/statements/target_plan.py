@@ -20,6 +20,7 @@ from olr_pg.applier.target.catalogue import (
 )
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
+from olr_pg.applier.target.ledger import TableLedger
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
 from olr_pg.applier.target.table_identity import check_identity, vanished_tables
@@ -339,6 +340,12 @@ def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
         own, _, name = name.partition(".")
         owner = f"{owner}.{own}"
     return target_name(settings, owner, name)
+
+
+def table_ledger(settings: ApplierSettings, table: str) -> TableLedger:
+    """Return the object for the row of a table (as in `named_target`) in the ledger."""
+    target = ".".join(named_target(settings, table))
+    return TableLedger(settings.subscription, table, target, settings.dbid)
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:

@@ -25,7 +25,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.statements.target_plan import TablePlan, named_target, plan_table
+from olr_pg.applier.statements.target_plan import TablePlan, named_target, plan_table, table_ledger
 from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
@@ -34,7 +34,7 @@ from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, bring_rows, moved, take_name
 from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.target.catalogue import missing_table, read_table
-from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TableLedger, TablePosition
+from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TablePosition
 from olr_pg.applier.target.table_identity import forget_tables, record_emptied
 from olr_pg.dictionary.evolution import SWAPPED, DdlKind
 from olr_pg.errors import Code, OlrPgError
@@ -238,7 +238,7 @@ def apply_event(
     Raises:
         psycopg.Error: a transient error.
     """
-    ledger = event_ledger(settings, event.table)
+    ledger = table_ledger(settings, event.table)
     with connection.transaction():
         state = ledger.lock(connection)
         if state.position.has(event.commit_scn, event.xid):
@@ -248,23 +248,17 @@ def apply_event(
         if error is None and not state.stopped:
             ledger.advance(connection, position, ChangeCounts())
             return None
+        document = source_document(source, settings.facts, event.commit_scn)
         if error is not None:
-            ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
+            ledger.stop(connection, document)
             ledger.record(connection, event_error_row(event, error))
         else:
-            document = source_document(source, settings.facts, event.commit_scn)
             ledger.keep_source(connection, document)
         held = hold_event(connection, ledger.key, event, settings.facts)
         if held.later is not None and held.evolution.error is not None:
             ledger.update_message(connection, event_error_row(held, held.evolution.error))
         ledger.move(connection, position)
     return error
-
-
-def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
-    """Return the object for the table's row in the ledger."""
-    target = ".".join(named_target(settings, table))
-    return TableLedger(settings.subscription, table, target, settings.dbid)
 
 
 def carry_out(
@@ -318,7 +312,7 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
             carry_out_half(connection, settings, event, step)
         return
     target = _target(connection, settings, event)
-    ledger = event_ledger(settings, event.table)
+    ledger = table_ledger(settings, event.table)
     interrupt(connection, settings, event.table)
     StepWriter(connection, settings, target, ledger, event).write(steps)
 
@@ -351,7 +345,7 @@ def _note_lobs(
         missing = ".".join(named_target(settings, event.table))
         raise OlrPgError(Code.TARGET_TABLE_MISSING, f"{missing} does not exist", table=event.table)
     plan = TablePlan(event.table, target, source, settings)
-    ledger = event_ledger(settings, event.table)
+    ledger = table_ledger(settings, event.table)
     Incomplete(connection, ledger, plan).note(event.lobs, event.commit_scn, event.xid)
 
 

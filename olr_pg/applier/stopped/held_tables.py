@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.observability.periodic import steady_time
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ FROM olr_pg.ledger AS l CROSS JOIN LATERAL (
 WHERE l.subscription = %s AND l.stopped
 """
 _STOPPED: Final = "SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND stopped"
-_INCOMPLETE: Final = """
-SELECT source_table, incomplete FROM olr_pg.ledger WHERE subscription = %s AND incomplete > 0
-"""
 
 
 class FirstHeld(NamedTuple):
@@ -73,7 +71,7 @@ class HeldTables:
         self._first = {
             name: FirstHeld(scn, now - max(age, 0.0), number) for name, scn, age, number in found
         }
-        self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
+        self._incomplete = count_incomplete(connection, self._subscription)
 
     def incomplete(self, table: str) -> int:
         """Return the number of a table's missing LOB values."""

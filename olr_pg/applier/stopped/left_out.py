@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from olr_pg.applier.statements.target_plan import named_target
-from olr_pg.applier.stopped.ddl import event_ledger
+from olr_pg.applier.statements.target_plan import named_target, table_ledger
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import lost_changes
 from olr_pg.applier.target.catalogue import read_table
@@ -92,7 +91,7 @@ def stop_left_out(
             continue
         reason = _gap(name, left_scn)
         document = source_document(tables[name], settings.facts, left_scn)
-        ledger = event_ledger(settings, name)
+        ledger = table_ledger(settings, name)
         if ledger.stop_before(connection, document, reason, left_scn):
             _log.error("table stopped: its changes are held", table=name, error=str(reason))
 
@@ -173,7 +172,7 @@ def stop_unfit(
                 accept_file(connection, settings.subscription, name)
             _warn_of_firing(connection, settings, name)
             continue
-        ledger = event_ledger(settings, name)
+        ledger = table_ledger(settings, name)
         document = partial(source_document, source, settings.facts)
         if ledger.stop_in_place(connection, document, reason):
             _log.error("table stopped: its changes are held", table=name, error=str(reason))

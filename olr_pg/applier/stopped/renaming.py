@@ -16,9 +16,13 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
-from olr_pg.applier.statements.target_plan import named_target
-from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
-from olr_pg.applier.target.ledger import TableLedger
+from olr_pg.applier.statements.target_plan import named_target, table_ledger
+from olr_pg.applier.target.catalogue import (
+    has_rows,
+    missing_table,
+    read_table,
+    relation_exists,
+)
 from olr_pg.applier.target.table_identity import HAS_HAD_ROWS, forget_number, forget_tables
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.transactions.schema_event import SchemaEvent
 
-_IN_THE_WAY: Final = "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL"
 _PARTS: Final = """
 SELECT n.nspname, c.relname
 FROM pg_partition_tree(to_regclass(format('%%I.%%I', %s::text, %s::text))) AS t
@@ -211,7 +214,9 @@ class Renaming:
     def _rename(self, new: str) -> None:
         old_target = named_target(self._settings, self._event.table)
         new_target = named_target(self._settings, new)
-        is_taken = self._connection.execute(_IN_THE_WAY, new_target).fetchone() == (True,)
+        is_taken = relation_exists(
+            self._connection, sql.Identifier(*new_target).as_string(self._connection)
+        )
         if read_table(self._connection, *old_target) is not None:
             if is_taken:
                 self._make_room(new, new_target)
@@ -230,7 +235,7 @@ class Renaming:
         """
         identifier = sql.Identifier(*target)
         allowed = self._settings.ddl.get(DdlKind.DROP_TABLE) is DdlPolicy.FOLLOW
-        state = self._ledger(new).lock(self._connection)
+        state = table_ledger(self._settings, new).lock(self._connection)
         there = read_table(self._connection, *target)
         was_ours = state.position.commit_scn > 0 and not state.stopped and there is not None
         if allowed and was_ours and not has_rows(self._connection, identifier):
@@ -257,9 +262,9 @@ class Renaming:
         values = (new, ".".join(target), subscription, old)
         bring_rows(run, subscription, old, new)
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
-            self._ledger(new).lock(run)  # create the row that contains their number
+            table_ledger(self._settings, new).lock(run)  # create the row that contains their number
             for name in (old, new):
-                self._ledger(name).count_incomplete(run)
+                table_ledger(self._settings, name).count_incomplete(run)
         for forget in (_FORGET_UNLOGGED, _FORGET_PARTITIONS, _FORGET_STRUCTURE):
             run.execute(forget, (subscription, new))
         self._move_records(old, new)
@@ -299,7 +304,3 @@ class Renaming:
         literals = [sql.Literal(name).as_string(run) for name in names]
         place = ".".join(new[1])
         run.execute(_MOVE_STRUCTURE, (new[0], place, *names, *literals, *key))
-
-    def _ledger(self, table: str) -> TableLedger:
-        target = ".".join(named_target(self._settings, table))
-        return TableLedger(self._settings.subscription, table, target, self._settings.dbid)

@@ -332,6 +332,16 @@ def create_table(
         ) from error
 
 
+def relation_exists(connection: Connection[Any], name: str) -> bool:
+    """Return whether a relation of any kind has this name.
+
+    Args:
+        name: schema and name as in SQL, quoted if necessary.
+    """
+    found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
+    return found == (True,)
+
+
 def has_rows(connection: Connection[Any], table: sql.Composable) -> bool:
     """Return whether a table has a row."""
     query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(table)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-_EXISTS: Final = "SELECT to_regclass('olr_pg.crash_mark') IS NOT NULL"
 # A standby cannot read UNLOGGED tables, and nothing is written to it.
 _IS_STANDBY: Final = "SELECT pg_is_in_recovery()"
 _UNLOGGED: Final = """
@@ -107,7 +107,7 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
     Args:
         connection: in autocommit mode. If the ledger's tables do not exist yet, nothing is done.
     """
-    if connection.execute(_EXISTS).fetchone() != (True,):
+    if not relation_exists(connection, "olr_pg.crash_mark"):
         return
     if connection.execute(_IS_STANDBY).fetchone() == (True,):
         return
@@ -133,7 +133,7 @@ def _note(connection: Connection[Any], subscription: str) -> None:
 
 def lost_tables(connection: Connection[Any], subscription: str) -> list[str]:
     """Return the source tables whose target rows were lost in a crash."""
-    if connection.execute(_EXISTS).fetchone() != (True,):
+    if not relation_exists(connection, "olr_pg.crash_mark"):
         return []
     return [name for (name,) in connection.execute(_LOST, (subscription,))]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.applier.target.connection import storable
 from olr_pg.applier.target.session_mark import OWN_MARK, check_session
 from olr_pg.errors import Code, OlrPgError
@@ -127,11 +128,6 @@ ON CONFLICT DO NOTHING
 """  # noqa: S608 - constants alone
 """Creates the row of a table without changes, in the incarnation that the subscription follows."""
 
-_RESTORE_ROW = (
-    "something has deleted the row from olr_pg.ledger. Restore the row from a backup, or stop the"
-    " appliance and load the table again: `olr-pg initial-load --anew --table OWNER.NAME`"
-)
-
 _CLAIM = """
 UPDATE olr_pg.ledger SET dbid = %s
 WHERE subscription = %s AND source_table = ANY(%s) AND dbid IS NULL
@@ -240,7 +236,6 @@ class LedgerState(NamedTuple):
 
     position: TablePosition
     stopped: bool
-    listed: bool = False
 
 
 class ChangeCounts(NamedTuple):
@@ -326,7 +321,7 @@ def ledger_version(connection: Connection[Any]) -> int:
     """Return the version of the ledger's tables; 0 if they do not exist, or their version is
     unknown.
     """
-    if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
+    if not relation_exists(connection, "olr_pg.version"):
         return 0
     row = connection.execute(_VERSION).fetchone()
     found = 0 if row is None or row[0] is None else int(row[0])
@@ -572,12 +567,7 @@ class TableLedger:
                     self._is_ours = True
                 return state
             connection.execute(SEED, (*self._key, self._target))
-        raise OlrPgError(
-            Code.LEDGER_UNUSABLE,
-            "the row of the table in the ledger has disappeared",
-            action=_RESTORE_ROW,
-            table=self._key[1],
-        )
+        raise self._disappeared()
 
     def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
         """Send the query that locks the row and reads its state (pipelined). `locked` reads the
@@ -596,7 +586,7 @@ class TableLedger:
             return None
         check_session(cursor.connection, row[4])
         self.listed = row[3]
-        return LedgerState(TablePosition(row[0], tuple(row[1])), row[2], row[3])
+        return LedgerState(TablePosition(row[0], tuple(row[1])), row[2])
 
     def advance(
         self, connection: Connection[Any], position: TablePosition, counters: ChangeCounts
@@ -618,12 +608,17 @@ class TableLedger:
             OlrPgError: 5015, the row is missing.
         """
         if connection.execute(_TOUCH, self._key).rowcount != 1:
-            raise OlrPgError(
-                Code.LEDGER_UNUSABLE,
-                "the row of the table in the ledger has disappeared",
-                action=_RESTORE_ROW,
-                table=self._key[1],
-            )
+            raise self._disappeared()
+
+    def _disappeared(self) -> OlrPgError:
+        return OlrPgError(
+            Code.LEDGER_UNUSABLE,
+            "the row of the table in the ledger has disappeared",
+            action="something has deleted the row from olr_pg.ledger. Restore the row from a"
+            " backup, or stop the appliance and load the table again: `olr-pg initial-load --anew"
+            " --table OWNER.NAME`",
+            table=self._key[1],
+        )
 
     def count(self, connection: Connection[Any], counters: ChangeCounts) -> None:
         """Add the counts of held changes that were applied. The position does not change."""

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.target.catalogue import find_tables, has_rows
+from olr_pg.applier.target.catalogue import find_tables, has_rows, relation_exists
 from olr_pg.applier.target.ledger import LOCK_ROW
 from olr_pg.errors import Code, OlrPgError
 
@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 COPIED: Final = "copied by another tool"
-"""The identity of the data of a load whose rows another tool copies (`load.copied_rows`)."""
+"""The identity of the data of a load whose rows another tool copies (`load.copied_rows`).
+`ledger.sql` repeats it, because operators run that file as it is.
+"""
 
 # Providers of managed services can revoke this right. Then the OIDs are not recorded.
 _MAY_READ: Final = "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
@@ -59,7 +61,6 @@ _DATABASE: Final = """
 SELECT system_identifier::text || '/' || oid::text FROM pg_control_system(), pg_database
 WHERE datname = current_database()
 """
-_EXISTS: Final = "SELECT to_regclass('olr_pg.load_part') IS NOT NULL"
 HAS_HAD_ROWS: Final = """(
     EXISTS (SELECT FROM olr_pg.ledger AS t
         WHERE (t.subscription, t.source_table) = (l.subscription, l.source_table)
@@ -332,7 +333,7 @@ def vanished_tables(
     Args:
         missing: by ``OWNER.NAME`` of the source's table, schema and name of the missing table.
     """
-    if not missing or connection.execute(_EXISTS).fetchone() != (True,):
+    if not missing or not relation_exists(connection, "olr_pg.load_part"):
         return {}
     rows = connection.execute(_HAD_ROWS, (subscription, list(missing))).fetchall()
     return {source: _vanished(source, *missing[source]) for (source,) in rows}
@@ -484,7 +485,7 @@ def _known(
     """Return what the ledger records about tables. Tables without a row in the ledger are left out;
     without a ledger, all are.
     """
-    if connection.execute(_EXISTS).fetchone() != (True,):
+    if not relation_exists(connection, "olr_pg.load_part"):
         return {}
     rows = connection.execute(_KNOWN, (subscription, sources)).fetchall()
     return {source: _Recorded(*row) for source, *row in rows}

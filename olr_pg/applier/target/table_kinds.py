@@ -326,9 +326,7 @@ def refuse_kind(
         OlrPgError: 5040, the table is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows
             may be written elsewhere.
     """
-    refusal = first_refusal(_refusable(KindRows(connection, settings, [target]), target))
-    if refusal is not None:
-        raise located(refusal, table=source)
+    _refuse(_refusable(KindRows(connection, settings, [target]), target), source)
 
 
 def refuse_hidden(
@@ -342,7 +340,11 @@ def refuse_hidden(
     Raises:
         OlrPgError: 5042, a policy may hide rows from the role.
     """
-    refusal = first_refusal(_row_security(KindRows(connection, settings, [target]), target))
+    _refuse(_row_security(KindRows(connection, settings, [target]), target), source)
+
+
+def _refuse(found: Iterable[Unfit], source: str) -> None:
+    refusal = first_refusal(found)
     if refusal is not None:
         raise located(refusal, table=source)
 

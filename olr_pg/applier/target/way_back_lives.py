@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from psycopg.types.json import Jsonb
 
 from olr_pg.applier.settings import KnownLedger
+from olr_pg.applier.target.catalogue import relation_exists
 from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import Code, OlrPgError
 
@@ -209,7 +210,7 @@ def is_open(connection: Connection[Any], subscription: str, container: str | Non
     Args:
         container: the container of the ledger; None for any.
     """
-    if connection.execute("SELECT to_regclass('olr_pg.way_back')").fetchone() == (None,):
+    if not relation_exists(connection, "olr_pg.way_back"):
         return False
     row = _read(connection, subscription)
     return row is not None and any(

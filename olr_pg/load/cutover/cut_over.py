@@ -26,7 +26,7 @@ from olr_pg.appliance.opened_target import OpenedTarget, opened_target
 from olr_pg.appliance.target import data_directory
 from olr_pg.applier.settings import ApplierSettings, TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import find_tables
+from olr_pg.applier.target.catalogue import find_tables, relation_exists
 from olr_pg.applier.target.set_aside import PutBack, put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -656,13 +656,10 @@ class _Cutover:
             tables, settings = self._replicated(target)
             for one in self._source.sequences({table.owner for table in tables}, scn):
                 name = sequence_name(settings, one)
-                found = connection.execute(
-                    "SELECT to_regclass(%s) IS NOT NULL", (name.as_string(connection),)
-                ).fetchone()
-                if found != (True,) and not settings.create_tables:
-                    missing.append(one.full_name)
-                    continue
-                if found != (True,):
+                if not relation_exists(connection, name.as_string(connection)):
+                    if not settings.create_tables:
+                        missing.append(one.full_name)
+                        continue
                     create_sequence(connection, name, one)
                 step = advance_sequence(connection, name, one)
                 advanced.append(

@@ -15,7 +15,7 @@ from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.table_changes import STREAM
-from olr_pg.applier.stopped.ddl import event_ledger
+from olr_pg.applier.statements.target_plan import table_ledger
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ChangeCounts
@@ -229,6 +229,6 @@ def test_ddl_that_the_target_cannot_follow_ends_the_stream(two_tables: Replicati
         skip_error(connection, "olr_pg", read_errors(connection, "olr_pg", resolved=False)[0].id)
         StreamApplier(settings, {}).evolve(connection, event)
         with connection.transaction():
-            state = event_ledger(settings, "S.T").lock(connection)
+            state = table_ledger(settings, "S.T").lock(connection)
         assert state.position.has(500, event.xid)
         assert not state.stopped
