@@ -133,6 +133,8 @@ FILTER: Final = (
         (*_DICTIONARY, *_LIVE_TABLES),
         of_tables=True,
     ),
+)
+LIVE_FILTER: Final = (
     Check(
         "filter.rows",
         "the redo contains the columns of `filter.rows`",
@@ -140,13 +142,15 @@ FILTER: Final = (
         of_tables=True,
     ),
 )
-TARGET: Final = (
+PLANNED_TARGET: Final = (
     Check("postgres.names", "each table has a target of its own"),
     Check(
         "postgres.limits",
         "each row, key and number of columns is within PostgreSQL's fixed limits",
         _TARGET_TABLES,
     ),
+)
+TARGET: Final = (
     Check("postgres.connection", "PostgreSQL answers", _POSTGRES[:1]),
     Check("postgres.pooler", "no connection pooler shares sessions", _POSTGRES[:2]),
     Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
@@ -242,16 +246,17 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
     source, apply = config.source, config.apply
     if isinstance(source, OfflineSource):
         yield from OFFLINE
-        conditions: tuple[Check, ...] = FILTER[:1]
     else:
         yield from LIVE
         yield from STANDBY if source.standby is not None else ()
         yield from ONLINE if source.redo == "online" else ()
         yield from LOAD if for_load else ()
-        conditions = FILTER
-    yield from conditions if config.filter != Filter() else ()
+    if config.filter != Filter():
+        yield from FILTER
+        yield from LIVE_FILTER if not isinstance(source, OfflineSource) else ()
     yield from MAPPING
     if apply is not None:
-        yield from TARGET[:2] if apply.embedded else TARGET
-    yield from WAY_BACK if apply is not None and config.fallback is not None else ()
+        yield from PLANNED_TARGET
+        yield from TARGET if not apply.embedded else ()
+        yield from WAY_BACK if config.fallback is not None else ()
     yield from MACHINE

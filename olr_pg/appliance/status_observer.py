@@ -126,14 +126,12 @@ class Observer:
 
     Args:
         parts: the parts to observe.
-        clock: returns Unix time in seconds; all parts use the same clock.
     """
 
-    def __init__(self, parts: Parts, clock: Callable[[], float] = steady_time) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._version = importlib.metadata.version("olr-pg")
-        self._clock = clock
-        self._started_at = clock()
+        self._started_at = steady_time()
         self._lock = threading.Lock()
         self._taken = Milestones()
         self._taken_of: object = None
@@ -154,7 +152,7 @@ class Observer:
 
         This must stay cheap for tens of thousands of tables, so it does not build their statuses.
         """
-        now = self._clock()
+        now = steady_time()
         applier = self._parts.target.applier
         overview = Overview() if applier is None else applier.overview
         self._state(self._port(now), overview, (), now)
@@ -175,7 +173,7 @@ class Observer:
 
     def status(self) -> Status:
         """Return the current status."""
-        now = self._clock()
+        now = steady_time()
         parts = self._parts
         applier = parts.target.applier
         progress = parts.target.delivery.progress

@@ -66,7 +66,6 @@ def prove(
     scenario. Exit code 1 if anything differs.
     """
     from olr_pg.appliance.target import data_directory
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.proving.prove_run import FOLDER, PAGE, ProveOptions, chosen_scenarios
     from olr_pg.proving.prove_run import prove as run
     from olr_pg.proving.report_page import text_lines
@@ -82,7 +81,7 @@ def prove(
     )
     try:
         with _progress() as progress:
-            proof = run(loaded, options, lambda: spark_session_of(loaded, PRELOAD), progress)
+            proof = run(loaded, options, lambda: spark_session_of(loaded), progress)
     finally:
         stop_session()
     if as_json:

@@ -214,11 +214,12 @@ def read_config(path: Path, target: str | None) -> Config:
     return one_target(config, target)
 
 
-def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
-    """Open the configured Spark session."""
+def spark_session_of(config: Config) -> Any:
+    """Open the configured Spark session, for a command that reads whole tables."""
+    from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import get_session, spark_settings
 
-    return get_session(spark_settings(config, preload))
+    return get_session(spark_settings(config, PRELOAD))
 
 
 @contextmanager

@@ -586,7 +586,7 @@ class RedoStream:
         for (incarnation, thread), of_thread in surveyor.threads.items():
             if incarnation < start.incarnation:
                 continue
-            first = of_thread.count_ended(_place(start, incarnation, thread, _START))
+            first = of_thread.count_ended(_place(start, incarnation, thread))
             for number, owner in enumerate(of_thread.owners[first:], first):
                 # Commits in later splits may depend on redo of another thread that has not arrived
                 # yet.
@@ -666,8 +666,8 @@ class RedoStream:
             if before.incarnation > incarnation:
                 continue
             begin = before.sequence if before.incarnation == incarnation else 0
-            since = _place(start, incarnation, thread, _START)
-            until = _place(end, incarnation, thread, _START)
+            since = _place(start, incarnation, thread)
+            until = _place(end, incarnation, thread)
             if incarnation < end.incarnation:
                 until = _END
             first, last = of_thread.count_ended(since), of_thread.count_begun(until)
@@ -677,12 +677,12 @@ class RedoStream:
                     yield StreamSplit(split, since, until)
 
 
-def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) -> Place:
-    """Return the position of a redo thread of an incarnation in the offset; `default` if the offset
-    has none.
+def _place(offset: StreamOffset, incarnation: int, thread: int) -> Place:
+    """Return the position of a redo thread of an incarnation in the offset; its beginning if the
+    offset has none.
     """
     found = offset.threads.get(thread) if offset.incarnation == incarnation else None
-    return default if found is None else found.place
+    return _START if found is None else found.place
 
 
 def _without_passed_gaps(stream: LogStream, start: StreamOffset, first_scn: int) -> LogStream:

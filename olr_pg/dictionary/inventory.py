@@ -175,7 +175,6 @@ class InventoryTable(Owned):
         rows: NUM_ROWS of the last statistics; None without statistics.
         bytes, lob_bytes: the size of its segments, and of the segments of its LOBs.
         logging: the supplemental log groups as text, such as ``ALL COLUMN LOGGING``.
-        temporary_duration: DURATION of a temporary table.
     """
 
     kind: str = "table"
@@ -186,7 +185,6 @@ class InventoryTable(Owned):
     comment: str = ""
     logging: Names = ()
     partitioning: Partitioning | None = None
-    temporary_duration: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
@@ -248,7 +246,6 @@ class InventoryIndex(Owned):
     parts: Annotated[tuple[IndexPart, ...], Field(strict=False)] = ()
     constraint: str = ""
     usable: bool = True
-    partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
@@ -271,13 +268,11 @@ class MaterializedView(Owned):
     """A materialized view (DBA_MVIEWS).
 
     Attributes:
-        refresh_mode: ``DEMAND``, ``COMMIT``, ``NEVER``; refresh_method: ``COMPLETE``, ``FAST``, …
+        refresh_mode: ``DEMAND``, ``COMMIT``, ``NEVER``.
     """
 
     query: str = ""
     refresh_mode: str = ""
-    refresh_method: str = ""
-    build_mode: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
@@ -432,10 +427,6 @@ class Inventory(_Value):
     looked_at: Names = ()
     unread: Names = ()
     redo: Annotated[tuple[LogDay, ...], Field(strict=False)] = ()
-
-    def table(self, owner: str, name: str) -> InventoryTable | None:
-        """Return the table with exactly that owner and name, or None."""
-        return next((t for t in self.tables if t.name == name and t.owner == owner), None)
 
 
 class MappedColumn(NamedTuple):

@@ -262,8 +262,8 @@ def _check(
         return
     check_copy(source, None if options.restart else state, options.copy)
     step = None if options.copy is None else options.copy.step
-    begins = state is None or options.restart
-    if step is CopyStep.END or (step is CopyStep.BEGIN and begins):
+    is_first = state is None or options.restart
+    if step is CopyStep.END or (step is CopyStep.BEGIN and is_first):
         check_written(connection, name, plan.target.oid)
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(

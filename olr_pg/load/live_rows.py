@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 import structlog
-from sqlalchemy import Connection, func, select
 
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
@@ -34,7 +33,6 @@ from olr_pg.load.table_data import (
     TableData,
     named_tables,
 )
-from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import SYS, read_dictionary
 from olr_pg.oracle.driver.driver_failures import (
     NOT_REACHED,
@@ -43,7 +41,13 @@ from olr_pg.oracle.driver.driver_failures import (
     TIMEOUT,
     oracle_error,
 )
-from olr_pg.oracle.facts import ReadableScn, read_readable_scn, read_scn, receives_redo
+from olr_pg.oracle.facts import (
+    ReadableScn,
+    read_oldest_open,
+    read_readable_scn,
+    read_scn,
+    receives_redo,
+)
 from olr_pg.oracle.flashback import read_undo_retention
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
@@ -62,13 +66,13 @@ from olr_pg.oracle.rowids import (
 from olr_pg.oracle.run_dictionary import CATALOGUE
 from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
 from olr_pg.oracle.table_query import query_schema, read_rows
-from olr_pg.oracle.tables import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
+    from sqlalchemy import Connection
 
     from olr_pg.config.source_section import OracleSource
     from olr_pg.decoding.filters import Filters
@@ -534,13 +538,12 @@ def read_moments(containers: ContainerDatabases) -> LoadMoment:
 def read_moment(connection: Connection) -> LoadMoment:
     """Read the current moment of one container; see the docstring of the module.
 
-    A transaction that has not changed anything yet has a START_SCN of 0. Such a transaction is
-    ignored, because its changes will be later than the SCN of the rows.
+    A transaction that has not changed anything yet is ignored, because its changes will be later
+    than the SCN of the rows.
     """
     before = read_scn(connection)
-    begin = tables.TRANSACTION.c.START_SCN
-    oldest = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
-    start = before if oldest is None else min(int(oldest), before)
+    oldest = read_oldest_open(connection)
+    start = before if oldest is None else min(oldest, before)
     return LoadMoment(read_scn(connection), start)
 
 

@@ -46,17 +46,15 @@ _REDACTED: Final = (
 )
 
 
-def check_access_policies(connection: Any, table: Table, *, writes: bool = False) -> None:
-    """Check that no policy hides rows of a table from the connection's account, or replaces values.
-
-    Args:
-        connection, table, writes: see `hiding_policies`.
+def check_access_policies(connection: Any, table: Table) -> None:
+    """Check that no policy hides rows of a table from a query of the connection's account, or
+    replaces values; see `hiding_policies`.
 
     Raises:
         OlrPgError: 7047, a policy applies.
         oracledb.Error: any error of Oracle.
     """
-    for error in hiding_policies(connection, [table], writes=writes):
+    for error in hiding_policies(connection, [table]):
         raise error
 
 

@@ -22,6 +22,7 @@ from olr_pg.oracle.tables import (
     LOG,
     PLATFORM,
     PROPERTIES,
+    TRANSACTION,
     among,
     bound,
 )
@@ -211,6 +212,16 @@ def read_value_settings(connection: Connection) -> ValueSettings:
 def read_scn(connection: Connection) -> int:
     """Read the current SCN."""
     return int(connection.execute(select(DATABASE.c.CURRENT_SCN)).scalar_one())
+
+
+def read_oldest_open(connection: Connection) -> int | None:
+    """Read the begin SCN of the oldest open transaction that has changed anything; None without
+    such a transaction.
+    """
+    begin = TRANSACTION.c.START_SCN
+    # START_SCN is 0 if a transaction has not changed anything yet.
+    scn = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
+    return None if scn is None else int(scn)
 
 
 class ReadableScn(NamedTuple):

@@ -163,10 +163,8 @@ class OracleDatabase:
     """The source database; opens connections on demand and checks them before use.
 
     Args:
-        source: the address of the database, and the account.
-        container: the container that connections switch to. The default is the first of
-            `source.containers`; if there are none, connections stay in the container of the
-            service.
+        source: the address of the database, and the account. Connections switch to the first of
+            its containers; if there are none, connections stay in the container of the service.
         standby: connect to this database instead of the source. A standby can be mounted and not
             open, so only fixed views can be read, and no transaction can begin.
 
@@ -177,17 +175,11 @@ class OracleDatabase:
         query_seconds: time limit of one call of the driver.
     """
 
-    def __init__(
-        self, source: OracleSource, container: str | None = None, *, standby: Standby | None = None
-    ) -> None:
+    def __init__(self, source: OracleSource, *, standby: Standby | None = None) -> None:
         self.query_seconds = float(source.query_timeout)
         self._standby = standby
         self._calls = BoundedCalls(_connect_arguments(standby or source))
-        container = container or next(iter(source.containers), None)
-        # A mounted CDB has no open PDB. The fixed views in its root show the logs.
-        self._engine = _make_engine(
-            source, None if standby else container, self._calls, reads_rows=standby is None
-        )
+        self._engine = _make_engine(source, self._calls, reads_rows=standby is None)
         self._is_told = False
 
     def close(self) -> None:
@@ -256,9 +248,9 @@ class OracleDatabase:
             )
 
 
-def _make_engine(
-    source: OracleSource, container: str | None, calls: BoundedCalls, *, reads_rows: bool
-) -> Engine:
+def _make_engine(source: OracleSource, calls: BoundedCalls, *, reads_rows: bool) -> Engine:
+    # A mounted CDB has no open PDB. The fixed views in its root show the logs.
+    container = next(iter(source.containers), None) if reads_rows else None
     options: dict[str, Any] = {}
     if source.thick_mode:
         library = source.client_library

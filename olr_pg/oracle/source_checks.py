@@ -28,7 +28,13 @@ from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import ListedLog, list_ends, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import CurrentDatabase, is_in_cdb, read_facts, receives_redo
+from olr_pg.oracle.facts import (
+    CurrentDatabase,
+    is_in_cdb,
+    read_facts,
+    read_oldest_open,
+    receives_redo,
+)
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import (
     FORCE_LOGGING,
@@ -507,7 +513,7 @@ def _logs(
             "listing the archived logs",
             lambda connection, shown: (
                 list_logs(shown, source, facts.database.resetlogs, 0).copies,
-                _oldest_open(connection),
+                read_oldest_open(connection),
             ),
         )
     except OlrPgError as problem:
@@ -607,13 +613,6 @@ def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
     transport = make_transport(source.transport, source)
     with TemporaryDirectory(prefix="olr-pg-doctor-") as folder:
         fetch_copy(transport, copies, Path(folder) / "log")
-
-
-def _oldest_open(connection: Connection) -> int | None:
-    begin = tables.TRANSACTION.c.START_SCN
-    # START_SCN is 0 if a transaction has not changed anything yet.
-    scn = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
-    return None if scn is None else int(scn)
 
 
 def _conditions(

@@ -74,13 +74,6 @@ class SchemaEvent(NamedTuple):
         return self.commit_scn if self.is_of_rows else self.commit_scn + 1
 
     @property
-    def due(self) -> int:
-        """If the applier applies the event separately, it does so before the transactions that
-        commit at this SCN or later.
-        """
-        return self.commit_scn if self.is_fault else self.commit_scn + 1
-
-    @property
     def is_of_rows(self) -> bool:
         """True if the event concerns row changes, and not the definition of the table."""
         return self.is_fault or bool(self.lobs)

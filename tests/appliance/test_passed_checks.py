@@ -20,7 +20,8 @@ LIVE = {"kind": "oracle", "user": "olr", "password": "p", "server": "h:1/S"}
 APPLY = {"connect-string": "host=h dbname=d", "tables": ["A.B"]}
 ALL = (
     *(*passed.OFFLINE, *passed.LIVE, *passed.STANDBY, *passed.ONLINE, *passed.LOAD),
-    *(*passed.FILTER, *passed.MAPPING, *passed.TARGET, *passed.MACHINE),
+    *(*passed.FILTER, *passed.LIVE_FILTER, *passed.MAPPING),
+    *(*passed.PLANNED_TARGET, *passed.TARGET, *passed.MACHINE),
 )
 PACKAGE = Path(passed.__file__).parent.parent
 
@@ -36,7 +37,13 @@ def names(one: Config, *failed: str, for_load: bool = False) -> list[str]:
 
 def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     healthy = names(config(OFFLINE, apply=APPLY))
-    made = (*passed.OFFLINE, *passed.MAPPING, *passed.TARGET, *passed.MACHINE)
+    made = (
+        *passed.OFFLINE,
+        *passed.MAPPING,
+        *passed.PLANNED_TARGET,
+        *passed.TARGET,
+        *passed.MACHINE,
+    )
     assert healthy == [check.name for check in made]
     assert set(healthy) - set(names(config(OFFLINE, apply=APPLY), "disk")) == {"disk"}
     away = names(config(OFFLINE, apply=APPLY), "postgres.connection")

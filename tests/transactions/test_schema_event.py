@@ -9,12 +9,12 @@ DDL = SchemaEvent("A.T", 100, 7, 90, Evolution(), None)
 
 
 def test_a_ddl_comes_behind_the_transactions_of_its_scn() -> None:
-    assert (DDL.barrier, DDL.due, DDL.is_of_rows) == (101, 101, False)
+    assert (DDL.barrier, DDL.is_of_rows) == (101, False)
 
 
 def test_a_fault_comes_before_the_transactions_of_its_scn() -> None:
     fault = DDL._replace(is_fault=True)
-    assert (fault.barrier, fault.due, fault.is_of_rows) == (100, 100, True)
+    assert (fault.barrier, fault.is_of_rows) == (100, True)
 
 
 def test_an_event_that_is_published_again_is_known() -> None:

@@ -81,7 +81,6 @@ def cutover(
     prepares `olr-pg fallback run`, which replicates back to the source.
     """
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over, restart_cutover, steps_of
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 
     names = [step.name for step in steps_of(fallback=fallback)]
@@ -102,7 +101,7 @@ def cutover(
     )
     try:
         if not status:
-            cut_over(loaded, lambda: spark_session_of(loaded, PRELOAD), options)
+            cut_over(loaded, lambda: spark_session_of(loaded), options)
     finally:
         stop_session()
         show_cutover(loaded, as_json=as_json)

@@ -237,7 +237,6 @@ def verify_command(
     """
     from olr_pg.cli.migration.verify import both_sides, print_verification
     from olr_pg.load.fallback_way import check_way_back
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.verification import verify
 
     loaded = read_config(config, target_name)
@@ -245,7 +244,7 @@ def verify_command(
     with ExitStack() as stack:
         source, settings = both_sides(stack, loaded)
         work = source.sources(source.choose(table or ()))
-        found = verify(settings, work, lambda: spark_session_of(loaded, PRELOAD))
+        found = verify(settings, work, lambda: spark_session_of(loaded))
         print_verification(settings, found, as_json=as_json)
     if found.failures:
         raise found.failures[0]
@@ -270,7 +269,6 @@ def cutover_command(
     """
     from olr_pg.load.cutover.cut_back import cut_back, cut_back_lines
     from olr_pg.load.cutover.step_lines import begin_line
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
@@ -282,7 +280,7 @@ def cutover_command(
     try:
         found = cut_back(
             loaded,
-            lambda: spark_session_of(loaded, PRELOAD),
+            lambda: spark_session_of(loaded),
             unverified=unverified,
             progress=announce,
         )

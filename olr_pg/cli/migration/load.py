@@ -170,7 +170,6 @@ def load_tables(
     from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources
     from olr_pg.load.copied_rows import CopyStep, copied_tables
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.load_page import load_page
     from olr_pg.load.stored_dictionaries import dictionaries_of
@@ -211,7 +210,7 @@ def load_tables(
         done = load(
             settings,
             work,
-            lambda: spark_session_of(loaded, PRELOAD),
+            lambda: spark_session_of(loaded),
             options._replace(
                 builder=builder,
                 undo_retention=source.undo_retention,

@@ -223,7 +223,6 @@ def _cutover_command(config: Config) -> str:
 
 def _steps(config: Config, *, as_json: bool) -> None:
     """Run the remaining steps, and show them."""
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.migration.migration_progress import MigrationWatch
     from olr_pg.migration.migration_run import migrate as do_steps
     from olr_pg.migration.migration_run import state_of
@@ -234,7 +233,7 @@ def _steps(config: Config, *, as_json: bool) -> None:
         with migration_display(watch, as_json=as_json):
             do_steps(
                 config,
-                lambda: spark_session_of(config, PRELOAD),
+                lambda: spark_session_of(config),
                 progress=(lambda _: None) if as_json or on_terminal() else _announce,
                 watch=watch,
             )
@@ -305,7 +304,6 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
     from olr_pg.cli.migration.cutover import announce, show_cutover
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.migration.migration_run import is_ready, state_of
     from olr_pg.spark.session import stop_session
 
@@ -323,7 +321,7 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
     try:
         cut_over(
             config,
-            lambda: spark_session_of(config, PRELOAD),
+            lambda: spark_session_of(config),
             CutoverOptions(
                 accept=accept,
                 fallback=fallback,

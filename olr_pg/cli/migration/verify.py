@@ -171,7 +171,6 @@ def verify(
         raise typer.BadParameter(
             "--share, --lag-max, --rows-per-second and --mend-per-hour require --continuous"
         )
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.differences import check_writable, write_differences
     from olr_pg.load.verification.verification import Scope
     from olr_pg.load.verification.verification import verify as compare
@@ -187,7 +186,7 @@ def verify(
             found = compare(
                 settings,
                 work,
-                lambda: spark_session_of(loaded, PRELOAD),
+                lambda: spark_session_of(loaded),
                 Scope(at_position=at_scn is None, sample=sample / 100),
                 progress=progress.advance,
             )
@@ -287,7 +286,6 @@ def _verify_for_a_while(
 ) -> None:
     """Compare until the tables and definitions must be read again (see `DEFINITIONS_SECONDS`)."""
     from olr_pg.appliance.target import target_directory
-    from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.continuous import Budget, ContinuousVerification
 
     with ExitStack() as stack:
@@ -296,7 +294,7 @@ def _verify_for_a_while(
             settings,
             source,
             target_directory(loaded),
-            lambda: spark_session_of(loaded, PRELOAD),
+            lambda: spark_session_of(loaded),
             mending,
         )
         tables = source.choose(names)

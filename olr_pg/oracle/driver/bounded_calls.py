@@ -108,8 +108,7 @@ class BoundedCalls:
 
     Args:
         arguments: the arguments for `oracledb.connect`, also used for the test login.
-        silent_seconds, login_seconds: see the docstring of the module; probe_seconds: the time
-            limit of the test login.
+        silent_seconds, login_seconds: see the docstring of the module.
     """
 
     def __init__(
@@ -118,12 +117,11 @@ class BoundedCalls:
         *,
         silent_seconds: float = SILENT_SECONDS,
         login_seconds: float = LOGIN_SECONDS,
-        probe_seconds: float = _PROBE_SECONDS,
     ) -> None:
         self._arguments = arguments
         self._silent_seconds = silent_seconds
         self._login_seconds = login_seconds
-        self._probe_seconds = probe_seconds
+        self._probe_seconds = _PROBE_SECONDS
         self._lock = threading.Lock()
         self._calls: set[_Call] = set()
         self._sockets = WeakKeyDictionary[object, _Socket]()

@@ -94,7 +94,7 @@ OBJECTS: Final = DictionaryView(
     "OBJECTS", "OWNER", "", "OBJECT_NAME SUBOBJECT_NAME OBJECT_TYPE STATUS"
 )
 TABLES: Final = DictionaryView(
-    "TABLES", "OWNER", "NUM_ROWS", "TABLE_NAME IOT_TYPE TEMPORARY DURATION NESTED CLUSTER_NAME"
+    "TABLES", "OWNER", "NUM_ROWS", "TABLE_NAME IOT_TYPE TEMPORARY NESTED CLUSTER_NAME"
 )
 EXTERNAL_TABLES: Final = DictionaryView("EXTERNAL_TABLES", "OWNER", "", "TABLE_NAME")
 TAB_COLS: Final = DictionaryView(
@@ -148,10 +148,7 @@ CONS_COLUMNS: Final = DictionaryView(
     "CONS_COLUMNS", "OWNER", "POSITION", "CONSTRAINT_NAME COLUMN_NAME"
 )
 INDEXES: Final = DictionaryView(
-    "INDEXES",
-    "TABLE_OWNER",
-    "",
-    "OWNER INDEX_NAME INDEX_TYPE TABLE_NAME UNIQUENESS STATUS PARTITIONED",
+    "INDEXES", "TABLE_OWNER", "", "OWNER INDEX_NAME INDEX_TYPE TABLE_NAME UNIQUENESS STATUS"
 )
 IND_COLUMNS: Final = DictionaryView(
     "IND_COLUMNS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_NAME DESCEND"
@@ -160,9 +157,7 @@ IND_EXPRESSIONS: Final = DictionaryView(
     "IND_EXPRESSIONS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_EXPRESSION"
 )
 VIEWS: Final = DictionaryView("VIEWS", "OWNER", "", "VIEW_NAME TEXT")
-MVIEWS: Final = DictionaryView(
-    "MVIEWS", "OWNER", "", "MVIEW_NAME QUERY REFRESH_MODE REFRESH_METHOD BUILD_MODE"
-)
+MVIEWS: Final = DictionaryView("MVIEWS", "OWNER", "", "MVIEW_NAME QUERY REFRESH_MODE")
 MVIEW_LOGS: Final = DictionaryView("MVIEW_LOGS", "LOG_OWNER", "", "LOG_TABLE")
 SEQUENCES: Final = DictionaryView(
     "SEQUENCES",
@@ -400,7 +395,6 @@ def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable
             comment=comments.get(name, ""),
             logging=tuple(sorted({one["LOG_GROUP_TYPE"] for one in groups.get(name, ())})),
             partitioning=partitions.get(name),
-            temporary_duration=row["DURATION"],
         )
     relational = {(row[OWNER], row["TABLE_NAME"]) for row in rows}
     for row in reader.rows(OBJECTS):
@@ -619,7 +613,6 @@ class _Reader:
                 parts=tuple(parts),
                 constraint=keys.get((row[OWNER], row["TABLE_NAME"], row["INDEX_NAME"]), ""),
                 usable=row["STATUS"] != "UNUSABLE",
-                partitioned=row["PARTITIONED"] == _YES,
             )
 
     def _all_views(
@@ -649,8 +642,6 @@ class _Reader:
                 name=row["MVIEW_NAME"],
                 query=row["QUERY"].strip(),
                 refresh_mode=row["REFRESH_MODE"],
-                refresh_method=row["REFRESH_METHOD"],
-                build_mode=row["BUILD_MODE"],
             )
 
     def _sequences(self) -> Iterator[Sequence]:

@@ -168,9 +168,9 @@ def is_aggregate(node: exp.Expr) -> bool:
     return is_call or isinstance(node, exp.GroupConcat)
 
 
-def _numbered(name: str, fact: Fact = _COUNTED) -> CallRule:
+def _numbered(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        return f"{name}({', '.join(map(t.integer, arguments))})", fact
+        return f"{name}({', '.join(map(t.integer, arguments))})", _COUNTED
 
     return translate
 
