@@ -78,7 +78,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         closing: a function that is called once, before the connection is closed.
         defers_keys: whether each transaction checks deferrable constraints only at its end.
         mark: a value that was set in the connection's own session in PostgreSQL; None if none was
-            set (`applier.target.session_mark`).
+            set (`applier.target.connection`).
         pooled: behind a pooler, the process id and the start of the session in PostgreSQL;
             otherwise None.
     """

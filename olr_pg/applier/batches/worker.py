@@ -45,11 +45,10 @@ from olr_pg.applier.batches.replay import Step
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
-from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.applier.stopped.refused_changes import refusal
-from olr_pg.applier.target.outage import announce_retry, retry_seconds
+from olr_pg.applier.target.outage import retry_seconds, retrying
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import steady_time
 from olr_pg.observability.tracing import span
@@ -652,10 +651,10 @@ class Worker:
                 that were not flushed.
         """
         applying = retrying(
+            f"applying changes of {queue.name}",
             lambda error: isinstance(error, psycopg.Error) and not self._committed,
             partial(retry_seconds, self._settings),
             self._closing,
-            partial(announce_retry, f"retrying: applying changes of {queue.name}"),
         )
         return applying(work)
 

@@ -19,7 +19,6 @@ from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.batches.shared_state import SharedState
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
-from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.conversation import Conversation, NotedPositions
 from olr_pg.applier.session.handover import (
     Created,
@@ -52,7 +51,7 @@ from olr_pg.applier.target.ledger import (
     noted_complete,
     other_subscriptions,
 )
-from olr_pg.applier.target.outage import announce_retry, retry_seconds
+from olr_pg.applier.target.outage import retry_seconds, retrying
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.table_identity import record_tables
@@ -381,10 +380,10 @@ class Applier:
             return not (once or self.is_ending) and _may_pass(error)
 
         reaching = retrying(
+            "preparing the target",
             passes,
             lambda _: self._settings.start_seconds,
             self._shared.stop,
-            partial(announce_retry, "retrying: preparing the target"),
         )
         handover: Handover = reaching(self._target.use, self._prepare)
         self.is_begun = True
@@ -411,10 +410,10 @@ class Applier:
         If the connection was lost without notice while the target was not used, open a new one.
         """
         noting = retrying(
+            "recording the end in the target",
             _may_pass,
             partial(retry_seconds, self._settings),
             self._shared.stop,
-            partial(announce_retry, "retrying: recording the end in the target"),
         )
         steps: list[Callable[[], None]] = [session.note]
         if once and not self.is_ending:
@@ -589,10 +588,10 @@ class Applier:
     ) -> None:
         """Run a session; start a new one each time the connection to the server is lost."""
         opening = retrying(
+            "connecting to the decoder's port",
             lambda error: isinstance(error, OSError) or _may_pass(error),
             partial(retry_seconds, self._settings),
             self._shared.stop,
-            partial(announce_retry, "retrying: connecting to the decoder's port"),
         )
         while not self._shared.is_ending:
             try:

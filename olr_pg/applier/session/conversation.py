@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 import structlog
 
-from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Distribution, Reception, Unconfirmed
 from olr_pg.applier.settings import Consistency
@@ -33,7 +32,7 @@ from olr_pg.applier.target.ledger import (
     noted_start,
 )
 from olr_pg.applier.target.orphaned_transactions import follow_incarnation
-from olr_pg.applier.target.outage import announce_retry, retry_seconds
+from olr_pg.applier.target.outage import announce_retry, retry_seconds, retrying
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.transactions.ancestry import Ancestry
@@ -337,10 +336,10 @@ class Conversation:
         if not self._workers.finish():
             raise ConnectionAbortedError("not all changes before a new incarnation are applied")
         following = retrying(
+            "recording the incarnation in the target",
             lambda error: isinstance(error, psycopg.Error) and is_transient(error),
             partial(retry_seconds, self._settings),
             self._shared.stop,
-            partial(announce_retry, "retrying: recording the incarnation in the target"),
         )
         work = partial(
             follow_incarnation,

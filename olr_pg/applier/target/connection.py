@@ -1,10 +1,18 @@
-"""Opens connections to the target for the applier.
+"""Opens connections to the target for the applier, and proves for each target transaction that it
+runs in the connection's own session.
+
+An operator can change the mode of a pooler while the appliance runs (pgbouncer's ``RELOAD``), and
+the check of a new connection (`postgres.pooler`) does not recognise every pooler. So each
+connection also sets a mark in its session, a parameter with a random value. Each target transaction
+reads the mark together with the ledger's row. If the mark is missing, the session's other settings
+are missing too.
 
 The encoding of the target may lack characters of our own texts (`storable`).
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import psycopg
@@ -13,7 +21,6 @@ from psycopg.pq import Format
 
 from olr_pg.applier.settings import ANSWER_SECONDS, ApplierSettings
 from olr_pg.applier.target.catalogue import MIN_VERSION
-from olr_pg.applier.target.session_mark import mark_session
 from olr_pg.applier.target.statement_watch import ConnectionWatch, StatementWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.bounded_connection import BoundedConnection, with_timeouts
@@ -34,6 +41,9 @@ waits for a lock.
 """
 
 _REPLICA: Final = "SET session_replication_role = replica"
+_MARK: Final = "SELECT set_config('olr_pg.session', %s, false)"
+OWN_MARK: Final = "current_setting('olr_pg.session', true)"
+"""SQL expression for the mark of the session that runs the query."""
 
 # Timeouts are off: if a statement takes long, it is large or waits for a lock, and a retry after a
 # timeout would take as long. synchronous_commit must not be off: after a crash, commits that were
@@ -141,7 +151,8 @@ def connect(
         # The applier can divide the changes of one statement among several. Triggers check
         # deferrable keys, and do not fire if `replica` is set.
         connection.defers_keys = replica is False
-        mark_session(connection)
+        connection.mark = secrets.token_hex(8)  # from now on, `check_session` expects it
+        connection.execute(_MARK, (connection.mark,))
         connection.answer_seconds = None
     except psycopg.Error as error:
         connection.close()
@@ -278,6 +289,25 @@ class KeptConnection:
             self._connection.close()
             self._connection = None
         self._lost()
+
+
+def check_session(connection: Connection[Any], mark: str | None) -> None:
+    """Check that a query ran in the connection's own session. Connections without a mark pass.
+
+    Args:
+        mark: the value of `OWN_MARK` in the query's answer.
+
+    Raises:
+        OlrPgError: 5029, the query ran in another session, or the session has lost its settings.
+            The caller must roll back.
+    """
+    own = connection.mark if isinstance(connection, BoundedConnection) else None
+    if own is not None and mark != own:
+        raise OlrPgError(
+            Code.POOLER_SHARES_SESSIONS,
+            "a transaction ran in a session without the settings of the connection. Nothing of it"
+            " is applied",
+        )
 
 
 def storable(connection: Connection[Any], value: T) -> T:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.applier.target.catalogue import relation_exists
-from olr_pg.applier.target.connection import storable
-from olr_pg.applier.target.session_mark import OWN_MARK, check_session
+from olr_pg.applier.target.connection import OWN_MARK, check_session, storable
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import LoadStatus
 from olr_pg.observability.periodic import steady_time

@@ -5,6 +5,8 @@ Each connection of an applier notices an outage and retries by itself, but opera
 message for an outage, not one for each attempt. The cause can change, or the first error can hide
 it: a failover first ends the sessions, and then the server is read-only or rejects the password.
 So an error is also logged if its code or its action is new in this outage.
+
+`retrying` retries an operation after transient errors.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import structlog
+import tenacity
 from psycopg.conninfo import conninfo_to_dict
 
 from olr_pg.observability.periodic import steady_time
@@ -161,3 +164,50 @@ def announce_retry(doing: str, attempt: int, error: BaseException) -> None:
     if not (isinstance(error, psycopg.Error) and is_out_of_reach(error)):
         words = plain_words(error) if isinstance(error, psycopg.Error) else str(error).strip()
         _log.warning(doing, attempt=attempt, error=words)
+
+
+def retrying(
+    doing: str,
+    passes: Callable[[BaseException], bool],
+    seconds: Callable[[BaseException], float | None],
+    stop: threading.Event,
+) -> tenacity.Retrying:
+    """Return an object that calls a function again after transient errors, with pauses that grow to
+    two seconds. The object raises the error of the last attempt.
+
+    Args:
+        doing: the purpose of the function, for `announce_retry` before each retry.
+        passes: returns whether an error is transient, so that a retry may succeed.
+        seconds: returns for how long an operation with this error is retried, counted from its
+            first attempt; None for no limit.
+        stop: when it is set, the current pause ends and nothing is retried any more.
+    """
+
+    def announce(state: tenacity.RetryCallState) -> None:
+        announce_retry(f"retrying: {doing}", state.attempt_number, _failure(state))
+
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(passes),
+        wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
+        stop=tenacity.stop_any(_Over(seconds), tenacity.stop_when_event_set(stop)),
+        sleep=tenacity.sleep_using_event(stop),
+        before_sleep=announce,
+        reraise=True,
+    )
+
+
+def _failure(state: tenacity.RetryCallState) -> BaseException:
+    error = state.outcome.exception() if state.outcome else None
+    assert error is not None  # tenacity calls this only after a failure
+    return error
+
+
+class _Over(tenacity.stop.stop_base):
+    """Ends the retries when the time limit for the last error has passed."""
+
+    def __init__(self, seconds: Callable[[BaseException], float | None]) -> None:
+        self._seconds = seconds
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
+        bound = self._seconds(_failure(retry_state))
+        return bound is not None and (retry_state.seconds_since_start or 0.0) >= bound

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
+from olr_pg.applier.target.outage import (
+    TargetOutage,
+    announce_retry,
+    retry_seconds,
+    retrying,
+    target_place,
+)
 
 AWAY = psycopg.OperationalError("connection refused")
 FULL = psycopg.errors.DiskFull("no space left on device")
@@ -137,3 +145,70 @@ def test_how_long_something_is_tried_again() -> None:
 )
 def test_the_place_of_a_target_has_nothing_secret(connect_string: str, place: str) -> None:
     assert target_place(connect_string) == place
+
+
+# --- retries ---
+
+
+def patience(_error: BaseException) -> float:
+    return 120.0
+
+
+class Failing:
+    """Fails so many times; is stopped at a call."""
+
+    def __init__(self, times: int, stopped_at: int = 0) -> None:
+        self.left = times
+        self.calls = 0
+        self.stop = threading.Event()
+        self._stopped_at = stopped_at
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.calls == self._stopped_at:
+            self.stop.set()
+        if self.left:
+            self.left -= 1
+            raise ConnectionError(f"{self.left} left")
+        return "done"
+
+
+def test_it_goes_on_until_it_passes_and_tells_each_failure() -> None:
+    work = Failing(2)
+    again = retrying("work", lambda error: isinstance(error, ConnectionError), patience, work.stop)
+    with capture_logs() as logs:
+        assert again(work) == "done"
+    assert [(one["event"], one["attempt"], one["error"]) for one in logs] == [
+        ("retrying: work", 1, "1 left"),
+        ("retrying: work", 2, "0 left"),
+    ]
+
+
+def test_an_error_that_does_not_pass_is_raised_at_once() -> None:
+    work = Failing(2)
+    with pytest.raises(ConnectionError):
+        retrying("work", lambda _: False, patience, work.stop)(work)
+    assert work.calls == 1
+
+
+def test_it_ends_where_it_is_stopped() -> None:
+    work = Failing(1_000_000, stopped_at=2)
+    with pytest.raises(ConnectionError):
+        retrying("work", lambda _: True, patience, work.stop)(work)
+    assert work.calls == 2
+
+
+def test_each_error_has_its_own_patience() -> None:
+    """Here the first may be met for ever, the second not at all."""
+    errors = iter([KeyError("for ever"), KeyError("for ever"), ConnectionError("not at all")])
+
+    def work() -> None:
+        raise next(errors)
+
+    again = retrying(
+        "work", lambda _: True, lambda error: None if isinstance(error, KeyError) else 0.0,
+        threading.Event(),
+    )  # fmt: skip
+    with pytest.raises(ConnectionError):
+        again(work)
+    assert next(errors, None) is None
