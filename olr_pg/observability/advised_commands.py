@@ -57,7 +57,8 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
 
 
 def commands_of_error(text: str, table: str, number: int | None) -> str:
-    """Return the text with the stopped table and the number of its error added to its commands.
+    """Return the text with the stopped table and the number of its error added to its commands, and
+    with the table in its SQL statements.
 
     Args:
         number: the number of the table's error; None if unknown.
@@ -71,7 +72,8 @@ def commands_of_error(text: str, table: str, number: int | None) -> str:
             command += f" {number}"
         return f"`{command}`"
 
-    return _COMMAND.sub(complete, text)
+    of_table = table.replace("'", "''")
+    return _COMMAND.sub(complete, text).replace("'OWNER.NAME'", f"'{of_table}'")
 
 
 class Failure(TypedDict):

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import oracledb
@@ -17,6 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.session import applier_session
+from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
@@ -28,7 +31,8 @@ from tests.simulation.entry import spark_or_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -83,6 +87,10 @@ class Site:
             self._served.execute(f"INSERT INTO {name} (id, x) VALUES ({self._row}, 1)")
             self._served.execute(f"UPDATE {name} SET x = x + 1 WHERE id = {self._row}")
         self._served.server.database.switch_logs()
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._served.server.server.state.catalogue
 
     def current_scn(self) -> int:
         return self._served.server.database.current_scn()
@@ -393,3 +401,116 @@ def test_a_paused_subscription_is_resumed(site: Site) -> None:
     site.command("tables", "resume", "--all")
     site.run()
     assert site.differing() == []
+
+
+# --- the target ---
+
+
+def test_a_table_that_was_replaced_by_a_whole_copy_continues(site: Site) -> None:
+    site.sql(f"CREATE TABLE app.copy (LIKE app.{site.a} INCLUDING ALL)")
+    site.sql(f"INSERT INTO app.copy SELECT * FROM app.{site.a}")
+    site.sql(f"DROP TABLE app.{site.a}")
+    site.sql(f"ALTER TABLE app.copy RENAME TO {site.a}")
+    site.change()
+    assert site.failure().code == Code.TABLES_STOPPED
+    ((code,),) = site.sql("SELECT code FROM olr_pg.error WHERE resolution = 'stopped'")
+    update = "UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = 'OWNER.NAME'"
+    error = OlrPgError(Code(code), "")
+    followed(error, Code.TARGET_TABLE_REPLACED, update, "then `olr-pg errors retry OWNER.NAME`")
+    update = update.replace("OWNER.NAME", f"APP.{site.a}")
+    ((number,),) = site.sql("SELECT id FROM olr_pg.error WHERE resolution = 'stopped'")
+    assert update in site.command("errors", "show", str(number))
+    site.sql(update)
+    site.command("errors", "retry", f"APP.{site.a}")
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_a_target_table_that_was_dropped_is_loaded_again(site: Site) -> None:
+    site.sql(f"DROP TABLE app.{site.b}")
+    site.change()
+    assert site.failure().code == Code.TABLES_STOPPED
+    ((number,),) = site.sql("SELECT id FROM olr_pg.error WHERE resolution = 'stopped'")
+    shown = site.command("errors", "show", str(number))
+    assert "OLR-05005" in shown
+    site.load_anew(site.b)
+    site.run()
+    assert site.differing() == []
+
+
+def test_a_ledger_without_tables_is_made_again_with_a_load(site: Site) -> None:
+    site.sql("DROP TABLE olr_pg.held CASCADE")
+    site.change()
+    error = followed(
+        site.failure(), Code.LEDGER_UNUSABLE, "create the missing objects with"
+        " sql/postgres/ledger.sql, and load the tables again",
+    )  # fmt: skip
+    assert "olr_pg.held" in error.detail
+    path = Path(__file__).parents[2] / "sql" / "postgres" / "ledger.sql"
+    site.sql(path.read_text("utf-8"))
+    site.load_anew(site.a, site.b)
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+# --- the source ---
+
+
+def test_another_character_set_needs_a_load_behind_the_change(site: Site) -> None:
+    catalogue = site.catalogue
+    update = (
+        'UPDATE SYS."DATABASE_PROPERTIES" SET "PROPERTY_VALUE" = ?'
+        " WHERE \"PROPERTY_NAME\" = 'NLS_CHARACTERSET'"
+    )
+    catalogue.update(update, "WE8MSWIN1252")
+    try:
+        site.change()
+        followed(
+            site.failure(), Code.CHARACTER_SET_CHANGED, "Empty `context.data`",
+            "set `apply.start-scn` to an SCN after the change", "initial-load --anew --table",
+        )  # fmt: skip
+        shutil.rmtree(site.data)
+        site.apply["start-scn"] = site.current_scn()
+        site.load_anew(site.a, site.b)
+        site.run()
+        assert site.differing() == []
+        site.run_with_changes()
+    finally:
+        catalogue.update(update, "AL32UTF8")
+
+
+def test_a_target_of_another_copy_of_the_source_is_loaded_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(applier_session, "check_not_ahead", partial(check_not_ahead, patience=0.1))
+    site.sql("UPDATE olr_pg.ledger SET commit_scn = commit_scn + 100000000")
+    site.change()
+    followed(
+        site.failure(), Code.TARGET_AHEAD_OF_SOURCE, "empty `context.data`", "load all tables again"
+    )
+    shutil.rmtree(site.data)
+    site.load_anew(site.a, site.b)
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+# --- the cut-over ---
+
+
+def test_a_cut_over_begins_again_after_the_source_has_changed(site: Site) -> None:
+    site.command("cutover", "--until", "applied")
+    site.change()
+    output = site.refused("cutover", "--accept", "*")
+    assert "OLR-05123" in output
+    error = OlrPgError(Code.SOURCE_CHANGED_AFTER_CUTOVER, "")
+    followed(error, Code.SOURCE_CHANGED_AFTER_CUTOVER, "start `olr-pg cutover --restart`")
+    site.command("cutover", "--restart", "--accept", "*")
+    assert site.differing() == []
+    assert "OLR-05171" in site.refused("initial-load", "--anew", "--table", f"APP.{site.a}")
+    error = OlrPgError(Code.TARGET_IN_USE, "")
+    followed(error, Code.TARGET_IN_USE, "`olr-pg cutover --restart --status`, and repeat")
+    site.command("cutover", "--restart", "--status")
+    site.load_anew(site.a)
+    site.run_with_changes()

@@ -140,7 +140,12 @@ class TableApplier:
             error = apply_event(connection, self._settings, event, self.source)
             if error is not None:
                 self.error = error
-                _log.error("table stopped: its changes are held", table=self.name, error=str(error))
+                _log.error(
+                    "table stopped: its changes are held",
+                    table=self.name,
+                    error=str(error),
+                    action=error.action,
+                )
             self._known = max(self._known, Reach(event.commit_scn))
             # This also logs the error if the event stopped the table in an earlier attempt.
             self._known = self._read(connection).position.reach

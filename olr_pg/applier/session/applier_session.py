@@ -537,7 +537,7 @@ class Applier:
             self._locked[table] = Blocked(table, steady_time(), blocked.error)
             return
         if error is not None:
-            _log.error("table is still stopped", table=table, error=str(error))
+            _log.error("table is still stopped", table=table, error=str(error), action=error.action)
             self._shared.stopped[table] = error
 
     def _replay_locked(self, connection: Connection[Any]) -> None:

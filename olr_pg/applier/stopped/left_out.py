@@ -93,7 +93,12 @@ def stop_left_out(
         document = source_document(tables[name], settings.facts, left_scn)
         ledger = table_ledger(settings, name)
         if ledger.stop_before(connection, document, reason, left_scn):
-            _log.error("table stopped: its changes are held", table=name, error=str(reason))
+            _log.error(
+                "table stopped: its changes are held",
+                table=name,
+                error=str(reason),
+                action=reason.action,
+            )
 
 
 def left_out_reason(
@@ -175,7 +180,12 @@ def stop_unfit(
         ledger = table_ledger(settings, name)
         document = partial(source_document, source, settings.facts)
         if ledger.stop_in_place(connection, document, reason):
-            _log.error("table stopped: its changes are held", table=name, error=str(reason))
+            _log.error(
+                "table stopped: its changes are held",
+                table=name,
+                error=str(reason),
+                action=reason.action,
+            )
 
 
 def _warn_of_firing(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
