@@ -75,6 +75,26 @@ def test_composite_key_and_several_column_sets(replication: Replication) -> None
     assert _table(r, "s.c") == [("x", 1, 1, 0), ("x", 2, 0, 2), ("y", 1, 3, 3)]
 
 
+def test_rows_with_a_composite_key_are_deleted_by_one_statement(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their keys only: the target's other columns have changed."""
+    r = replication
+    r.execute("CREATE TABLE s.c (v text, n int, a int, PRIMARY KEY (n, v))")
+    r.execute("INSERT INTO s.c VALUES ('x', 1, 9), ('x', 2, 9), ('y', 1, 9), ('y', 2, 9)")
+    r.transaction(*(r.delete({"V": v, "N": n, "A": 0}, "C") for v, n in (("x", 1), ("y", 2))))
+    found: list[BoundStatement] = []
+
+    def noting(*args: Any) -> list[BoundStatement]:
+        found.extend(steps(*args))
+        return found
+
+    monkeypatch.setattr(table_writer, "steps", noting)
+    r.apply()
+    assert [(step.kind, step.expected) for step in found] == [(DmlKind.DELETE, 2)]
+    assert _table(r, "s.c") == [("x", 2, 9), ("y", 1, 9)]
+
+
 def _wide(width: int) -> str:
     columns = ", ".join(f"c{i} varchar(20)" for i in range(width))
     return f"CREATE TABLE s.w (id int PRIMARY KEY, {columns}) WITH (fillfactor = 30)"
