@@ -18,10 +18,14 @@ from olr_pg.capture.wanted_logs import lost_ends
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering import split_merging
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
+from olr_pg.replicator.recovery import run_images
+from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
+from olr_pg.replicator.recovery.image_files import Image, write_image
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
-from tests.replicator.recovery_runs import split_transactions
+from tests.replicator.recovery_runs import SOURCE, split_transactions
 from tests.replicator.scripted_source import SHOP, Delivered, Rac, Reader, ScriptedSource, make_rac
 from tests.waiting import wait_until
 
@@ -100,6 +104,39 @@ def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at
     assert taken == [*(one for one in rac.truth if one.commit_scn < scn), *behind]
     assert behind
     assert progress.losses == 0
+
+
+def test_an_image_that_was_taken_of_orphaned_redo_is_not_written(
+    rac: Rac, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the other thread, which is behind, until the RESETLOGS is known."""
+    at = 4
+    scn = rac.one[at].header.first_scn
+    path = reincarnated(
+        Path(rac.one[at].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    written: list[Image] = []
+
+    def watched(path: Path, image: Image) -> None:
+        written.append(image)
+        write_image(path, image)
+
+    monkeypatch.setattr(run_images, "write_image", watched)
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
+    source.logs = [*rac.one[: at + 1], *rac.two[:1]]
+    recovery = BoundedRecovery(tmp_path / "recovery", SOURCE, 1, IN_MEMORY)
+    with Reader(source, recovery=recovery) as reader:
+        reader.settle()
+        assert rac.two[0].next_scn < scn
+        source.logs = [*cut_at(rac.one, scn), *cut_at(rac.two, scn), open_log(str(path))]
+        source.opened = frozenset({1})
+        reader.settle()
+        reader.settle()
+        assert reader.failure() is None
+        assert any(one.commit_scn > scn for one in reader.take())
+    assert written
+    assert not [one for one in written for mark in one.marks
+                if mark.resetlogs_id != NEW and mark.scn > scn]  # fmt: skip
 
 
 @pytest.mark.parametrize("once", [False, True])
