@@ -476,6 +476,8 @@ class DecodingRun:
             if self._recovery is not None:
                 self._recovery.settle(self.merger)
             logs = self._new_logs()
+            if self.ending.is_set():  # a closed thread has released orphaned transactions
+                return
             if not self._is_through() and logs and not self._decode(logs):
                 return
             if self._is_through():

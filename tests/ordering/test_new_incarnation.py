@@ -62,6 +62,26 @@ def with_new_incarnation(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, database=database)
 
 
+def begun_at(rac: Rac, folder: Path, at: int) -> tuple[int, ArchivedLog]:
+    """A RESETLOGS at the begin of a log of the first thread: its SCN, and its first log, which has
+    the same redo.
+    """
+    scn = rac.one[at].header.first_scn
+    path = reincarnated(
+        Path(rac.one[at].path), folder, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    return scn, open_log(str(path))
+
+
+def taken_alone(rac: Rac, scn: int, new: ArchivedLog) -> list[Delivered]:
+    """What the new incarnation's first log has."""
+    source = ScriptedSource(with_new_incarnation(rac.snapshot))
+    source.logs = [new]
+    with Reader(source, scn, once=True) as reader:
+        reader.drain()
+        return reader.take()
+
+
 @pytest.mark.parametrize("offset", range(20, 206, 15))
 def test_every_thread_is_read_up_to_the_resetlogs(rac: Rac, offset: int) -> None:
     scn = rac.one[0].header.first_scn + offset
@@ -76,16 +96,8 @@ def test_every_thread_is_read_up_to_the_resetlogs(rac: Rac, offset: int) -> None
 @pytest.mark.parametrize("at", [4, 5, 6])
 def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at: int) -> None:
     """Its first log is there before the other thread's last one of the old incarnation."""
-    scn = rac.one[at].header.first_scn
-    path = reincarnated(
-        Path(rac.one[at].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
-    )
-    new = open_log(str(path))
-    alone = ScriptedSource(with_new_incarnation(rac.snapshot))
-    alone.logs = [new]
-    with Reader(alone, scn, once=True) as reader:
-        reader.drain()
-        behind = reader.take()
+    scn, new = begun_at(rac, tmp_path, at)
+    behind = taken_alone(rac, scn, new)
     source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
     *rest, last = cut_at(rac.two, scn)
     assert last.end_scn == scn
@@ -106,15 +118,34 @@ def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at
     assert progress.losses == 0
 
 
+def test_orphaned_transactions_that_a_closed_thread_releases_are_not_delivered(
+    rac: Rac, tmp_path: Path
+) -> None:
+    """They waited for the thread. It is found closed when the RESETLOGS is found, whose SCN is the
+    end of a log.
+    """
+    scn, new = begun_at(rac, tmp_path, at := 4)
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
+    source.logs = [*rac.one[: at + 1], rac.two[0]]
+    with Reader(source) as reader:
+        reader.settle()
+        source.ends = {rac.one[0].position.resetlogs_id: scn}
+        source.logs = [*cut_at(rac.one, scn), rac.two[0], new]
+        source.opened = frozenset({1})
+        for _ in range(3):
+            reader.settle()
+        assert reader.failure() is None
+        taken = reader.take()
+    behind = taken_alone(rac, scn, new)
+    assert behind
+    assert [one for one in taken if one.commit_scn >= scn] == behind
+
+
 def test_an_image_that_was_taken_of_orphaned_redo_is_not_written(
     rac: Rac, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for the other thread, which is behind, until the RESETLOGS is known."""
-    at = 4
-    scn = rac.one[at].header.first_scn
-    path = reincarnated(
-        Path(rac.one[at].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
-    )
+    scn, new = begun_at(rac, tmp_path, at := 4)
     written: list[Image] = []
 
     def watched(path: Path, image: Image) -> None:
@@ -128,7 +159,7 @@ def test_an_image_that_was_taken_of_orphaned_redo_is_not_written(
     with Reader(source, recovery=recovery) as reader:
         reader.settle()
         assert rac.two[0].next_scn < scn
-        source.logs = [*cut_at(rac.one, scn), *cut_at(rac.two, scn), open_log(str(path))]
+        source.logs = [*cut_at(rac.one, scn), *cut_at(rac.two, scn), new]
         source.opened = frozenset({1})
         reader.settle()
         reader.settle()
@@ -144,13 +175,10 @@ def test_it_is_said_which_thread_the_new_incarnation_waits_for(
     rac: Rac, tmp_path: Path, *, once: bool
 ) -> None:
     """Copied logs do not tell whether the other thread was closed by then."""
-    scn = rac.one[4].header.first_scn
-    path = reincarnated(
-        Path(rac.one[4].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
-    )
+    scn, new = begun_at(rac, tmp_path, 4)
     source = ScriptedSource(with_new_incarnation(rac.snapshot), None)
     *rest, _ = cut_at(rac.two, scn)
-    source.logs = [*cut_at(rac.one, scn), open_log(str(path)), *rest]
+    source.logs = [*cut_at(rac.one, scn), new, *rest]
     with Reader(source, once=once) as reader:
         if once:
             reader.drain()
