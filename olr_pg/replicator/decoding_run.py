@@ -347,7 +347,6 @@ class DecodingRun:
             )
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
-        self._left_scn = 0
         self._is_orphaned = False
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
@@ -545,10 +544,10 @@ class DecodingRun:
 
     @property
     def _promised_scn(self) -> int:
-        """The SCN below which a restart delivers no transaction: transactions were delivered up to
-        it, or a checkpoint has passed it while nothing was committed.
+        """The SCN below which a restart delivers no transaction, because a checkpoint has passed
+        it. The source knows the SCN up to which transactions were delivered.
         """
-        return max([self._left_scn, *(feed.saved_scn for feed in self.feeds)])
+        return max([0, *(feed.saved_scn for feed in self.feeds)])
 
     def _limit(self, logs: Iterable[ArchivedLog]) -> None:
         """If a RESETLOGS has orphaned the redo of the current incarnation from an SCN on, release
@@ -731,7 +730,6 @@ class DecodingRun:
             if end is not None and end < left:
                 self._begin_again(end)
                 return False
-            self._left_scn = left
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Release(released)
