@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 from collections import Counter, deque
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -511,15 +511,13 @@ def _free(config: Config) -> tuple[int, float] | None:
 
 def process_status(memory_max: int) -> ProcessStatus:
     """Return the resources that this process uses."""
-    statm = Path("/proc/self/statm").read_text("ascii").split()
-    return ProcessStatus(
-        os.getpid(),
-        int(statm[1]) * _PAGE_BYTES,
+    resident = descriptors = None
+    # /proc may not be mounted, and a process at its limit of open files cannot read it.
+    with suppress(OSError):
+        resident = int(Path("/proc/self/statm").read_text("ascii").split()[1]) * _PAGE_BYTES
         # Subtract the descriptor that is open to list the directory.
-        sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,
-        threading.active_count(),
-        memory_max,
-    )
+        descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1
+    return ProcessStatus(os.getpid(), resident, descriptors, threading.active_count(), memory_max)
 
 
 def _advised(error: OlrPgError) -> str:

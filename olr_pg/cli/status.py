@@ -144,10 +144,19 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
         ),
         "Not delivered": _left_out(record["source"]),
         "Process": (
-            f"{process['pid']}, {process['resident_bytes'] / 2**20:,.0f} MiB,"
-            f" {process['threads']} threads, {process['descriptors']} descriptors"
+            f"{process['pid']}, {_mib(process['resident_bytes'])} MiB,"
+            f" {process['threads']} threads,"
+            f" {_known(process['descriptors'])} descriptors"
         ),
     }
+
+
+def _mib(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 2**20:,.0f}"
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
 
 
 def _scn(position: int | None) -> str:

@@ -214,8 +214,8 @@ function details(s) {
   fill.className = used > .8 ? "fill high" : "fill";
   const refused = Object.entries(s.port.refused).map(([code, n]) => n + " × " + code).join(", ");
   pairs("process", [
-    ["memory", bytes(s.process.resident_bytes)],
-    ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
+    ["memory", s.process.resident_bytes === null ? "unknown" : bytes(s.process.resident_bytes)],
+    ["threads, descriptors", s.process.threads + ", " + (s.process.descriptors ?? "unknown")],
     ["port", s.port.address],
     ["client", s.port.client || "none"],
     ...(s.port.client ? [["last request of the client", span(s.port.silent_seconds) + " ago"]] : []),

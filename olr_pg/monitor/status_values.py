@@ -292,11 +292,15 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """The resources of this process; Java and PostgreSQL are separate processes."""
+    """The resources of this process; Java and PostgreSQL are separate processes.
+
+    Attributes:
+        resident_bytes, descriptors: None if the system does not report them.
+    """
 
     pid: int
-    resident_bytes: int
-    descriptors: int
+    resident_bytes: int | None
+    descriptors: int | None
     threads: int
     memory_max_bytes: int
 

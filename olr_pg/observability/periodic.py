@@ -14,8 +14,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
 
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.system_errors import system_failure
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_log = structlog.get_logger(__name__)
 
 
 class Periodic:
@@ -24,7 +31,9 @@ class Periodic:
     Args:
         name: the name of the thread.
         seconds: pause between two runs.
-        work: the task; must not raise.
+        work: the task. If it raises an exception, the exception is logged, and the task runs again
+            after `seconds`: the limit of open files, for example, may be reached only for a moment.
+            The threads that end lost statements are such tasks, so they must not end.
         at_once: whether the task first runs at the start; otherwise it first runs after `seconds`.
     """
 
@@ -35,6 +44,7 @@ class Periodic:
         self._work = work
         self._at_once = at_once
         self._over = threading.Event()
+        self._logged = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -55,9 +65,33 @@ class Periodic:
 
     def _run(self) -> None:
         if self._at_once:
-            self._work()
+            self._run_once()
         while not self._over.wait(self._seconds):
+            self._run_once()
+
+    def _run_once(self) -> None:
+        try:
             self._work()
+        except Exception as error:  # noqa: BLE001 - the thread's outer edge: the next run may succeed
+            self._log_once(error)
+        else:
+            self._logged = ""
+
+    def _log_once(self, error: Exception) -> None:
+        """Log an error, unless the last run has ended with the same error."""
+        refused = system_failure(error)
+        failure = refused or OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+        if str(failure) == self._logged:
+            return
+        self._logged = str(failure)
+        _log.error(
+            "a periodic task has failed: repeating it",
+            task=self._thread.name,
+            code=failure.label,
+            reason=str(failure),
+            action=failure.action,
+            exc_info=None if refused else error,
+        )
 
 
 SHIFT_SECONDS_MIN: Final = 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from olr_pg.appliance.status_observer import (
@@ -9,6 +10,7 @@ from olr_pg.appliance.status_observer import (
     held_tables,
     lock_holds_all,
     missing_since,
+    process_status,
     table_status,
     waiting_behind,
     with_holding,
@@ -22,6 +24,17 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.status_values import PortStatus, TableStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
+from tests.files.limits import no_more_files
+
+
+def test_a_process_at_its_limit_of_files_still_has_a_status() -> None:
+    whole = process_status(7)
+    assert whole.resident_bytes
+    assert whole.descriptors
+    with no_more_files():
+        least = process_status(7)
+    assert (least.pid, least.memory_max_bytes) == (os.getpid(), 7)
+    assert (least.resident_bytes, least.descriptors) == (None, None)
 
 
 def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
