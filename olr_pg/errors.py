@@ -787,13 +787,13 @@ class Code(IntEnum):
         "check the spelling: a name without quotes means upper case, a name in quotes is used as"
         " it is. Check that `apply.tables` contains the table, and that the snapshot contains"
         " its schema and was taken after the table was created. With a live source, `olr-pg run`"
-        " reads the dictionary as of the SCN at which it starts. If the table was created later,"
-        " and other tables are replicated already, remove this table from `apply.tables` (or run"
-        " `olr-pg tables remove OWNER.NAME`), start `olr-pg run`, and wait until it is up to date."
-        " Then add the table again; a load of a table of `apply.tables` stays recorded. Before the"
-        " first run, use `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the"
-        " creation. If `context.data` was lost, set `apply.start-scn` to the value of `start_scn`"
-        " in the target's table `olr_pg.subscription`",
+        " reads the dictionary as of the SCN at which it starts. If `context.data` was lost, set"
+        " `apply.start-scn` to the value of `start_scn` in the target's table"
+        " `olr_pg.subscription`. If the table is a new one, and other tables are replicated"
+        " already, remove this table from `apply.tables` (or run `olr-pg tables remove"
+        " OWNER.NAME`), start `olr-pg run`, and wait until it is up to date. Then add the table"
+        " again; a load of a table of `apply.tables` stays recorded. Before the first run, use"
+        " `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,

@@ -110,6 +110,23 @@ class Site:
             self.run()
         return caught.value
 
+    def stopped_by(self) -> int:
+        """Start the appliance, which stops a table; return the number of the error."""
+        followed(self.failure(), Code.TABLES_STOPPED, "See `olr-pg errors list`")
+        ((number,),) = self.sql("SELECT id FROM olr_pg.error WHERE resolution = 'stopped'")
+        assert f"{number} stopped" in self.refused("errors", "list")
+        return int(number)
+
+    def error_line(self, number: int) -> OlrPgError:
+        """Return the error that `olr-pg errors show` shows."""
+        ((code,),) = self.sql(f"SELECT code FROM olr_pg.error WHERE id = {number}")
+        return OlrPgError(Code(code), "")
+
+    def gone(self, name: str) -> None:
+        """Drop a table of the source, and change the others."""
+        self._created.remove(name)
+        self.change(f"DROP TABLE {name}")
+
     def command(self, *words: str) -> str:
         """Give a command, and return its output; see `refused` for one that fails."""
         code, output = self._command(words)
@@ -391,6 +408,53 @@ def test_a_truncation_that_stops_its_table_is_decided(site: Site, way: str) -> N
         site.apply["ddl"] = {"truncate": "follow"}
         site.run()
         site.run_with_changes()
+
+
+@pytest.mark.parametrize("way", ["correct", "overwrite", "skip"])
+def test_a_conflict_is_corrected_or_overwritten_or_skipped(site: Site, way: str) -> None:
+    site.sql(f"INSERT INTO app.{site.a} VALUES (4711, 9)")
+    site.change(f"INSERT INTO {site.a} VALUES (4711, 1)")
+    number = site.stopped_by()
+    words = {
+        "correct": "Correct the row in the target, then run `olr-pg errors retry`",
+        "overwrite": "set `apply.on-conflict` to skip or overwrite",
+        "skip": "Then correct the skipped rows with `olr-pg verify --differences FILE`",
+    }
+    followed(site.error_line(number), Code.CHANGE_CONFLICTS, words[way])
+    if way == "skip":
+        site.command("errors", "skip", str(number))
+        site.verify_and_repair()
+    else:
+        if way == "correct":
+            site.sql(f"DELETE FROM app.{site.a} WHERE id = 4711")
+        else:
+            site.apply["on-conflict"] = "overwrite"
+        site.command("errors", "retry", f"APP.{site.a}")
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_a_target_column_that_was_dropped_is_added_and_filled(site: Site) -> None:
+    site.sql(f"ALTER TABLE app.{site.a} DROP COLUMN x")
+    site.change()
+    error = site.error_line(site.stopped_by())
+    followed(error, Code.TARGET_COLUMN_MISSING, "add the column", "verify --differences", "repair")
+    site.sql(f"ALTER TABLE app.{site.a} ADD x int")
+    site.run()
+    site.verify_and_repair()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_a_table_that_was_dropped_is_removed(site: Site) -> None:
+    site.apply["ddl"] = {"drop-table": "stop"}
+    site.gone(site.b)
+    error = site.error_line(site.stopped_by())
+    followed(error, Code.TABLE_GONE, "`olr-pg tables remove OWNER.NAME`")
+    site.command("tables", "remove", f"APP.{site.b}")
+    site.run()
+    site.run_with_changes()
+    assert "no table has stopped" in site.command("errors", "list")
 
 
 def test_a_paused_subscription_is_resumed(site: Site) -> None:
