@@ -23,7 +23,7 @@ import oracledb
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import oracle_error
-from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.oracle.oracle_connection import execute, open_connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -376,15 +376,6 @@ class OracleLedger:
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return execute(self._connection, statement, values)
-
-
-def execute(
-    connection: oracledb.Connection, statement: str, values: tuple[Any, ...] = ()
-) -> list[tuple[Any, ...]]:
-    """Execute a statement, and return its rows; none if it is no query."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return list(cursor.fetchall()) if cursor.description else []
 
 
 def create_table(connection: oracledb.Connection, statement: str) -> bool:

@@ -21,6 +21,7 @@ import oracledb
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.oracle_connection import execute
 from olr_pg.oracle.tables import batches
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def hiding_policies(
     Raises:
         oracledb.Error: any error of Oracle.
     """
-    exempt = {privilege for (privilege,) in _rows(connection, _PRIVILEGES)}
+    exempt = {privilege for (privilege,) in execute(connection, _PRIVILEGES)}
     hiding = {} if ACCESS in exempt else _hiding_rows(connection, tables, writes)
     replacing = {} if REDACTION in exempt else _replacing_values(connection, tables)
     for table in tables:
@@ -89,7 +90,7 @@ def hiding_policies(
 
 def _hiding_rows(connection: Any, tables: Sequence[Table], writes: bool) -> dict[str, str]:
     """Return which security policies may hide rows, by the name of the table."""
-    found = _by_table(_of_tables(_rows, connection, _POLICIES, tables))
+    found = _by_table(_of_tables(execute, connection, _POLICIES, tables))
     reasons = dict[str, str]()
     for table in tables:
         active = [
@@ -181,17 +182,10 @@ def _refused(connection: Any, table: Table, reason: str, privilege: str) -> OlrP
     )
 
 
-def _rows(connection: Any, query: str, binds: Mapping[str, object] | None = None) -> Sequence[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, binds or {})
-        rows: Sequence[Any] = cursor.fetchall()
-    return rows
-
-
 def _rows_if_allowed(connection: Any, query: str, binds: Mapping[str, object]) -> Sequence[Any]:
     """Return the rows of the query; none if the account lacks the privilege."""
     try:
-        return _rows(connection, query, binds)
+        return execute(connection, query, binds)
     except oracledb.Error as error:
         if oracle_error(error, "checking the policies of a table").code != PRIVILEGE:
             raise

@@ -22,7 +22,7 @@ from olr_pg.oracle.driver.bounded_calls import BoundedCalls
 from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine.interfaces import IsolationLevel
@@ -113,6 +113,17 @@ def of_whole_table(connection: oracledb.Connection) -> Iterator[None]:
     finally:
         with suppress(oracledb.Error):  # the connection is lost
             connection.call_timeout = usual
+
+
+def execute(
+    connection: oracledb.Connection,
+    statement: str,
+    values: Sequence[object] | Mapping[str, object] = (),
+) -> list[tuple[Any, ...]]:
+    """Execute a statement, and return its rows; none if it is no query."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 def _prepare(

@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 
 from olr_pg.oracle import tables
 from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.oracle_connection import execute
 from olr_pg.oracle.tables import among, batches, bound, named
 from olr_pg.scalars import format_rowid, parse_rowid
 
@@ -159,8 +160,7 @@ def changed_since(
     """
     segment = None if part is None else parse_rowid(part.first)[0]
     binds = {"owner": table.owner, "name": table.name, "obj": table.obj, "data_obj": segment or -1}
-    with connection.cursor() as cursor:
-        found = cursor.execute(_OBJECTS, binds).fetchall()
+    found = execute(connection, _OBJECTS, binds)
     if table.obj not in {obj for obj, _ in found}:
         return f"the name now belongs to another table, not to the object {table.obj}"
     if segment is not None and segment not in {data_obj for _, data_obj in found}:
