@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.lineage import Lineage
@@ -205,8 +206,10 @@ def begins(blob: memoryview) -> list[Delivered]:
 class Mistake:
     """A parent that goes wrong, and a child that begins before that: `scn` lies between."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, quiet: int = 0) -> None:
         child = self._begin(folder / "child")
+        for _ in range(quiet):
+            child.instance.advance_scn()
         child.threads[0].switch()
         child.insert("A", 2, "two")
         for _ in range(60):
@@ -317,6 +320,33 @@ def test_quiet_redo_that_was_read_before_the_resetlogs_is_given_up(
             assert failure is None
             assert len(reader.take()) == 2
             assert reader.delivery.open_scn() > made.scn
+
+
+def test_a_restart_refuses_an_image_of_redo_that_a_resetlogs_has_orphaned(tmp_path: Path) -> None:
+    """Its checkpoint is before the RESETLOGS, because a transaction was open for long."""
+    made = Mistake(tmp_path, quiet=10)
+    cells = [sys_cell(9), sys_cell("nine")]
+    assert made.parent.open_session().insert(made.parent.tables["A"], cells) is not None
+    for _ in range(20):
+        made.parent.instance.advance_scn()
+    source, old = made.source_read_to_its_end(lambda _: None)
+    recovery = BoundedRecovery(tmp_path / "recovery", SOURCE, 1, IN_MEMORY)
+    with Reader(source, query=SHOP, recovery=recovery) as reader:
+        reader.settle()
+        assert len(reader.take()) == 1
+        saved, point = reader.delivery.open_scn(), recovery.points("")[-1]
+        assert saved < made.scn < point.read_scn
+        reader.delivery.saved(saved, point.image)
+        reader.queue.close()
+        reader.delivery.stop()
+        source.logs = [replace(old, end_scn=made.scn), made.new]
+        reader.delivery.resolve(SHOP)
+        with capture_logs() as told:
+            reader.queue = reader.delivery.start(saved, point.image, resumed=True)
+            reader.settle()
+        assert reader.failure() is None
+        assert len(reader.take()) == 2
+    assert "OLR-02073" in [line.get("code") for line in told]
 
 
 def test_a_checkpoint_that_is_saved_while_the_resetlogs_is_found_stops_the_run(
