@@ -344,6 +344,26 @@ def test_a_target_table_with_right_rows_is_added_without_a_load(site: Site) -> N
     site.run_with_changes()
 
 
+def test_a_load_that_the_target_refuses_is_resumed(site: Site) -> None:
+    new = f"E{site.a[1:]}"
+    site.create(new, "PRIMARY KEY")
+    site.run()
+    site.sql(f"CREATE TABLE app.{new} (id int PRIMARY KEY, x int CONSTRAINT small CHECK (x < 2))")
+    site.apply["tables"].append(f"APP.{new}")
+    assert "OLR-05109" in site.refused("initial-load")
+    error = OlrPgError(Code.TABLE_DATA_REFUSED, "")
+    followed(error, Code.TABLE_DATA_REFUSED, "correct the target table", "continue with --resume")
+    assert "OLR-05106" in site.refused("initial-load")
+    error = OlrPgError(Code.LOAD_INTERRUPTED, "")
+    followed(error, Code.LOAD_INTERRUPTED, "continue the load with --resume")
+    followed(site.failure(), Code.TABLE_LOADED_IN_PART, "`olr-pg initial-load --resume`")
+    site.sql(f"ALTER TABLE app.{new} DROP CONSTRAINT small")
+    site.command("initial-load", "--resume")
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
 # --- the ledger ---
 
 
