@@ -38,6 +38,7 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
         "apply": {
             "connect-string": postgres_database,
             "tables": "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = 'SHOP'",
+            "triggers": "disable",
         },
         "spark": {"master": "local[2,2]"},
         "target": {"address": "127.0.0.1:0"},
@@ -76,6 +77,15 @@ def test_from_an_empty_target_to_the_cut_over(
     assert states(printed) == {"doctor": "done", "schema": "done", "load": "failed"}
     assert not printed["ready"]
 
+    shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("ALTER TABLE shop.settings ADD CONSTRAINT none CHECK (name IS NULL)")
+    printed, code = run()
+    assert states(printed)["load"] == "failed"
+    assert "check constraint" in printed["steps"][-1]["detail"]["reason"]
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("ALTER TABLE shop.settings DROP CONSTRAINT none")
+
     pages = list[Any]()
 
     def load(*arguments: Any) -> Any:
@@ -87,7 +97,6 @@ def test_from_an_empty_target_to_the_cut_over(
         return done
 
     monkeypatch.setattr("olr_pg.migration.migration_run.initial_load", load)
-    shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
     printed, code = run()
     assert (code, states(printed)["verify"]) == (Code.SOURCE_AND_TARGET_DIFFER, "failed")
     with psycopg.connect(postgres_database) as connection:
@@ -115,6 +124,9 @@ def test_from_an_empty_target_to_the_cut_over(
     with psycopg.connect(postgres_database) as connection:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM shop.customer_balances) > 0,"
-            " (SELECT count(*) FROM pg_indexes WHERE indexname = 'customers_upper_ix')"
+            " (SELECT count(*) FROM pg_indexes WHERE indexname = 'customers_upper_ix'),"
+            # Until the cut-over, triggers and foreign keys do not change or refuse what Oracle has.
+            " (SELECT tgenabled FROM pg_trigger WHERE tgname = 'customers_bi'),"
+            " (SELECT array_agg(DISTINCT kind ORDER BY kind) FROM olr_pg.set_aside)"
         ).fetchone()
-    assert row == (True, 1)
+    assert row == (True, 1, "D", ["foreign key", "trigger"])
