@@ -34,6 +34,7 @@ from olr_pg.capture.readers import (
     up_to_current,
 )
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.system_errors import advice
 from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
@@ -650,4 +651,5 @@ def _is_file(place: os.DirEntry[str] | Path) -> bool:
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:
-    return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path)
+    code = Code.LOG_UNREADABLE
+    return OlrPgError(code, system_reason(error), action=advice(error), file=path)

@@ -40,6 +40,7 @@ from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import SealedReader, is_sealed
+from olr_pg.files.system_errors import advice
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_SIZES, BLOCK_TYPES, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 from olr_pg.redo.log_end import find_end, sound_blocks
@@ -233,7 +234,12 @@ def _coded(path: str) -> Iterator[None]:
         OSError,
         ValueError,
     ) as error:  # a ValueError: a zero byte in the path, or an empty file
-        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
+        raise _unreadable(error, path) from error
+
+
+def _unreadable(error: Exception, path: str) -> OlrPgError:
+    code = Code.LOG_UNREADABLE
+    return OlrPgError(code, system_reason(error), action=advice(error), file=path)
 
 
 def _is_sealed(path: str) -> bool:
@@ -538,7 +544,7 @@ def _pread(handle: int, size: int, offset: int, path: str) -> bytes:
             size -= len(part)
             offset += len(part)
     except OSError as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
+        raise _unreadable(error, path) from error
     return b"".join(parts)
 
 

@@ -16,6 +16,7 @@ import orjson
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.owned import check_plain, open_plain, remove_plain
+from olr_pg.files.system_errors import advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ def read_state(path: Path, newest: int, code: Code = Code.DATA_DIRECTORY_UNUSABL
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise OlrPgError(code, plain_reason(error), path=str(path)) from error
+        raise OlrPgError(code, plain_reason(error), action=advice(error), path=str(path)) from error
     check_version(data, newest, path)
     return data
 
@@ -75,7 +76,8 @@ def write_state(path: Path, data: bytes) -> None:
 
 def unusable(path: Path, error: OSError) -> OlrPgError:
     """Return the error 1092 for a file or directory in `context.data`."""
-    return OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path))
+    code = Code.DATA_DIRECTORY_UNUSABLE
+    return OlrPgError(code, plain_reason(error), action=advice(error), path=str(path))
 
 
 def damage(data: bytes) -> str:

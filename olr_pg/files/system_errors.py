@@ -10,7 +10,6 @@ import errno
 from typing import Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.durable import tells_of_full_disk
 
 _CONTINUES: Final = "Then start again: replication continues from its saved position"
 
@@ -32,12 +31,18 @@ _PROCESSES: Final = (
     " the container)"
 )
 
+_FREE_SPACE: Final = "free disk space, or raise the quota"
+_NO_THREAD: Final = "can't start new thread"
+
+_RIGHTS_MISSING: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 _ACTIONS: Final = {
     **dict.fromkeys(
         (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN, errno.EREMOTEIO), _DISK
     ),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), _FILES),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
+    **dict.fromkeys(_RIGHTS_MISSING, _RIGHTS),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FREE_SPACE),
     errno.ENOMEM: _MEMORY,
     errno.EAGAIN: _PROCESSES,
     errno.ENOLCK: "use a file system that supports locks, or raise its limit of locks",
@@ -47,8 +52,14 @@ _ACTIONS: Final = {
 olr_pg has made a wrong call, which is a defect.
 """
 
-_FREE_SPACE: Final = "free disk space, or raise the quota"
-_NO_THREAD: Final = "can't start new thread"
+
+def advice(error: BaseException) -> str | None:
+    """Return the action for an error of the system, if the action of the error's code does not fit:
+    a file that is missing, and missing rights, are what these codes are for.
+    """
+    if not isinstance(error, OSError) or error.errno in _RIGHTS_MISSING:
+        return None
+    return _ACTIONS.get(error.errno or 0)
 
 
 def system_failure(error: BaseException) -> OlrPgError | None:
@@ -64,8 +75,6 @@ def system_failure(error: BaseException) -> OlrPgError | None:
 
 def _action(error: BaseException) -> str | None:
     if isinstance(error, OSError):
-        if tells_of_full_disk(error):
-            return _FREE_SPACE
         return _ACTIONS.get(error.errno or 0)
     if isinstance(error, MemoryError):
         return _MEMORY

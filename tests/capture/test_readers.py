@@ -54,6 +54,22 @@ def test_a_log_that_cannot_be_opened_for_want_of_files_is_named(tmp_path: Path, 
         _ = [range_reader(str(path)) for _ in range(3)]
     assert (caught.value.code, caught.value.detail) == (2002, "Too many open files")
     assert caught.value.where == {"file": str(path)}
+    assert "ulimit -n" in caught.value.action
+
+
+def test_a_disk_that_fails_is_not_advised_as_missing_rights() -> None:
+    # Linux answers EIO where the first page of a process's memory is read.
+    with pytest.raises(OlrPgError) as caught:
+        range_reader("/proc/self/mem")
+    assert (caught.value.code, caught.value.detail) == (2002, "Input/output error")
+    assert "dmesg" in caught.value.action
+    assert "dmesg" not in missing().action
+
+
+def missing() -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        map_log("/missing")
+    return caught.value
 
 
 def test_the_header_of_a_real_log(logs: RealLogs) -> None:

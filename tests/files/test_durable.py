@@ -24,6 +24,7 @@ from olr_pg.files.durable import (
     write_state,
 )
 from tests.files.durable_writes import recorded
+from tests.files.limits import no_more_files
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(
@@ -136,3 +137,18 @@ def test_a_file_of_our_directory_is_read_and_written_or_an_error_says_why_not(
         with pytest.raises(OlrPgError) as caught:
             work()
         assert caught.value.code is code
+
+
+def test_the_advice_about_a_state_file_is_that_of_the_system_s_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b"{}")
+    with no_more_files(), pytest.raises(OlrPgError) as unread:
+        read_state(path, 1)
+    with no_more_files(), pytest.raises(OlrPgError) as unwritten:
+        write_state(path, b"{}")
+    for caught in (unread.value, unwritten.value):
+        assert caught.code == 1092
+        assert "ulimit -n" in caught.action
+    with pytest.raises(OlrPgError) as elsewhere:
+        write_state(tmp_path / "missing" / "x.json", b"{}")
+    assert elsewhere.value.action == Code.DATA_DIRECTORY_UNUSABLE.action
