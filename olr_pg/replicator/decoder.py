@@ -346,15 +346,19 @@ class Decoder:
 
     def _check_logs(self, feed: Feed) -> None:
         """Check that the logs reach back to the start SCN of a target, unless the run waits for
-        them.
+        them. If a log cannot be read, its error is raised: that log may be the missing one.
         """
         try:
             # Everything up to a saved checkpoint was delivered, by this process or an earlier one.
             delivered = feed.start_scn if feed.resumed else 0
-            logs = self.logs.scan(feed, feed.start_scn, delivered).logs
+            scan = self.logs.scan(feed, feed.start_scn, delivered)
             if self._once or not self.logs.source.is_online:
                 known_scn = self.logs.known_scn(feed.chosen.snapshot)
-                check_beginning(logs, feed.start_scn, known_scn=known_scn)
+                try:
+                    check_beginning(scan.logs, feed.start_scn, known_scn=known_scn)
+                except OlrPgError as error:
+                    unread = [one for one in scan.unusable if one.code == Code.LOG_UNREADABLE]
+                    raise (unread[0] if unread else error) from None
         finally:
             self.logs.remove_reader(feed)
 

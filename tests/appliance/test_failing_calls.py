@@ -51,6 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Summary:
         (Fault("write", "data/dictionary-changes.jsonl", 1, HALF), ""),
         (Fault("fsync", "data/dictionary-changes.jsonl", 1, errno.EDQUOT), "OLR-03075"),
         (Fault("pread", "sim/logs/", 20, HALF), ""),
+        (Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
         (Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
     ],
     ids=str,
