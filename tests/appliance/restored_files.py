@@ -198,8 +198,11 @@ class Restored:
             psycopg.connect(self._place(target)) as connection,
         ):
             here = oracle.cursor().execute(f"SELECT * FROM {table}").fetchall()
-            there = connection.execute(f"SELECT * FROM app.{table.lower()}".encode()).fetchall()
-        return _rows(here) == _rows(there)
+            try:
+                found = connection.execute(f"SELECT * FROM app.{table.lower()}".encode())
+            except psycopg.errors.UndefinedTable:
+                return False
+            return _rows(here) == _rows(found.fetchall())
 
     def _admin(self, *statements: str) -> None:
         with psycopg.connect(self._postgres, autocommit=True) as connection:
