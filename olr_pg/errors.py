@@ -2640,6 +2640,11 @@ class OlrPgError(Exception):
         super().__init__(str(self))
 
     @property
+    def own_action(self) -> str | None:
+        """The action, if it is not the one of the catalogue; otherwise None."""
+        return None if self.action == self.code.action else self.action
+
+    @property
     def label(self) -> str:
         """The code in its printed form: ``OLR-02005``."""
         return f"OLR-{self.code:05d}"

@@ -300,7 +300,9 @@ def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> 
 
 
 def _line_json(line: ErrorLine) -> dict[str, Any]:
-    return {**line._asdict(), "code": f"OLR-{line.code:05d}"}
+    values = line._asdict()
+    del values["own_action"]  # `show` adds the action itself
+    return {**values, "code": f"OLR-{line.code:05d}"}
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,8 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 -- The version of these tables: 1 (without this table), 2, 3 (tables of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
 -- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
--- 17 (target_oid of a load), 18 (target_file), 19 (empty_at), 20 (held_rows).
+-- 17 (target_oid of a load), 18 (target_file), 19 (empty_at), 20 (held_rows),
+-- 21 (action).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -165,6 +166,8 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     UNIQUE (subscription, source_table, commit_scn, xid, position)
 );
 
+-- What to do; NULL = as the error catalogue says for the code.
+ALTER TABLE olr_pg.error ADD COLUMN IF NOT EXISTS action text;
 CREATE UNIQUE INDEX IF NOT EXISTS error_id ON olr_pg.error (id);
 ALTER TABLE olr_pg.error REPLICA IDENTITY USING INDEX error_id;
 
@@ -341,4 +344,4 @@ WHERE (SELECT max(version) FROM olr_pg.version) < 19 AND empty_at IS NULL
         WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
         AND d.source = 'copied by another tool');
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (20);
+INSERT INTO olr_pg.version VALUES (21);

@@ -396,4 +396,5 @@ def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
         before=None,
         after=None,
         resolution="stopped",
+        action=error.own_action,
     )

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = """
 SELECT id, source_table, target_table, commit_scn, xid, position, scn, row_id, operation, code,
-    sqlstate, message, statement, before, after, resolution, first_seen, last_seen, attempts
+    sqlstate, message, statement, before, after, resolution, first_seen, last_seen, attempts,
+    action AS own_action
 FROM olr_pg.error
 """
 _LIST = f"{_COLUMNS} WHERE subscription = %s AND (%s OR resolution = 'stopped') ORDER BY id"
@@ -86,12 +87,15 @@ class ErrorLine(NamedTuple):
     first_seen: datetime
     last_seen: datetime
     attempts: int
+    own_action: str | None
 
     @property
     def action(self) -> str:
-        """The action for this error from the catalogue; empty if a later release has added the
-        code.
+        """The action for this error: its own one, or the one from the catalogue; empty if a later
+        release has added the code.
         """
+        if self.own_action is not None:
+            return self.own_action
         known = self.code in Code.__members__.values()
         return Code(self.code).action if known else ""
 

@@ -76,6 +76,7 @@ class RefusedError(Exception):
             before=before,
             after=after,
             resolution=resolution,
+            action=self.error.own_action,
         )
 
     def _reason(self) -> str:

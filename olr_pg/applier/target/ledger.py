@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 20
+VERSION: Final = 21
 """Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -159,12 +159,12 @@ _NOTED_START = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %
 _NOTED_COMPLETE = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _RECORD = """
 INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
-    scn, row_id, operation, code, sqlstate, message, statement, before, after, resolution)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    scn, row_id, operation, code, sqlstate, message, statement, before, after, resolution, action)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (subscription, source_table, commit_scn, xid, position) DO UPDATE SET
     last_seen = now(), attempts = olr_pg.error.attempts + 1, code = excluded.code,
     sqlstate = excluded.sqlstate, message = excluded.message, statement = excluded.statement,
-    resolution = excluded.resolution
+    resolution = excluded.resolution, action = excluded.action
 """
 _NOTED_REASON = """
 SELECT FROM olr_pg.error
@@ -272,6 +272,7 @@ class ErrorRow(NamedTuple):
     before: str | None
     after: str | None
     resolution: str
+    action: str | None = None
 
 
 def ensure_ledger(connection: Connection[Any]) -> None:
@@ -640,7 +641,9 @@ class TableLedger:
         another attempt.
         """
         row = row._replace(
-            message=storable(connection, row.message), statement=storable(connection, row.statement)
+            message=storable(connection, row.message),
+            statement=storable(connection, row.statement),
+            action=storable(connection, row.action),
         )
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
@@ -744,6 +747,7 @@ def _stop_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
         before=None,
         after=None,
         resolution="stopped",
+        action=reason.own_action,
     )
 
 

@@ -10,7 +10,7 @@ from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.dictionary.evolution import Evolution
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.schema_event import SchemaEvent
 from tests.applier.seen import held, retry, rows, stops
 
@@ -41,6 +41,10 @@ def test_faults_that_follow_each_other_are_held_as_one(replication: Replication)
             error.message
         )
         assert (error.commit_scn, error.scn, error.attempts) == (10, 9, 1)
+        assert error.action == Code(2016).action
+        r.execute("UPDATE olr_pg.error SET action = 'do this'")
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        assert error.action == "do this"
         assert r.rows("SELECT commit_scn, stopped FROM olr_pg.ledger") == [(990, True)]
         # What comes behind the decision was not decided on.
         skip_error(connection, "olr_pg", error.id)

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.stopped.ddl import apply_event
+from olr_pg.applier.stopped.error_table import read_errors
 from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.stopped.renaming import bring_rows
 from olr_pg.applier.target.connection import connect
@@ -241,6 +242,11 @@ def test_a_table_that_somebody_has_emptied_stops_at_the_next_start(
     r.transaction(r.insert({"ID": 2}, "T"), r.insert({"ID": 2}, "EMPTY"))
     assert _stopped(r) == {"S.T": Code.TARGET_TABLE_REPLACED}
     assert (_ids(r, "t"), _ids(r, "empty")) == ([], [2])
+    with connect(r.target) as connection:
+        (line,) = read_errors(connection, "olr_pg", resolved=False)
+    # The action of a table that was copied would continue without the rows.
+    assert line.action != Code.TARGET_TABLE_REPLACED.action
+    assert "If the source's table is empty too" in line.action
     r.execute("INSERT INTO s.t VALUES (1)")
     with connect(r.target) as connection:
         assert replay(connection, r.settings(), "S.T").error is None
