@@ -259,17 +259,17 @@ class Code(IntEnum):
     ENCRYPTION_KEY_WRONG = _Entry(
         1191,
         "`context.data` was encrypted with another key",
-        "configure the key that `context.data` was first used with. If the key is lost, set"
-        " another `context.data`, and copy `tables.json` and `containers.json` into it, if they"
-        " exist. With a live source, also set `apply.start-scn` to the value of `start_scn` in the"
-        " target's table `olr_pg.subscription`. If the target is the embedded PostgreSQL, load the"
-        " tables again",
+        "configure the key that `context.data` was first used with. If the key is lost, remove"
+        " `encryption.json` and the directories `recovery` and `incidents` from `context.data`."
+        " Then start with another key, or without a key. No changes are lost: olr_pg reads the redo"
+        " of open transactions again. It also copies the logs of `source.vault` again, but only the"
+        " logs that Oracle still has",
     )
     ENCRYPTION_KEY_MISSING = _Entry(
         1192,
         "`context.data` is encrypted, and no key is configured",
         "set `context.encryption-key` or `context.encryption-key-command` as before. To go on"
-        " without encryption, set another `context.data`, as OLR-01191 describes",
+        " without encryption, remove the same files as for a lost key (OLR-01191)",
     )
     ENCRYPTION_FAILED = _Entry(
         1193,
@@ -398,7 +398,7 @@ class Code(IntEnum):
         " and correct the tables with `olr-pg verify --differences FILE` and `olr-pg repair"
         " --differences FILE --yes`. If your own client receives the changes, remove"
         " `threads.json`, empty the client's copy, and start the client at SCN 0. If you do not"
-        " need the changes of the late redo, remove its file",
+        " need the changes of the late redo, only remove `threads.json`, and start again",
     )
     COMPRESSED_ROW_WITHOUT_VALUES = _Entry(
         2015,
@@ -792,8 +792,9 @@ class Code(IntEnum):
         " `olr_pg.subscription`. If the table is a new one, and other tables are replicated"
         " already, remove this table from `apply.tables` (or run `olr-pg tables remove"
         " OWNER.NAME`), start `olr-pg run`, and wait until it is up to date. Then add the table"
-        " again; a load of a table of `apply.tables` stays recorded. Before the first run, use"
-        " `olr-pg initial-load`, or set `apply.start-scn` to an SCN after the creation",
+        " again. If you had loaded it and removed it from `apply.tables`, its load is still valid."
+        " Before the first run, use `olr-pg initial-load`, or set `apply.start-scn` to an SCN after"
+        " the creation",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -891,8 +892,10 @@ class Code(IntEnum):
         3074,
         "a partition of a replicated table was dropped",
         "if you do not want the partition's rows in the target, delete them there. Then resume the"
-        " table: `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to follow or ignore,"
-        " and restart the appliance, which retries the table",
+        " table: `olr-pg errors skip`. Or set `drop-partition` in `apply.ddl` to ignore, which"
+        " keeps the rows. If it is `stop`, and the target has the same partition, you can also set"
+        " it to follow, which removes the rows. Then restart the appliance, which retries the"
+        " table",
     )
     DICTIONARY_HISTORY_UNUSABLE = _Entry(
         3075,
@@ -908,8 +911,9 @@ class Code(IntEnum):
         3076,
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
         "start the appliance again. The appliance has recorded the DDL, and from the start on it"
-        " follows all DDL in commit order. If the DDL created a user or a table, you may have to"
-        " start two more times, for the DDL of this user or table. The cause: an earlier run has"
+        " follows all DDL in commit order. If the DDL created a user or a table, the same error can"
+        " come up to two more times, for later DDL of this user or table: start again each time."
+        " The cause: an earlier run has"
         " read one redo thread while the logs of another thread were missing, or it has not"
         " followed this table",
     )

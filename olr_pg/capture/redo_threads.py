@@ -34,9 +34,8 @@ VERSION: Final = 1
 
 _IF_DAMAGED: Final = (
     "restore the file from a backup. Or delete the file, and make sure that the logs of all redo"
-    " threads are available when you start. If the last run ended with OLR-02014, first correct"
-    " the tables that the error names, because a start without the file skips the late"
-    " transaction"
+    " threads are available when you start. If the last run ended with OLR-02014, follow the"
+    " advice of that error, because a start without the file skips the late transaction"
 )
 
 
@@ -114,8 +113,6 @@ class KnownThreads:
             raise OlrPgError(
                 Code.REDO_TOO_LATE,
                 f"an earlier run has ended with this error, and the target lacks changes: {found}",
-                action="load the tables again, or correct them with `olr-pg verify` and `olr-pg"
-                " repair`. Then remove the file that is named above, and start",
                 path=None if self._path is None else str(self._path),
             )
 

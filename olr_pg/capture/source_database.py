@@ -44,9 +44,9 @@ class NeededChanges(NamedTuple):
 
     Attributes:
         start_scn: the SCN from which redo is needed; 0 if it is unknown for a target.
-        confirmed_scn: all changes of earlier commits are confirmed, except those of loaded tables.
-            This is the lowest SCN of the targets that have a checkpoint or `apply.start-scn`; 0
-            without such a target.
+        confirmed_scn: the lowest SCN of the targets that have a checkpoint or `apply.start-scn`; 0
+            without such a target. These targets have confirmed all changes of earlier commits,
+            except those of loaded tables.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
             without such a table.
     """

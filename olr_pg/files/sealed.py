@@ -267,7 +267,7 @@ def stored_rows(path: Path) -> bytes:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Return whether the file at `path` is encrypted.
+    """Return whether the file at `path` is encrypted; False if there is no file.
 
     Raises:
         OSError: the file cannot be read. With "not encrypted" as the answer, a caller would encrypt

@@ -21,7 +21,9 @@ _FILES: Final = (
     "raise the limit of open files (`ulimit -n`; `LimitNOFILE=` of systemd; `fs.file-max` of the"
     " machine)"
 )
-_RIGHTS: Final = "let this user read and write the path, on a file system that is mounted writable"
+_RIGHTS: Final = (
+    "give this user the right to read and write the path. The file system must be mounted writable"
+)
 _MEMORY: Final = (
     "add memory, or raise the limit of this process (`ulimit -v`, the limit of the container), or"
     " lower `context.memory.max-mb`"

@@ -33,7 +33,7 @@ class Periodic:
         seconds: pause between two runs.
         work: the task. If it raises an exception, the exception is logged, and the task runs again
             after `seconds`: the limit of open files, for example, may be reached only for a moment.
-            The threads that end lost statements are such tasks, so they must not end.
+            A task that cancels statements after a loss of the connection must not stop running.
         at_once: whether the task first runs at the start; otherwise it first runs after `seconds`.
     """
 

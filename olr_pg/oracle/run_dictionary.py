@@ -63,9 +63,9 @@ class RunBegin(NamedTuple):
     """Where a run begins, which decides which dictionaries it can use.
 
     Attributes:
-        saved: the lowest SCN of a checkpoint or of `apply.start-scn`; 0 without both. All changes
-            of earlier commits are confirmed, except those of loaded tables. The DDL before it is
-            recorded.
+        saved: the lowest SCN of a checkpoint or of `apply.start-scn`; 0 without both. The targets
+            that have one have confirmed all changes of earlier commits, except those of loaded
+            tables. The DDL before it is recorded.
         wanted: the SCN from which redo is read; 0 if there are no logs.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
             without such a table.

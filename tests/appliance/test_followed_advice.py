@@ -17,17 +17,19 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
+from olr_pg.appliance import appliance
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.session import applier_session
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.sealed import is_sealed
 from olr_pg.load import copy_task
 from olr_pg.schema.followed_steps import step_sql
 from tests.advice import followed
 from tests.proving.served import Served, document_of, served_source
-from tests.simulation.entry import spark_or_not
+from tests.simulation.entry import recovery_at_each_log, spark_or_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,8 +169,12 @@ class Site:
         """Return the tables of the source whose rows the target has not, or more than once."""
         return [name for name in self._created if self._rows(name) != self._replicated(name)]
 
+    def connected(self) -> oracledb.Connection:
+        """Connect to the source."""
+        return oracledb.connect(user="app", password="olr", dsn=self._served.dsn)
+
     def _rows(self, name: str) -> list[tuple[str, ...]]:
-        with oracledb.connect(user="app", password="olr", dsn=self._served.dsn) as oracle:
+        with self.connected() as oracle:
             rows = oracle.cursor().execute(f"SELECT * FROM {name}").fetchall()
         return sorted(tuple(map(str, row)) for row in rows)
 
@@ -281,21 +287,36 @@ def test_a_damaged_checkpoint_is_removed(site: Site) -> None:
     assert site.differing() == []
 
 
-def test_a_lost_key_costs_the_positions_and_no_rows(site: Site) -> None:
-    site.document["context"] |= {"data": str(site.data) + "-2", "encryption-key": _KEY}
-    shutil.copytree(site.data, str(site.data) + "-2")
-    shutil.rmtree(site.data)
-    site.run_with_changes()
+@pytest.mark.parametrize("then", ["another key", "no key"])
+def test_a_lost_key_costs_no_position_and_no_rows(
+    site: Site, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """The vault and a recovery image are encrypted with it, and a transaction is open."""
+    monkeypatch.setattr(appliance, "BoundedRecovery", recovery_at_each_log)
+    vault = site.data.parent / "vault"
+    site.document["source"]["vault"] = {"directory": str(vault), "keep-hours": 100}
+    site.document["context"]["encryption-key"] = _KEY
+    with site.connected() as oracle:
+        oracle.cursor().execute(f"INSERT INTO {site.b} (id, x) VALUES (7777, 1)")
+        site.run_with_changes()
+        site.run_with_changes()
+        images = [*(site.data / "recovery").glob("*.redo")]
+        copies = [*vault.glob("*.arc")]
+        assert images
+        assert copies
+        assert all(map(is_sealed, images + copies))
+        oracle.commit()
     site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))")
     site.document["context"]["encryption-key"] = _KEY[:-2] + "A="
     error = followed(
-        site.failure(), Code.ENCRYPTION_KEY_WRONG, "set another `context.data`",
-        "copy `tables.json`", "set `apply.start-scn` to the value of `start_scn`",
+        site.failure(), Code.ENCRYPTION_KEY_WRONG, "remove `encryption.json` and the directories"
+        " `recovery` and `incidents`", "start with another key, or without a key",
     )  # fmt: skip
-    del site.document["context"]["encryption-key"]
-    followed(site.failure(), Code.ENCRYPTION_KEY_MISSING, error.label)
-    site.document["context"]["data"] = str(site.data)
-    site.apply["start-scn"] = site.sql("SELECT start_scn FROM olr_pg.subscription")[0][0]
+    if then == "no key":
+        del site.document["context"]["encryption-key"]
+        followed(site.failure(), Code.ENCRYPTION_KEY_MISSING, error.label)
+    (site.data / "encryption.json").unlink()
+    shutil.rmtree(site.data / "recovery")
     site.run()
     assert site.differing() == []
     site.run_with_changes()
@@ -304,7 +325,8 @@ def test_a_lost_key_costs_the_positions_and_no_rows(site: Site) -> None:
 # --- the list of tables ---
 
 
-def test_a_table_that_is_newer_than_the_position_waits_for_the_others(site: Site) -> None:
+@pytest.mark.parametrize("way", ["tables add", "initial-load"])
+def test_a_table_that_is_newer_than_the_position_waits_for_the_others(site: Site, way: str) -> None:
     """A start with it in the list would need a dictionary of before its creation."""
     new = f"C{site.a[1:]}"
     site.create(new, "PRIMARY KEY")
@@ -312,14 +334,21 @@ def test_a_table_that_is_newer_than_the_position_waits_for_the_others(site: Site
     assert "OLR-08015" in refusal
     assert "wait until `olr-pg run" in refusal
     site.apply["tables"].append(f"APP.{new}")
+    if way == "initial-load":
+        site.command("initial-load")
     error = followed(
         site.failure(), Code.TABLE_UNKNOWN, "remove this table from `apply.tables`",
-        "wait until it is up to date", "Then add the table again",
+        "wait until it is up to date", "Then add the table again", "its load is still valid",
     )  # fmt: skip
     assert error.where["table"] == f"APP.{new}"
     site.apply["tables"].remove(f"APP.{new}")
     site.run()
-    site.command("tables", "add", f"APP.{new}")
+    site.change()
+    site.run()
+    if way == "initial-load":
+        site.apply["tables"].append(f"APP.{new}")
+    else:
+        site.command("tables", "add", f"APP.{new}")
     site.run()
     assert site.differing() == []
     site.run_with_changes()

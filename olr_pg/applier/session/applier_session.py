@@ -479,9 +479,7 @@ class Applier:
                 [one for name, one in self._shared.tables.items() if name not in renamed],
             )
         self._begin_created(connection)
-        for stopped in stopped_tables(connection, subscription):
-            # An operator may have removed the reason why the table stopped.
-            self._replay(connection, stopped)
+        self._replay_stopped(connection)
         self._held.look(connection)
         self._pauses.look(connection)
         positions = ledger_positions(connection, subscription)
@@ -522,6 +520,17 @@ class Applier:
             if there is not None and has_rows(connection, there.identifier):
                 error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, there.full_name, table=name)
                 _log.warning("a new table of Oracle already has rows in the target", error=error)
+
+    def _replay_stopped(self, connection: Connection[Any]) -> None:
+        """Replay the stopped tables, because an operator may have removed the reason why they
+        stopped. Repeat it for the others if a table resumes: a table can resume only after the
+        table that was renamed to it.
+        """
+        before: list[str] = []
+        while (stopped := stopped_tables(connection, self._settings.subscription)) != before:
+            for table in stopped:
+                self._replay(connection, table)
+            before = stopped
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
         """Apply the held changes of a table until one fails or a lock of another session blocks

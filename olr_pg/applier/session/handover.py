@@ -291,12 +291,12 @@ def begin_created(
 def begin_read_again(
     connection: Connection[Any], subscription: str, created: Mapping[str, Created]
 ) -> None:
-    """Let replication start at the creation of the tables that the ledger already contains, if this
-    process has read their creation again.
+    """Make replication start at the creation of the tables that the ledger already contains, if
+    this process has read their creation again.
 
-    Somebody has restored older files of `context.data`, so the first list of this process lacked
-    the table. The other tables may have confirmed more since then, but the redo since the creation
-    is available. The ledger tells which changes the table already has.
+    This happens if somebody has restored older files of `context.data`, so that the first list of
+    this process lacked the table. The other tables may have confirmed more since then, but the redo
+    since the creation is available. The ledger shows which changes the table already has.
     """
     for name, one in created.items():
         if one.is_just_read:

@@ -91,21 +91,21 @@ _DO_IT_YOURSELF: Final = {
     DdlKind.DROP_TABLE: (
         "remove the table from the replication: `olr-pg tables remove OWNER.NAME`. Or set"
         " `drop-table` in `apply.ddl` to follow (which empties the target table) or ignore (which"
-        " keeps its rows), restart the appliance, then run `olr-pg errors retry`"
+        " keeps its rows), and restart the appliance, which retries the table"
     ),
     DdlKind.RENAME_TABLE: (
         "rename the target table yourself, in one transaction: `UPDATE olr_pg.ledger SET target_oid"
         " = NULL WHERE source_table IN ('{table}', '{other}')`, then ALTER TABLE ... RENAME. Then"
         " run `olr-pg errors skip`. Or set"
-        " `rename-table` in `apply.ddl` to follow, restart the appliance, then run"
-        " `olr-pg errors retry`"
+        " `rename-table` in `apply.ddl` to follow, and restart the appliance, which retries the"
+        " table"
     ),
     DdlKind.EXCHANGE_PARTITION: (
         "exchange the partition and the table in the target yourself, in one transaction:"
         " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = '{other}'`, then DETACH,"
         " rename and ATTACH. Then run `olr-pg errors skip`."
-        " Or set `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
-        " `olr-pg errors retry`"
+        " Or set `exchange-partition` in `apply.ddl` to follow, and restart the appliance, which"
+        " retries both tables"
     ),
 }
 
