@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.system_errors import advice
 from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
@@ -184,4 +185,5 @@ class OnlineFile(OnlineMember):
         return os.preadv(self._handle, [memoryview(self._buffer)[:length]], begin)
 
     def _unreadable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=self.path)
+        code = Code.LOG_UNREADABLE
+        return OlrPgError(code, system_reason(error), action=advice(error), file=self.path)

@@ -39,6 +39,7 @@ import structlog
 from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.positioned import fill_from, read_at
 from olr_pg.files.sealed import SealedReader, is_sealed
 from olr_pg.files.system_errors import advice
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_SIZES, BLOCK_TYPES, FIRST_DATA_BLOCK
@@ -208,7 +209,8 @@ class _PlainLog:
 
     def read(self, first: int, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
-        return _pread(self._handle, size, first, self._path)
+        with _coded(self._path):
+            return read_at(self._handle, max(size, 0), first)
 
     def read_into(self, out: memoryview, first: int) -> None:
         """Fill `out` with the bytes from offset `first` on.
@@ -217,13 +219,10 @@ class _PlainLog:
             OlrPgError: 2002; 2004, the file has become shorter.
         """
         with _coded(self._path):
-            while out:
-                count = os.preadv(self._handle, [out[:_READ_BYTES]], first)
-                if not count:
-                    raise OlrPgError(
-                        Code.LOG_TRUNCATED, f"the file now ends at offset {first}", file=self._path
-                    )
-                out, first = out[count:], first + count
+            count = fill_from(self._handle, [out], first, _READ_BYTES)
+        if count < len(out):
+            detail = f"the file now ends at offset {first + count}"
+            raise OlrPgError(Code.LOG_TRUNCATED, detail, file=self._path)
 
 
 @contextmanager
@@ -533,19 +532,6 @@ def _open(path: str) -> Iterator[int]:
             yield handle
         finally:
             os.close(handle)
-
-
-def _pread(handle: int, size: int, offset: int, path: str) -> bytes:
-    """Read up to `size` bytes; fewer only at the end of the file."""
-    parts: list[bytes] = []
-    try:
-        while size > 0 and (part := os.pread(handle, size, offset)):
-            parts.append(part)
-            size -= len(part)
-            offset += len(part)
-    except OSError as error:
-        raise _unreadable(error, path) from error
-    return b"".join(parts)
 
 
 _log = structlog.get_logger(__name__)

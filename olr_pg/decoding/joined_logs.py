@@ -25,6 +25,8 @@ import numpy.typing as npt
 
 from olr_pg.capture.readers import is_by_ranges, read_header
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.positioned import fill_from
+from olr_pg.files.system_errors import advice
 from olr_pg.redo.format.file_fields import BLOCK, FIRST_DATA_BLOCK, LOG_HEADER
 from olr_pg.redo.window import Log
 
@@ -188,11 +190,12 @@ def _read(path: str, rooms: list[memoryview]) -> None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            found = os.preadv(handle, rooms, 0)
+            found = fill_from(handle, rooms, 0)
         finally:
             os.close(handle)
     except OSError as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
+        code = Code.LOG_UNREADABLE
+        raise OlrPgError(code, system_reason(error), action=advice(error), file=path) from error
     if found < wanted:
         raise OlrPgError(
             Code.LOG_TRUNCATED, f"only {found} of {wanted} bytes can be read", file=path

@@ -34,6 +34,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol, Self
 
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import open_plain
+from olr_pg.files.positioned import read_at, write_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -278,7 +279,7 @@ def is_sealed(path: str | Path) -> bool:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     try:
-        return os.pread(handle, len(_WHOLE), 0) in (_WHOLE, _GROWING)
+        return read_at(handle, len(_WHOLE), 0) in (_WHOLE, _GROWING)
     except IsADirectoryError:
         return False
     finally:
@@ -309,7 +310,7 @@ class SealedReader:
             raise
 
     def _opened(self) -> tuple[_Frames, bool]:
-        head = os.pread(self._handle, _HEAD.size, 0)
+        head = read_at(self._handle, _HEAD.size, 0)
         key = current_key()
         if key is None:
             raise SealError("the file is encrypted, and no key is set", self._path)
@@ -335,7 +336,7 @@ class SealedReader:
     def _frame(self, place: int) -> bytes:
         attempts = _ATTEMPTS if self._grows else 1
         while True:
-            frame = os.pread(self._handle, _SLOT_BYTES, _HEAD.size + place * _SLOT_BYTES)
+            frame = read_at(self._handle, _SLOT_BYTES, _HEAD.size + place * _SLOT_BYTES)
             try:
                 is_last = not self._grows and place == self._last
                 return self._frames.open(place, frame, last=is_last)
@@ -414,14 +415,14 @@ class GrowingFile:
         if key is not None:
             number = os.urandom(16)
             self._frames = _Frames(key, number, str(path))
-            self._put(_HEAD.pack(_GROWING, key.fingerprint, number), 0)
+            write_at(self._handle, _HEAD.pack(_GROWING, key.fingerprint, number), 0)
 
     def write(self, data: memoryview, offset: int) -> None:
         """Write bytes at an offset. If the offset is after the end of the file, the bytes between
         are zeros.
         """
         if self._frames is None:
-            self._put(data, offset)
+            write_at(self._handle, data, offset)
             return
         start = min(offset, self._size)
         end = max(offset + len(data), self._size)
@@ -434,18 +435,13 @@ class GrowingFile:
             low, high = max(offset, first), min(offset + len(data), first + FRAME_BYTES)
             if low < high:
                 frame[low - first : high - first] = data[low - offset : high - offset]
-            self._put(self._frames.seal(place, frame, last=False), _HEAD.size + place * _SLOT_BYTES)
+            sealed = self._frames.seal(place, frame, last=False)
+            write_at(self._handle, sealed, _HEAD.size + place * _SLOT_BYTES)
         self._size = end
 
     def _known(self, frames: _Frames, place: int) -> bytes:
-        frame = os.pread(self._handle, _SLOT_BYTES, _HEAD.size + place * _SLOT_BYTES)
+        frame = read_at(self._handle, _SLOT_BYTES, _HEAD.size + place * _SLOT_BYTES)
         return frames.open(place, frame, last=False)
-
-    def _put(self, data: bytes | memoryview, at: int) -> None:
-        rest = memoryview(data)
-        while rest:
-            count = os.pwrite(self._handle, rest, at)
-            rest, at = rest[count:], at + count
 
     def close(self) -> None:
         """Close the file; call it only once."""

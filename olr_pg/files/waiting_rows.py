@@ -12,7 +12,6 @@ reader detects a piece that was altered, moved or truncated.
 from __future__ import annotations
 
 import io
-import os
 import threading
 import weakref
 import zlib
@@ -20,6 +19,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.positioned import read_at, write_at
 from olr_pg.files.sealed import Records, SealError, nameless_file
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ class WaitingRows:
             stored = memoryview(self._records.seal(len(self._checks), piece))
             end = self._stored[-1] + len(stored)
             try:
-                while stored:
-                    stored = stored[os.pwrite(self._handle, stored, end - len(stored)) :]
+                write_at(self._handle, stored, self._stored[-1])
             except OSError as error:
                 reason = f"{len(piece)} bytes: {system_reason(error)}"
                 raise self._error(self._use.unwritable, reason) from error
@@ -189,7 +188,7 @@ class WaitingRows:
             return last[1]
         start, end = self._stored[number], self._stored[number + 1]
         try:
-            stored = os.pread(self._handle, end - start, start)
+            stored = read_at(self._handle, end - start, start)
             data = memoryview(self._records.open(number, memoryview(stored)))
             if len(stored) < end - start:
                 raise SealError("it is cut off", None)

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.logs import open_log
-from olr_pg.capture.readers import check_blocks
+from olr_pg.capture.readers import check_blocks, range_reader
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import removed_on_failure, sync_directory
 from olr_pg.files.sealed import SEALING, SealedReader, current_key, is_sealed, row_file, seal_file
+from olr_pg.files.system_errors import advice
 from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.local_copy import writing_copy
 
@@ -295,13 +296,14 @@ class LogVault:
 
     def _copy_bytes(self, log: ArchivedLog, unfinished: Path) -> None:
         """Copy a log's used blocks, and compare the copy with the bytes that were read."""
-        read, rest = hashlib.blake2b(), log.used_bytes
-        with Path(log.path).open("rb") as original, row_file(unfinished, durable=True) as copy:
-            while rest > 0 and (piece := original.read(min(_PIECE, rest))):
+        read, at = hashlib.blake2b(), 0
+        original = range_reader(log.path)
+        with row_file(unfinished, durable=True) as copy:
+            while piece := original.read(at, min(_PIECE, log.used_bytes - at)):
                 read.update(piece)
                 copy.write(piece)
-                rest -= len(piece)
-        if rest > 0 or _digest(unfinished) != read.digest():
+                at += len(piece)
+        if at < log.used_bytes or _digest(unfinished) != read.digest():
             raise OSError(f"{unfinished} differs from the bytes that were read from {log.path}")
 
     def remove_confirmed(self, scn: int) -> None:
@@ -358,7 +360,8 @@ class LogVault:
             raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(Code.VAULT_UNUSABLE, plain_reason(error), path=str(self._directory))
+        path, action = str(self._directory), advice(error)
+        return OlrPgError(Code.VAULT_UNUSABLE, plain_reason(error), action=action, path=path)
 
 
 def check_brought(listed: ListedLog, file: Path) -> None:

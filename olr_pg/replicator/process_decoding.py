@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.decoding.split import Encoded, Split, SplitResult, Subscription, decode_whole
 from olr_pg.decoding.split_results import WrittenMessages, read_result
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.positioned import write_at
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
@@ -298,12 +299,11 @@ class _Result(WrittenMessages):
     def _write_whole(self, data: memoryview) -> None:
         data = data.cast("B")
         try:
-            while data:
-                written = os.pwrite(self._file, data, self.size)
-                data, self.size = data[written:], self.size + written
+            write_at(self._file, data, self.size)
         except OSError as error:
             detail = f"its result cannot be written: {plain_reason(error)}"
             raise OlrPgError(Code.DECODING_PROCESS_LOST, detail, action=_LARGER) from error
+        self.size += len(data)
 
     def append(self, text: Buffer) -> None:
         """Write messages or lines."""

@@ -146,7 +146,7 @@ def test_what_the_disk_has_taken_outlives_what_it_does_not_take(
             raise OSError(errno.ENOSPC, "no room")
         return write(file, data, at)
 
-    monkeypatch.setattr("olr_pg.files.waiting_rows.os.pwrite", pwrite)
+    monkeypatch.setattr("olr_pg.files.positioned.os.pwrite", pwrite)
     queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 1 << 30))
     series = joined([transaction(xid, 50 + xid, 100 + xid) for xid in range(100)])
     while series:

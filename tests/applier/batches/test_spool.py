@@ -112,7 +112,7 @@ def test_a_damaged_spool_is_told(replication: Replication, monkeypatch: pytest.M
         data[len(data) // 2] ^= 1
         return bytes(data)
 
-    monkeypatch.setattr("olr_pg.files.waiting_rows.os.pread", damaged)
+    monkeypatch.setattr("olr_pg.files.positioned.os.pread", damaged)
     with pytest.raises(OlrPgError) as caught:
         r.apply(**SMALL)
     assert caught.value.code == 5022
