@@ -1347,7 +1347,9 @@ class Code(IntEnum):
         ' Otherwise first read docs/operations.md, "The target was restored to an earlier'
         ' state". Then stop the appliance, and delete `checkpoint.json` in the directory of the'
         " file named above. Set `apply.start-scn` to the SCN named above, and start the"
-        " appliance again. Or load the tables again",
+        " appliance again. Or load the tables again: `olr-pg initial-load --anew --table"
+        " OWNER.NAME`. If only some tables, or only some rows of olr_pg.ledger, were restored or"
+        " deleted, load these tables again: a start at the SCN could omit changes",
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
@@ -2114,9 +2116,10 @@ class Code(IntEnum):
         "a PDB of the source was set back to an earlier SCN (FLASHBACK PLUGGABLE DATABASE or"
         " point-in-time recovery), and the redo still contains the changes that the PDB has lost",
         "first empty `context.data` (docs/operations.md, “Start with an empty context.data”). Then"
-        " load each table of the PDB again: `olr-pg initial-load --anew --table OWNER.NAME`. Or"
-        " undo in the target all changes that were committed after that SCN (docs/operations.md,"
-        " “RESETLOGS, flashback, failover”)",
+        " load each table again: `olr-pg initial-load --anew --table OWNER.NAME`. With several PDBs"
+        " in `source.containers`, load the tables of all PDBs again, because the redo from before"
+        " the reset cannot be read any more. Or undo in the target all changes that were committed"
+        " after that SCN (docs/operations.md, “RESETLOGS, flashback, failover”)",
     )
     PDB_INCARNATION_UNKNOWN = _Entry(
         7022,
@@ -2128,10 +2131,11 @@ class Code(IntEnum):
     PDB_REPLACED = _Entry(
         7023,
         "a PDB of the source is another container than when its dictionary was read",
-        "if the PDB was unplugged and plugged in again, empty `context.data` (docs/operations.md,"
-        " “Start with an empty context.data”), and set `apply.start-scn` to the SCN at which it was"
-        " opened again. If another PDB has its name now, then also load each table again: `olr-pg"
-        " initial-load --anew --table OWNER.NAME`",
+        "empty `context.data` (docs/operations.md, “Start with an empty context.data”), and set"
+        " `apply.start-scn` to the SCN at which the PDB was opened again. If another PDB has its"
+        " name now, then load each table of the PDB again before you start: `olr-pg initial-load"
+        " --anew --table OWNER.NAME`. Also load each table again, of this and other PDBs, that was"
+        " changed between the last delivered transaction and that SCN",
     )
     CHARACTER_SET_CHANGED = _Entry(
         7024,
