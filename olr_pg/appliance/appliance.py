@@ -14,7 +14,12 @@ import structlog
 
 from olr_pg.appliance.compiling_ahead import kernels_ahead
 from olr_pg.appliance.created_tables import FILE_NAME as CREATED_FILE
-from olr_pg.appliance.created_tables import CreatedTables, GrownDatabase, loading_new_tables
+from olr_pg.appliance.created_tables import (
+    CreatedOfTarget,
+    CreatedTables,
+    GrownDatabase,
+    loading_new_tables,
+)
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.main_loop import Reloader, Serving, Watchdog, hangups
@@ -380,7 +385,7 @@ def _open(
     if section is None:
         return RunningTarget(config, delivery, listener, checkpoint)
 
-    begun = set[str]()
+    created = CreatedOfTarget(common.grown)
 
     def make_applier(config: Config) -> Applier:
         section = config.apply
@@ -412,7 +417,6 @@ def _open(
             from olr_pg.appliance.offline_checks import warn_of_rows
 
             warn_of_rows(config, settings, tables)
-        created = {} if common.grown is None else common.grown.created(begun)
         applier = Applier(
             settings,
             tables,
@@ -421,9 +425,9 @@ def _open(
                 lambda: checkpoint.confirmed_by == confirming_applier(section),
                 SourceLogs(decoder.logs.current_scn, decoder.logs.check_from),
             ),
-            created,
+            created.created(),
         )
-        begun.update(created.keys() & {table.full_name for table in tables})
+        created.used_by(applier, {table.full_name for table in tables})
         delivery.told = applier.wake
         return applier
 

@@ -49,10 +49,11 @@ from olr_pg.files.durable import damaged, replace_file
 from olr_pg.monitor.control import OwnCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
     from pathlib import Path
 
     from olr_pg.appliance.target import RunningTarget
+    from olr_pg.applier.session.applier_session import Applier
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Config
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
@@ -123,27 +124,30 @@ class CreatedTables:
         name = table.full_name
         if begin.has_rows:
             return self.load(name)
+        # No transaction that commits after the statement was delivered to a target yet.
+        start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
+        if not 0 < start_scn <= begin.scn:
+            # The targets are already past the table's creation, so the redo since then must be read
+            # again.
+            start_scn = 0
+        if not start_scn and name not in self.known:
+            # Do not hold the lock: a target that reads its list of tables holds the lock of the
+            # logs, and waits for this lock.
+            try:
+                self.check_logs(begin.scn)
+            except OlrPgError as error:
+                _log.warning(
+                    "the redo since the creation of a table is incomplete",
+                    table=name,
+                    scn=begin.scn,
+                    code=error.label,
+                    reason=error.detail,
+                )
+                return False
         with self._lock:
             before = self._known.get(name)
             if before is not None:
                 return before.obj == table.object_key
-            # No transaction that commits after the statement was delivered to a target yet.
-            start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
-            if not 0 < start_scn <= begin.scn:
-                # The targets are already past the table's creation, so the redo since then must be
-                # read again.
-                start_scn = 0
-                try:
-                    self.check_logs(begin.scn)
-                except OlrPgError as error:
-                    _log.warning(
-                        "the redo since the creation of a table is incomplete",
-                        table=name,
-                        scn=begin.scn,
-                        code=error.label,
-                        reason=error.detail,
-                    )
-                    return False
             # A renaming is the first event under the new name, and has the SCN of its commit: begin
             # one SCN earlier to include it.
             scn = begin.scn - begin.is_renamed
@@ -218,16 +222,10 @@ class GrownDatabase:
         new = (self._filters.shape(table) for table in chosen if self._filters.wants(table))
         return grown.snapshot, (*tables, *new)
 
-    def created(self, begun: Collection[str]) -> dict[str, Created]:
-        """Return `CreatedTables.known`.
-
-        Args:
-            begun: the tables with which the target's earlier appliers in this process have begun.
-        """
-        return {
-            name: one._replace(is_just_read=one.is_just_read and name not in begun)
-            for name, one in self._created.known.items()
-        }
+    @property
+    def created(self) -> Mapping[str, Created]:
+        """See `CreatedTables.known`."""
+        return self._created.known
 
     def as_begun(self, tables: Sequence[Table]) -> tuple[Table, ...]:
         """Return tables with the definitions with which a target must create them.
@@ -345,6 +343,37 @@ class _Grown:
         of_it = next(o for o in self.before.containers if table.con_id in (0, o.database.con_id))
         owners = ContainerNames.of(of_it).spellings(table.source_owner)
         return any(would_name(sql, owner, table.name) for owner in {table.owner, *owners})
+
+
+class CreatedOfTarget:
+    """The recorded tables as the appliers of one target get them, one applier after the other.
+
+    Args:
+        grown: the source; None if new tables are not replicated.
+    """
+
+    def __init__(self, grown: GrownDatabase | None) -> None:
+        self._grown = grown
+        self._begun = set[str]()
+        self._last: tuple[Applier, Set[str]] | None = None
+
+    def created(self) -> dict[str, Created]:
+        """Return the tables for the next applier. They are no longer just read if an earlier
+        applier has begun with them. An applier that has failed before it prepared the target, or
+        was replaced before, has begun with none.
+        """
+        if self._grown is None:
+            return {}
+        if self._last is not None and self._last[0].is_begun:
+            self._begun |= self._last[1]
+        return {
+            name: one._replace(is_just_read=one.is_just_read and name not in self._begun)
+            for name, one in self._grown.created.items()
+        }
+
+    def used_by(self, applier: Applier, names: Set[str]) -> None:
+        """Record the next applier, and the names of all its tables."""
+        self._last = applier, names & self.created().keys()
 
 
 _ENDING_SECONDS: Final = 10.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.appliance.created_tables import (
     FILE_NAME,
+    CreatedOfTarget,
     CreatedTables,
     GrownDatabase,
     loading_new_tables,
@@ -106,6 +108,22 @@ def test_a_table_is_taken_later_only_if_all_logs_since_are_there(tmp_path: Path)
     assert created.known.keys() == {"APP.NEW"}
 
 
+def test_logs_are_checked_while_another_target_reads_its_list(tmp_path: Path) -> None:
+    """A target holds the lock of the logs while it reads its list, and asks for the new tables."""
+    created, has_read = CreatedTables(tmp_path / FILE_NAME), threading.Event()
+
+    def read() -> None:
+        assert created.known == {}
+        has_read.set()
+
+    def check_logs(_: int) -> None:
+        threading.Thread(target=read, daemon=True).start()
+        assert has_read.wait(PATIENCE_SECONDS)
+
+    created.check_logs = check_logs
+    assert created.take(NEW, Begin(100))
+
+
 def test_a_new_name_of_a_table_begins_before_the_rename(tmp_path: Path) -> None:
     created = CreatedTables(tmp_path / FILE_NAME)
     assert created.take(NEW, Begin(100, is_renamed=True))
@@ -131,6 +149,23 @@ def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
     assert database.resolve(PATTERN)[0] is snapshot  # a run has one dictionary, by its identity
     assert database.resolve("SELECT 'APP', 'OLD' FROM DUAL")[1] == (OLD,)
     assert database.is_online
+
+
+def test_a_table_is_just_read_until_an_applier_has_begun_with_it(tmp_path: Path) -> None:
+    """An applier may fail before it has prepared the target, and a later one may lack the table."""
+    noted = CreatedTables(tmp_path / FILE_NAME)
+    noted.take(NEW, Begin(100))
+    created = CreatedOfTarget(grown(Source(), noted))
+    for names, is_begun, is_just_read in (
+        ({"APP.OLD", "APP.NEW"}, False, True),
+        ({"APP.OLD"}, True, True),
+        ({"APP.OLD", "APP.NEW"}, True, True),
+        ({"APP.OLD"}, False, False),
+        ({"APP.OLD", "APP.NEW"}, True, False),
+    ):
+        assert created.created()["APP.NEW"].is_just_read == is_just_read
+        created.used_by(Mock(is_begun=is_begun), names)
+    assert CreatedOfTarget(None).created() == {}
 
 
 @pytest.mark.parametrize(("begin", "made"), [(Begin(100), LATER), (Begin(90), NEW)])

@@ -24,7 +24,7 @@ from olr_pg.applier.session.handover import (
     Created,
     Handover,
     begin_created,
-    begin_read_again,
+    begin_created_again,
     read_handover,
 )
 from olr_pg.applier.session.server_side import ServerSide, connect_over_network
@@ -32,7 +32,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
-from olr_pg.applier.stopped.left_out import stop_left_out, stop_unfit
+from olr_pg.applier.stopped.left_out import left_out, stop_left_out, stop_unfit
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.structure_maker import StructureMaker
@@ -467,8 +467,7 @@ class Applier:
         )
         stop_unfit(connection, self._settings, self._shared.tables)
         record_tables(connection, subscription)
-        listed = self._created.keys() & self._shared.tables.keys()
-        begin_read_again(connection, subscription, {one: self._created[one] for one in listed})
+        self._begin_created_again(connection)
         begun = {name: one.scn for name, one in self._created.items()}
         stop_left_out(connection, self._settings, self._shared.tables, begun)
         if self._settings.create_tables:
@@ -509,12 +508,36 @@ class Applier:
             )
         return found
 
+    def _begin_created_again(self, connection: Connection[Any]) -> None:
+        listed = self._created.keys() & self._shared.tables.keys()
+        subscription = self._settings.subscription
+        for name in left_out(connection, subscription, listed):
+            made = self._created[name]
+            begin = partial(begin_created_again, connection, subscription, name, made)
+            self._begin(connection, made, begin)
+
+    def _begin(self, connection: Connection[Any], made: Created, begin: Callable[[], bool]) -> bool:
+        """Record with `begin` that replication starts at the creation of a table. If it starts with
+        the oldest log, check that this log contains the creation: logs may have been deleted since
+        its redo was read.
+
+        Raises:
+            OlrPgError: 2010, the log is missing; nothing is recorded.
+        """
+        if made.start_scn:
+            return begin()
+        with connection.transaction():
+            is_begun = begin()
+            if is_begun:
+                self._server.logs.check_from(made.scn)
+        return is_begun
+
     def _begin_created(self, connection: Connection[Any]) -> None:
         for name in sorted(self._created.keys() & self._shared.tables.keys()):
             target = named_target(self._settings, name)
             made = self._created[name]
             named = self._settings.subscription, name, ".".join(target)
-            if not begin_created(connection, *named, made):
+            if not self._begin(connection, made, partial(begin_created, connection, *named, made)):
                 continue
             there = read_table(connection, *target)
             if there is not None and has_rows(connection, there.identifier):

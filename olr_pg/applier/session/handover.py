@@ -64,20 +64,20 @@ ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, resetlogs_id = excluded.resetlogs_id
 """
 
-_READ_AGAIN: Final = """
+_CREATED_AGAIN: Final = """
 WITH there AS (
     UPDATE olr_pg.ledger AS l SET left_scn = NULL
     WHERE subscription = %(subscription)s AND source_table = %(table)s AND left_scn IS NOT NULL
-        AND commit_scn >= %(scn)s AND NOT stopped
+        AND (left_scn <= %(scn)s OR %(is_just_read)s AND commit_scn >= %(scn)s AND NOT stopped)
         AND NOT EXISTS (SELECT FROM olr_pg.load AS o WHERE o.subscription = l.subscription
             AND o.source_table = l.source_table AND o.finished_at IS NULL)
     RETURNING subscription, source_table, target_table
 )
-INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
-    rows, bytes, finished_at)
+INSERT INTO olr_pg.load AS o (subscription, source_table, target_table, scn, start_scn, source,
+    parts, rows, bytes, finished_at)
 SELECT there.*, %(scn)s, %(start_scn)s, 'created', 0, 0, 0, now() FROM there
 ON CONFLICT (subscription, source_table) DO UPDATE
-SET start_scn = excluded.start_scn, handed_over = false
+SET scn = greatest(o.scn, excluded.scn), start_scn = excluded.start_scn, handed_over = false
 """
 
 _ADDED: Final = """
@@ -288,19 +288,23 @@ def begin_created(
     return connection.execute(_CREATED, values).rowcount == 1
 
 
-def begin_read_again(
-    connection: Connection[Any], subscription: str, created: Mapping[str, Created]
-) -> None:
-    """Make replication start at the creation of the tables that the ledger already contains, if
-    this process has read their creation again.
+def begin_created_again(
+    connection: Connection[Any], subscription: str, table: str, created: Created
+) -> bool:
+    """Make replication start at the creation of a table that the ledger already contains, if
+    changes since the creation may not have been delivered.
 
-    This happens if somebody has restored older files of `context.data`, so that the first list of
-    this process lacked the table. The other tables may have confirmed more since then, but the redo
-    since the creation is available. The ledger shows which changes the table already has.
+    There are two such tables. The first one was created after the list had lost an earlier table of
+    its name: the ledger contains only the earlier table. The creation of the other one was read
+    again by this process: somebody has restored older files of `context.data`, so the first list of
+    this process lacked the table. The ledger shows which changes the table already has. The other
+    tables may have confirmed more since the creation, but the redo since then is available.
+
+    Returns:
+        False if the ledger does not contain such a table.
     """
-    for name, one in created.items():
-        if one.is_just_read:
-            connection.execute(_READ_AGAIN, _values(subscription, name, one))
+    values = _values(subscription, table, created)
+    return connection.execute(_CREATED_AGAIN, values).rowcount == 1
 
 
 def _values(subscription: str, table: str, created: Created) -> dict[str, Any]:
@@ -309,6 +313,7 @@ def _values(subscription: str, table: str, created: Created) -> dict[str, Any]:
         "table": table,
         "scn": created.scn,
         "start_scn": created.start_scn,
+        "is_just_read": created.is_just_read,
     }
 
 

@@ -32,7 +32,7 @@ from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspici
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from psycopg import Connection
 
@@ -85,7 +85,7 @@ def stop_left_out(
     subscription = settings.subscription
     names = list(tables)
     connection.execute(_RECORD, {"subscription": subscription, "tables": names})
-    for name, left_scn in connection.execute(_BACK, (subscription, names)).fetchall():
+    for name, left_scn in left_out(connection, subscription, names).items():
         if created.get(name, -1) >= left_scn:
             forget_left_out(connection, subscription, name)
             continue
@@ -99,6 +99,15 @@ def stop_left_out(
                 error=str(reason),
                 action=reason.action,
             )
+
+
+def left_out(
+    connection: Connection[Any], subscription: str, names: Collection[str]
+) -> dict[str, int]:
+    """Return those of the named tables without which the appliance has run, each with the SCN up to
+    which it has its changes.
+    """
+    return dict(connection.execute(_BACK, (subscription, list(names))).fetchall())
 
 
 def left_out_reason(

@@ -15,10 +15,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.session.handover import Created, begin_added
+from olr_pg.applier.session.server_side import ServerSide, connect_over_network
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.left_out import forget_left_out
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.source_position import SourceLogs
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -163,6 +165,59 @@ def test_a_table_whose_creation_was_read_again_gets_what_it_lacks(
         return
     applier.run(once=True, drained=r.script.complete.is_set)
     assert (_ids(r, "t"), _ids(r, "r")) == ([1, 2], expected)
+
+
+def _with_second_table(r: Replication, start_scn: int, logs: SourceLogs) -> Applier:
+    """The applier after the list has lacked a table that was dropped. A second table of its name
+    was created at SCN 24, and the other table has confirmed more since then.
+    """
+    r.execute("CREATE TABLE s.r (id bigint PRIMARY KEY)")
+    r.transaction(r.insert({"ID": 1}), r.insert({"ID": 1}, "R"))
+    r.transaction(r.delete({"ID": 1}, "R"))
+    r.apply([_T, _R])
+    for number in 2, 3:
+        r.transaction(r.insert({"ID": number}))
+        r.serve()
+        r.apply([_T])
+    r.script.transactions.pop()
+    r.transaction(r.insert({"ID": 3}), r.insert({"ID": 3}, "R"))
+    r.serve()
+    made = {"S.R": Created(24, start_scn, obj=2)}
+    host, port = r.serve()
+    server = ServerSide(lambda: connect_over_network(host, port), logs=logs)
+    return Applier(r.settings(), [_T, _R], server, made)
+
+
+@pytest.mark.parametrize("start_scn", [0, 5])
+def test_a_second_table_of_its_name_gets_what_was_delivered_without_it(
+    replication: Replication, start_scn: int
+) -> None:
+    """The policy was to ignore new tables, or this target was out of reach when it was created."""
+    r, checked = replication, list[int]()
+    applier = _with_second_table(r, start_scn, SourceLogs(check_from=checked.append))
+    applier.run(once=True, drained=r.script.complete.is_set)
+    assert (_ids(r, "t"), _ids(r, "r")) == ([1, 2, 3], [3])
+    assert (r.script.started[-1], checked) == (start_scn, [] if start_scn else [24])
+    r.serve()
+    again = Applier(r.settings(), [_T, _R], created={"S.R": Created(24, start_scn, obj=2)})
+    again.run(once=True, drained=r.script.complete.is_set)
+    assert r.script.started[-1] == 41  # once is enough
+    assert _ids(r, "r") == [3]
+
+
+def test_a_second_table_of_its_name_does_not_begin_without_its_redo(
+    replication: Replication,
+) -> None:
+    def check_from(scn: int) -> None:
+        raise OlrPgError(Code.LOG_MISSING, f"the oldest log begins after SCN {scn}")
+
+    r = replication
+    applier = _with_second_table(r, 0, SourceLogs(check_from=check_from))
+    with pytest.raises(OlrPgError, match="OLR-02010"):
+        applier.run(once=True, drained=r.script.complete.is_set)
+    assert r.rows("SELECT left_scn IS NULL FROM olr_pg.ledger WHERE source_table = 'S.R'") == [
+        (False,)
+    ]
 
 
 def test_a_table_that_is_added_without_a_load_gets_only_later_changes(
