@@ -261,9 +261,9 @@ class Code(IntEnum):
         "`context.data` was encrypted with another key",
         "configure the key that `context.data` was first used with. If the key is lost, remove"
         " `encryption.json` and the directories `recovery` and `incidents` from `context.data`."
-        " Then start with another key, or without a key. No changes are lost: olr_pg reads the redo"
-        " of open transactions again. It also copies the logs of `source.vault` again, but only the"
-        " logs that Oracle still has",
+        " Then start with another key, or without a key. olr_pg reads the redo of open transactions"
+        " again, and copies the logs of `source.vault` again. If Oracle no longer has a log that is"
+        " needed, olr_pg reports OLR-02010",
     )
     ENCRYPTION_KEY_MISSING = _Entry(
         1192,

@@ -56,8 +56,8 @@ olr_pg has made a wrong call, which is a defect.
 
 
 def advice(error: BaseException) -> str | None:
-    """Return the action for an error of the system, if the action of the error's code does not fit:
-    a file that is missing, and missing rights, are what these codes are for.
+    """Return the action for an error of the system; None if the action of the error's code fits, as
+    for a missing file or missing rights.
     """
     if not isinstance(error, OSError) or error.errno in _RIGHTS_MISSING:
         return None
