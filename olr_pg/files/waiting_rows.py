@@ -93,17 +93,23 @@ class WaitingRows:
         """Append bytes; return their offset.
 
         Raises:
-            OlrPgError: `WaitingUse.unwritable`.
+            OlrPgError: `WaitingUse.unwritable`; none of the bytes is appended then, and the file
+                can be used further.
         """
         with self._lock:
             first, view = self.size, memoryview(data).cast("B")
-            self.size += len(view)
             if self._together or len(view) < _TOGETHER:
+                together = len(self._together)
                 self._together += view
-                if len(self._together) >= _TOGETHER:
-                    self._flush()
+                try:
+                    if len(self._together) >= _TOGETHER:
+                        self._flush()
+                except OlrPgError:
+                    del self._together[together:]
+                    raise
             else:
                 self._put(view)
+            self.size += len(view)
         return first
 
     def may_grow(self, waiting: int, least: int) -> bool:
@@ -127,10 +133,20 @@ class WaitingRows:
                 self._flush()
 
     def _flush(self) -> None:
-        together, self._together = self._together, bytearray()
-        self._put(memoryview(together))
+        self._put(memoryview(bytes(self._together)))
+        self._together = bytearray()
 
     def _put(self, data: memoryview) -> None:
+        """Write all of `data`, or none."""
+        count = len(self._checks)
+        try:
+            self._put_pieces(data)
+        except OlrPgError:
+            # Later pieces overwrite the pieces that were written.
+            del self._starts[count + 1 :], self._stored[count + 1 :], self._checks[count:]
+            raise
+
+    def _put_pieces(self, data: memoryview) -> None:
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
             stored = memoryview(self._records.seal(len(self._checks), piece))

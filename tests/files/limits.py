@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 
 @contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """Let no write of this process make a file larger than `size` bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
 def no_more_files(free: int = 0) -> Iterator[None]:
     """Let this process open only so many files more at once."""
     # To list them takes a number, too, which is free again then.

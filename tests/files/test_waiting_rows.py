@@ -14,6 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files import waiting_rows
 from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.files.waiting_rows import PIECE_BYTES, WaitingRows, WaitingUse
+from tests.files.limits import small_files
 
 if TYPE_CHECKING:
     from typing import IO
@@ -97,3 +98,25 @@ def test_what_cannot_be_written_is_a_coded_error(
     monkeypatch.setattr(waiting_rows, "nameless_file", full)
     with pytest.raises(OlrPgError, match=r"OLR-02081.*No space left"):
         WaitingRows(USE, tmp_path).append(bytes(PIECE_BYTES))
+
+
+@pytest.mark.parametrize("are_sealed", [False, True])
+@pytest.mark.parametrize("size", [10, 100_000, 3 * PIECE_BYTES])
+def test_after_an_append_that_failed_the_file_holds_what_was_appended_before_and_later(
+    tmp_path: Path, size: int, are_sealed: bool
+) -> None:
+    """When the disk has room again, the same file is used further."""
+    first, last = os.urandom(65_000), os.urandom(200_000)
+    rows = written(tmp_path, first, are_sealed=are_sealed)
+    with small_files(PIECE_BYTES + 500_000 if size > PIECE_BYTES else 60_000):
+        for _ in range(2):
+            with pytest.raises(OlrPgError) as raised:
+                for _ in range(600_000 // size):
+                    rows.append(bytes(size))
+                rows.append(bytes(size))
+            assert raised.value.code == Code.SPILL_FAILED
+    before = rows.size
+    assert rows.append(last) == before
+    assert rows.read(before, len(last)) == last
+    assert rows.read(0, len(first)) == first
+    assert not any(rows.read(len(first), before - len(first)))
