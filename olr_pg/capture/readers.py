@@ -2,8 +2,9 @@
 
 A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges. An
 error of a read is an exception. But if a mapped file is truncated, or deleted on the server of a
-network mount, an access to it ends the process with a signal, without a message. So the appliance's
-own process does not map logs that other programs can change, but reads them in ranges.
+network mount, or its disk fails, an access to it ends the process with a signal, without a message.
+So the appliance's own process, the commands and the data source read logs in ranges. Only processes
+that decode for another process map logs that other programs can change.
 
 The copy of a log that Oracle was writing (a current log) is decoded up to its last complete LWN
 group by ``olr-pg decode``. If Oracle reused the file of a closed log while it was copied, the copy
@@ -410,8 +411,9 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
     """Map the bytes of a log read-only. The mapping ends when the returned array is freed.
 
     If the file is deleted or replaced meanwhile, the mapping still has the contents of the old
-    file. If the file is *truncated in place*, an access to the missing bytes ends the process with
-    a signal. Use `read_blocks` if that can happen.
+    file. If the file is *truncated in place*, or its disk fails, an access to the missing bytes
+    ends the process with a signal. If that can happen, use `read_blocks` or
+    `decoding.stored_blocks`.
 
     Raises:
         OlrPgError: 2002 the file is missing or cannot be read, 2004 the file is empty.

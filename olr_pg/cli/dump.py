@@ -136,9 +136,10 @@ def dump(
     if stats:
         _print_statistics(list(_statistics(paths)), as_json=as_json)
         return
+    from olr_pg.decoding.stored_blocks import stored_windows
     from olr_pg.redo.dump.log_text import dump_logs
 
-    for line in dump_logs(_open(paths), wanted, raw=raw):
+    for line in dump_logs(_open(paths), wanted, raw=raw, windows=stored_windows):
         print_line(line)
 
 
@@ -170,6 +171,7 @@ def _dump_incident(
 ) -> None:
     import secrets
 
+    from olr_pg.files.durable import removed_on_failure
     from olr_pg.redo.dump.incident import (
         dump_incident,
         mask_incident,
@@ -184,8 +186,9 @@ def _dump_incident(
         return
     masked = write_incident(mask_incident(incident, secrets.token_bytes))
     try:
-        with mask.open("xb") as target:
+        with mask.open("xb") as target, removed_on_failure(mask):
             target.write(masked)
+            target.flush()
     except OSError as error:
         raise OlrPgError(
             Code.MASKED_INCIDENT_UNWRITABLE, system_reason(error), file=str(mask)
@@ -263,14 +266,14 @@ def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
 
 def _open(specs: Sequence[str]) -> Iterator[Log]:
     from olr_pg.capture.logs import discover_logs
-    from olr_pg.capture.readers import map_log
-    from olr_pg.redo.window import Log
+    from olr_pg.decoding.stored_blocks import unread_log
 
     for found in discover_logs(specs):
-        yield Log(found.path, found.header, map_log(found.path))
+        yield unread_log(found.path, found.header, found.size)
 
 
 def _statistics(specs: Sequence[str]) -> Iterator[dict[str, Any]]:
+    from olr_pg.decoding.stored_blocks import stored_windows
     from olr_pg.redo.dump.stats import log_statistics
 
     opened = list(_open(specs))
@@ -279,7 +282,7 @@ def _statistics(specs: Sequence[str]) -> Iterator[dict[str, Any]]:
         done = 0
         for log in opened:
             advance(done, total)
-            yield statistics_record(log, log_statistics(log))
+            yield statistics_record(log, log_statistics(log, stored_windows))
             done += log.raw.size
 
 

@@ -3,18 +3,10 @@
 A split is a range of blocks. A split owns the LWN groups that begin in its blocks. Transactions
 that begin and end in the split are returned as finished transactions in output format. All other
 events are returned as the remainder, for the assembler of the driver.
-
-If a log is read in ranges of bytes (`capture.readers`), only the blocks that are needed for
-decoding are read. Kernels need a log as one array. So the array has the size of the log, but only
-the blocks that were read use memory. First the blocks of the split are read. The last LWN group of
-the split can continue after it, and the block at which the next group begins is needed too. The
-length of a group is in its headers, so further blocks are read when the kernels follow the groups
-and reach a block that was not read yet.
 """
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -26,25 +18,24 @@ import structlog
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import (
     HEADER_BYTES,
-    LogReader,
     is_by_ranges,
     map_log,
     parse_start,
-    range_reader,
     read_header,
 )
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
+from olr_pg.decoding.stored_blocks import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, Span, build_row_plan
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
-from olr_pg.redo.header import LogHeader, read_scn
+from olr_pg.redo.header import read_scn
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Objects, Tally
-from olr_pg.redo.window import WINDOW_BYTES, Log, blocks_in_use, group_runs, is_sound
+from olr_pg.redo.window import WINDOW_BYTES, Log, blocks_in_use, is_sound
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.finished_columns import DmlKind, TransactionColumns
@@ -67,95 +58,6 @@ if TYPE_CHECKING:
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import StoredBytes
     from olr_pg.wire.room_filling import EncodedTransactions
-
-_BEHIND_BYTES: Final = 64 << 10
-"""Bytes after a split that are read first. Most LWN groups are smaller."""
-
-_MORE_BYTES: Final = 1 << 20
-"""Bytes of each further read, if the LWN group continues."""
-
-
-def open_stored(
-    path: str,
-    first: int,
-    end: int | None,
-    first_group: int,
-    known_end: tuple[int, int] | None = None,
-) -> Log:
-    """Read the blocks that are needed to decode the LWN groups that begin in blocks [first, end).
-
-    Args:
-        path: path or URL of the log.
-        end: None for the end of the log.
-        first_group, known_end: as in `decoding.split.Split`.
-
-    Raises:
-        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
-    """
-    reader = range_reader(path)
-    header = parse_start(reader.read(0, HEADER_BYTES), path)
-    if known_end is not None:
-        header = replace(header, nab=known_end[0], next_scn=known_end[1])
-    blocks = _Blocks(reader, header)
-    log = Log(path, header, blocks.raw)
-    nab = blocks_in_use(log)
-    split_end = nab if end is None else min(end, nab)
-    block_size = header.block_size
-    first = max(first, first_group)
-    blocks.read(first, min(split_end + _BEHIND_BYTES // block_size, nab))
-    while blocks.end < nab:
-        needed = _needed(log, first, split_end, first_group, blocks.end)
-        if needed < blocks.end:
-            break
-        blocks.read(blocks.end, min(max(needed + 1, blocks.end + _MORE_BYTES // block_size), nab))
-    return log
-
-
-def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int:
-    """Return the last block that is needed. If a block is damaged, return a block that was already
-    read.
-    """
-    last = first
-    try:
-        for run in group_runs(log, first, end, first_group=first_group, verify=False):
-            last = run.end
-    except OlrPgError as error:
-        block = error.where.get("block")
-        # The damage is in blocks that were read, so decoding reports it.
-        return block if isinstance(block, int) else there - 1
-    return last
-
-
-_NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
-"""Flag of a mapping for which no memory is reserved, because most of it is never used. Not every
-Python defines it.
-"""
-
-
-class _Blocks:
-    """The bytes of a log that were read.
-
-    Attributes:
-        raw: shape (bytes); bytes that were not read are 0.
-        end: the block after the last block that was read.
-    """
-
-    def __init__(self, reader: LogReader, header: LogHeader) -> None:
-        self._reader = reader
-        self._block_size = header.block_size
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-        self._memory = mmap.mmap(-1, max(reader.size, 1), flags=flags)
-        self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)[: reader.size]
-        self.raw.flags.writeable = False
-        self.end = 0
-
-    def read(self, first: int, end: int) -> None:
-        """Read the blocks [first, end)."""
-        size = self._block_size
-        with memoryview(self._memory) as view:
-            self._reader.read_into(view[first * size : end * size], first * size)
-        self.end = end
-
 
 SPLIT_BYTES: Final = 16 << 20
 """Bytes of a log that one task decodes. The size is large compared with the overhead of a task, and
@@ -663,15 +565,7 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
         nab, next_scn = split.known_end
         log = Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
         return _checked(log, split.log)
-    if not mapped:
-        try:
-            return _checked(open_stored(*place), split.log)
-        except OSError as error:
-            # With vm.overcommit_memory=2, the system reserves memory for all of the log's blocks.
-            _log.debug(
-                "mapping a log, because there is no memory to read it", reason=plain_reason(error)
-            )
-    return open_for_decoding(*place, split.log)
+    return open_for_decoding(*place, split.log, mapped=mapped)
 
 
 def open_for_decoding(
@@ -680,12 +574,14 @@ def open_for_decoding(
     end: int | None = None,
     first_group: int = 0,
     wanted: FoundLog | None = None,
+    *,
+    mapped: bool = False,
 ) -> Log:
-    """Map the log at `path`. If logs are read in ranges, read the bytes that are needed to decode
-    the blocks [first, end).
+    """Read the bytes of a log that are needed to decode the blocks [first, end).
 
     Args:
         wanted: the log that was found at `path`; None to accept any log.
+        mapped: whether to map the log instead, unless logs are read in ranges.
 
     Raises:
         OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains
@@ -694,6 +590,14 @@ def open_for_decoding(
     if is_by_ranges(path):
         return _checked(open_stored(path, first, end, first_group), wanted)
     open_log(path)
+    if not mapped:
+        try:
+            return _checked(open_stored(path, first, end, first_group), wanted)
+        except OSError as error:
+            # With vm.overcommit_memory=2, the system reserves memory for all of the log's blocks.
+            _log.debug(
+                "mapping a log, because there is no memory to read it", reason=plain_reason(error)
+            )
     data = map_log(path)
     # Take the header from the mapped file: the file can have been replaced since it was checked.
     return _checked(Log(path, parse_start(data[:HEADER_BYTES].tobytes(), path), data), wanted)

@@ -4,7 +4,7 @@ position of a fault.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -209,6 +209,13 @@ def read_windows(
     """
     for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
         yield _window(run, verify=verify)
+
+
+class ReadWindows(Protocol):
+    """Yields the windows of a whole log as `read_windows` does."""
+
+    def __call__(self, log: Log, *, window_bytes: int = ...) -> Iterator[Window]:
+        """Yield the windows of a log."""
 
 
 def _window(run: GroupRun, *, verify: bool) -> Window:

@@ -30,7 +30,7 @@ from olr_pg.redo.record_view import (
     vector_objects,
     vector_xids,
 )
-from olr_pg.redo.window import read_windows
+from olr_pg.redo.window import ReadWindows, read_windows
 from olr_pg.scalars import Rba, decode_redo_time
 
 if TYPE_CHECKING:
@@ -102,7 +102,11 @@ def _holds(record: Record, rba: Rba, header: LogHeader) -> bool:
 
 
 def dump_logs(
-    logs: Iterable[Log], wanted: DumpFilter | None = None, *, raw: bool = False
+    logs: Iterable[Log],
+    wanted: DumpFilter | None = None,
+    *,
+    raw: bool = False,
+    windows: ReadWindows = read_windows,
 ) -> Iterator[str]:
     """Yield the lines of several logs, one log after the other.
 
@@ -110,6 +114,7 @@ def dump_logs(
         logs: each log is read when the lines of the previous one were yielded.
         wanted: the records to print; all by default.
         raw: also print each record's bytes.
+        windows: reads the windows of a log.
 
     Raises:
         OlrPgError: 2004, 2005, 2006 or 2008 with the position, after the lines of everything before
@@ -121,7 +126,7 @@ def dump_logs(
         if left == 0:
             return
         yield from header_lines(log)
-        for record in chosen_records(log.header, log_records(log, wanted), wanted):
+        for record in chosen_records(log.header, log_records(log, wanted, windows), wanted):
             yield from record_lines(log.header, record, raw=raw)
             if left is not None:
                 left -= 1
@@ -129,7 +134,9 @@ def dump_logs(
                     return
 
 
-def log_records(log: Log, wanted: DumpFilter) -> Iterator[Record]:
+def log_records(
+    log: Log, wanted: DumpFilter, windows: ReadWindows = read_windows
+) -> Iterator[Record]:
     """Yield the records of a log that may match, window by window."""
     if wanted.rba is not None and wanted.rba.sequence != log.header.sequence:
         return
@@ -137,7 +144,7 @@ def log_records(log: Log, wanted: DumpFilter) -> Iterator[Record]:
         return
     if wanted.scn_to is not None and wanted.scn_to < log.header.first_scn:
         return
-    for window in read_windows(log, window_bytes=_WINDOW_BYTES):
+    for window in windows(log, window_bytes=_WINDOW_BYTES):
         if wanted.rba is not None and not window.first <= wanted.rba.block < window.end:
             continue
         yield from records_of(window)

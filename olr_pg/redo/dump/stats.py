@@ -21,7 +21,7 @@ from olr_pg.redo.format.undo_fields import (
 )
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.vectors import vectors_of
-from olr_pg.redo.window import Log, read_windows
+from olr_pg.redo.window import Log, ReadWindows, read_windows
 
 if TYPE_CHECKING:
     from typing import Any
@@ -72,8 +72,11 @@ def _count_transactions(
     return begins, rollbacks
 
 
-def log_statistics(log: Log) -> LogStatistics:
+def log_statistics(log: Log, windows: ReadWindows = read_windows) -> LogStatistics:
     """Count the blocks, records, vectors and transactions of a log.
+
+    Args:
+        windows: reads the windows of the log.
 
     Raises:
         OlrPgError: 2004, 2005, 2006 or 2008; the error contains the position.
@@ -81,7 +84,7 @@ def log_statistics(log: Log) -> LogStatistics:
     stats = LogStatistics(blocks=log.header.file_blocks)
     layout = log.header.layout
     opcodes: Counter[int] = Counter()
-    for window in read_windows(log):
+    for window in windows(log):
         vectors = vectors_of(window)
         stats.lwns += window.lwns.block.size
         stats.records += window.records.position.size
