@@ -1508,7 +1508,7 @@ class Code(IntEnum):
         "a limit of PostgreSQL is too low for a statement",
         "raise the limit that PostgreSQL's reason names, for the role, the database or the"
         " server. Examples are temp_file_limit, max_locks_per_transaction, max_stack_depth and"
-        " memory. Then start the same command again, and resume a stopped table with `olr-pg"
+        " memory. Then start the same command again. If a table is still stopped, run `olr-pg"
         " errors retry`",
     )
     STATEMENT_REFUSED = _Entry(
@@ -1516,7 +1516,7 @@ class Code(IntEnum):
         "PostgreSQL refuses a statement",
         "correct the problem that PostgreSQL's reason names. Examples are a missing object, an"
         " object of another kind, a trigger or event trigger that raises an error, and a"
-        " constraint. Then start the same command again, and resume a stopped table with `olr-pg"
+        " constraint. Then start the same command again. If a table is still stopped, run `olr-pg"
         " errors retry`",
     )
     TARGET_FAULT = _Entry(
@@ -1524,8 +1524,8 @@ class Code(IntEnum):
         "PostgreSQL reports a fault of its own: disk, data files or configuration",
         "read the log of the PostgreSQL server at this time, and check its disk. If the message"
         " names an index, run REINDEX for it. If the message names a table, check the table with"
-        " amcheck (verify_heapam), or restore it. Then start the same command again, and resume"
-        " a stopped table with `olr-pg errors retry`",
+        " amcheck (verify_heapam), or restore it. Then start the same command again. If a table is"
+        " still stopped, run `olr-pg errors retry`",
     )
     STATEMENT_BLOCKED = _Entry(
         5098,
