@@ -124,9 +124,12 @@ class CreatedTables:
         name = table.full_name
         if begin.has_rows:
             return self.load(name)
-        # No transaction that commits after the statement was delivered to a target yet.
-        start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
-        if not 0 < start_scn <= begin.scn:
+        # If the redo of the statement has just been read, the target for which it was read has not
+        # got any transaction that commits later. A target without a session starts at its
+        # checkpoint, or at this SCN.
+        begun = (one.delivery.begun_scn for one in self.targets)
+        start_scn = min((scn for scn in begun if scn), default=0)
+        if begin.is_past or start_scn > begin.scn:
             # The targets are already past the table's creation, so the redo since then must be read
             # again.
             start_scn = 0

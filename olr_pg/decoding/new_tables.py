@@ -48,11 +48,14 @@ class Begin(NamedTuple):
         is_renamed: True if the table had another name before, so it already has rows.
         has_rows: True if the table has rows that the redo from `scn` on does not contain, and that
             are not replicated under another name. A table with such rows must be loaded.
+        is_past: whether later redo was already read, so that changes after `scn` may have been
+            delivered without the table.
     """
 
     scn: int
     is_renamed: bool = False
     has_rows: bool = False
+    is_past: bool = False
 
 
 Take = Callable[["Table", Begin], bool]
@@ -166,7 +169,7 @@ class NewTables:
         """
         self._wanted = wanted
         for named in self._found.values():
-            self._report(named)
+            self._report(named, is_past=True)
 
     def see(
         self,
@@ -225,7 +228,10 @@ class NewTables:
         first = self._found.get(key) or self._dropped.get(key)
         can_follow = is_empty and table.obstacle is None
         own = _Named(*key, scn, table.obstacle, table, has_rows=True)
-        self._add(table.obj, first if first and can_follow else own)
+        if first and can_follow:
+            self._add(table.obj, first, is_past=True)
+        else:
+            self._add(table.obj, own)
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
         """Record that a table was renamed to a name that no replicated table has had. The table may
@@ -250,11 +256,11 @@ class NewTables:
             place = statement.owner, statement.name
             self._add(place, _Named(*place, scn))
 
-    def _add(self, key: int | tuple[str, str], named: _Named) -> None:
+    def _add(self, key: int | tuple[str, str], named: _Named, *, is_past: bool = False) -> None:
         self._found[key] = named
-        self._report(named)
+        self._report(named, is_past=is_past)
 
-    def _report(self, named: _Named) -> None:
+    def _report(self, named: _Named, *, is_past: bool = False) -> None:
         is_wanted = False if self._wanted is None else self._wanted(named.owner, named.name)
         if is_wanted is False or named.obstacle in WITHOUT_ROWS:
             return
@@ -263,7 +269,7 @@ class NewTables:
         if self._take is None and named.before and self._wanted(*named.before) is not False:
             return  # the subscription contains the table, and its changes have the new name
         is_stranger = named.was is not None and not self._wanted(*named.was)
-        begin = Begin(named.scn, named.was is not None, named.has_rows or is_stranger)
+        begin = Begin(named.scn, named.was is not None, named.has_rows or is_stranger, is_past)
         take = self._take if is_wanted else None
         if made and obstacle is None and take and take(made, begin):
             if not begin.has_rows:

@@ -108,6 +108,19 @@ def test_a_table_is_taken_later_only_if_all_logs_since_are_there(tmp_path: Path)
     assert created.known.keys() == {"APP.NEW"}
 
 
+@pytest.mark.parametrize(
+    ("begun", "is_past", "start_scn"),
+    [((70, 0), False, 70), ((0, 0), False, 0), ((70, 110), False, 70), ((70, 90), True, 0)],
+)
+def test_a_target_without_a_session_does_not_let_the_others_read_all_redo_again(
+    tmp_path: Path, begun: tuple[int, ...], is_past: bool, start_scn: int
+) -> None:
+    created = CreatedTables(tmp_path / FILE_NAME)
+    created.targets = cast("Any", [Target(scn) for scn in begun])
+    created.take(NEW, Begin(100, is_past=is_past))
+    assert created.known["APP.NEW"].start_scn == start_scn
+
+
 def test_logs_are_checked_while_another_target_reads_its_list(tmp_path: Path) -> None:
     """A target holds the lock of the logs while it reads its list, and asks for the new tables."""
     created, has_read = CreatedTables(tmp_path / FILE_NAME), threading.Event()

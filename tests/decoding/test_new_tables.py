@@ -204,12 +204,27 @@ def test_the_history_of_a_name_begins_with_its_first_table_though_that_was_dropp
     tables.see(7, first, None, 101)
     tables.see_again(second, 102, is_empty=True)
     tables.watch_for(lambda owner, _: owner == "APP")
-    assert taken == [(first, Begin(100))]
+    assert taken == [(first, Begin(100, is_past=True))]
     third = replace(second, obj=10)
     with capture_logs() as logs:
         tables.see_again(third, 103, is_empty=False)
     assert taken[1:] == [(third, Begin(103, has_rows=True))]
     assert [entry["scn"] for entry in logs] == [103]
+
+
+def test_a_table_whose_name_an_earlier_one_had_begins_in_redo_that_was_passed() -> None:
+    taken = list[Begin]()
+
+    def take(_made: Table, begin: Begin) -> bool:
+        taken.append(begin)
+        return True
+
+    tables = NewTables(take)
+    tables.see(7, None, table("T"), 100, [made_by("CREATE TABLE t (id NUMBER)")])
+    tables.see(7, table("T"), None, 101)
+    tables.watch_for(lambda owner, _: owner == "APP")
+    tables.see_again(replace(table("T"), obj=9), 102, is_empty=True)
+    assert taken == [Begin(100, is_past=True)]
 
 
 def test_a_table_that_will_be_loaded_is_not_reported_and_its_history_does_not_begin() -> None:
@@ -235,4 +250,7 @@ def test_a_dropped_table_was_needed_under_the_name_that_it_had_before_a_rename()
     tables.see(7, table("U"), None, 102)
     tables.see_renamed(table("V"), table("T"), 103)  # another table has the name then
     tables.watch_for(lambda owner, _: owner == "APP")
-    assert taken == [("T", Begin(100)), ("U", Begin(101, is_renamed=True))]
+    assert taken == [
+        ("T", Begin(100, is_past=True)),
+        ("U", Begin(101, is_renamed=True, is_past=True)),
+    ]
