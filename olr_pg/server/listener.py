@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from olr_pg.server.port_session import ReplicationSource
 
 
-_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_EXHAUSTED_SECONDS: Final = 0.1
+_REFUSED_SECONDS: Final = 0.1
+"""Pause after an error of accept(). The usual errors are limits of files and memory: file
+descriptors become free when connections end.
+"""
 _LOST_BEFORE: Final = (
     errno.ECONNABORTED,
     errno.EPERM,
@@ -196,6 +198,7 @@ class Listener:
 
     def _accept(self) -> None:
         assert self._socket is not None
+        told: int | None = None
         while not self._stopping.is_set():
             try:
                 connected, (host, port, *_) = self._socket.accept()
@@ -204,12 +207,13 @@ class Listener:
                     return
                 if error.errno in _LOST_BEFORE:
                     continue
-                _log.error("could not accept a connection", error=plain_reason(error))
-                if error.errno not in _EXHAUSTED:
-                    return
-                # File descriptors become free when connections end.
-                self._stopping.wait(_EXHAUSTED_SECONDS)
+                # Log an error that lasts only once.
+                if error.errno != told:
+                    told = error.errno
+                    _log.error("could not accept a connection", error=plain_reason(error))
+                self._stopping.wait(_REFUSED_SECONDS)
                 continue
+            told = None
             peer = f"{host}:{port}"
             if is_allowed(host, self.settings.allow):
                 self._admit(connected, peer)

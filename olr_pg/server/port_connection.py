@@ -189,7 +189,10 @@ class Connection:
             events.register(self._socket, select.POLLRDHUP)
         except (OSError, ValueError):
             return True  # closed
-        return bool(events.poll(0))
+        try:
+            return bool(events.poll(0))
+        except OSError:
+            return False  # for example, the system has no memory for the call
 
     def shut(self) -> None:
         """End the connection from another thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 import struct
@@ -275,10 +276,13 @@ def test_the_client_that_replicates_may_be_silent(checkpoint: Checkpoint) -> Non
         await_true(lambda: server.refusals.counts() == {"OLR-04033": 1})
 
 
-def test_descriptors_run_out_and_come_back(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "number", [errno.EMFILE, errno.ENOBUFS, errno.ECONNABORTED, errno.EIO, errno.ENOSR]
+)
+def test_an_error_of_accept_does_not_end_the_port(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    failures = [OSError(24, "Too many open files")] * 2
+    failures = [OSError(number, os.strerror(number))] * 2
 
     class Exhausted(socket.socket):
         def accept(self) -> Any:
