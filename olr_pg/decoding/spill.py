@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import must_seal, nameless_file
+from olr_pg.files.system_errors import advice_unless_full
 from olr_pg.files.waiting_rows import SHARED_PART, WaitingRange, WaitingRows, WaitingUse
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.transactions.select import EventCutter, copied, count_changes
@@ -243,7 +244,8 @@ class SpillFiles:
     def refused(self, size: int, error: OSError) -> OlrPgError:
         """Return error 2081, because the disk cannot store `size` bytes."""
         detail = f"{size} bytes: {system_reason(error)}"
-        return OlrPgError(Code.SPILL_FAILED, detail, directory=str(self._directory))
+        action = advice_unless_full(error)
+        return OlrPgError(Code.SPILL_FAILED, detail, action=action, directory=str(self._directory))
 
 
 class _Gathered:

@@ -36,6 +36,7 @@ _PROCESSES: Final = (
 _FREE_SPACE: Final = "free disk space, or raise the quota"
 _NO_THREAD: Final = "can't start new thread"
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _RIGHTS_MISSING: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _ACTIONS: Final = {
@@ -44,7 +45,7 @@ _ACTIONS: Final = {
     ),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), _FILES),
     **dict.fromkeys(_RIGHTS_MISSING, _RIGHTS),
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FREE_SPACE),
+    **dict.fromkeys(_FULL, _FREE_SPACE),
     errno.ENOMEM: _MEMORY,
     errno.EAGAIN: _PROCESSES,
     errno.ENOLCK: "use a file system that supports locks, or raise its limit of locks",
@@ -62,6 +63,12 @@ def advice(error: BaseException) -> str | None:
     if not isinstance(error, OSError) or error.errno in _RIGHTS_MISSING:
         return None
     return _ACTIONS.get(error.errno or 0)
+
+
+def advice_unless_full(error: BaseException) -> str | None:
+    """Return the result of `advice`, for codes whose action says what to do if a disk is full."""
+    is_full = isinstance(error, OSError) and error.errno in _FULL
+    return None if is_full else advice(error)
 
 
 def system_failure(error: BaseException) -> OlrPgError | None:

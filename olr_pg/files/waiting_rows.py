@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.positioned import read_at, write_at
 from olr_pg.files.sealed import Records, SealError, nameless_file
+from olr_pg.files.system_errors import advice_unless_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ class WaitingRows:
                 directory.mkdir(parents=True, exist_ok=True)
             file = nameless_file(directory, use.prefix, buffering=0)
         except OSError as error:
-            raise self._error(use.unwritable, system_reason(error)) from error
+            raise self._unwritable(system_reason(error), error) from error
         self._records = Records()
         self._handle = file.fileno()
         self.close = weakref.finalize(self, file.close)
@@ -155,7 +156,7 @@ class WaitingRows:
                 write_at(self._handle, stored, self._stored[-1])
             except OSError as error:
                 reason = f"{len(piece)} bytes: {system_reason(error)}"
-                raise self._error(self._use.unwritable, reason) from error
+                raise self._unwritable(reason, error) from error
             self._starts.append(self._starts[-1] + len(piece))
             self._stored.append(end)
             self._checks.append(0 if self._records.are_sealed else zlib.crc32(piece))
@@ -214,6 +215,11 @@ class WaitingRows:
             raise self._error(self._use.damaged, "the checksum does not match", start)
         self._read_last = number, data
         return data
+
+    def _unwritable(self, reason: str, error: OSError) -> OlrPgError:
+        failed = self._error(self._use.unwritable, reason)
+        action = advice_unless_full(error)
+        return OlrPgError(failed.code, failed.detail, action=action, **failed.where)
 
     def _error(self, code: Code, reason: str, offset: int | None = None) -> OlrPgError:
         directory = None if self._directory is None else str(self._directory)

@@ -72,6 +72,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import damage, read_state, replace_file
+from olr_pg.files.system_errors import advice_unless_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,7 +211,10 @@ class Checkpoint:
                 replace_file(self._path, whole.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
                 self.failure = OlrPgError(
-                    Code.CHECKPOINT_UNWRITABLE, plain_reason(error), path=str(self._path)
+                    Code.CHECKPOINT_UNWRITABLE,
+                    plain_reason(error),
+                    action=advice_unless_full(error),
+                    path=str(self._path),
                 )
                 raise self.failure from error
             self.failure = None

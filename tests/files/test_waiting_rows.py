@@ -14,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files import waiting_rows
 from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.files.waiting_rows import PIECE_BYTES, WaitingRows, WaitingUse
-from tests.files.limits import small_files
+from tests.files.limits import no_more_files, small_files
 
 if TYPE_CHECKING:
     from typing import IO
@@ -122,3 +122,12 @@ def test_after_an_append_that_failed_the_file_holds_what_was_appended_before_and
     assert rows.read(before, len(last)) == last
     assert rows.read(0, len(first)) == first
     assert not any(rows.read(len(first), before - len(first)))
+
+
+def test_a_limit_of_the_machine_is_no_full_disk(tmp_path: Path) -> None:
+    with no_more_files(), pytest.raises(OlrPgError) as raised:
+        WaitingRows(USE, tmp_path)
+    assert "raise the limit of open files" in raised.value.action
+    with small_files(1000), pytest.raises(OlrPgError) as raised:
+        WaitingRows(USE, tmp_path).append(bytes(PIECE_BYTES))
+    assert "raise the limit of the size of files" in raised.value.action
