@@ -912,10 +912,9 @@ class Code(IntEnum):
         "a DDL was read too late: it committed before another DDL that olr_pg has already followed",
         "start the appliance again. The appliance has recorded the DDL, and from the start on it"
         " follows all DDL in commit order. If the DDL created a user or a table, the same error can"
-        " come up to two more times, for later DDL of this user or table: start again each time."
-        " The cause: an earlier run has"
-        " read one redo thread while the logs of another thread were missing, or it has not"
-        " followed this table",
+        " occur again, at most twice, for later DDL of this user or table. Start again each time."
+        " The cause: an earlier run has read one redo thread while the logs of another thread were"
+        " missing, or it has not followed this table",
     )
     TABLE_NOT_REPLICABLE_NOW = _Entry(
         3077,
