@@ -333,7 +333,7 @@ def _note_start(
     section = config.apply
     first = 0 if section is None else section.start_scn
     names = ("", "") if section is None else (section.subscription, section.table_query)
-    common.starts.know(config.name, lambda: checkpoint.saved or first, connect_string, *names)
+    common.starts.know(config.name, lambda: checkpoint.saved, connect_string, *names, first)
 
 
 def _open(

@@ -52,16 +52,22 @@ class _Target(NamedTuple):
     """What is known of a target.
 
     Attributes:
-        saved: returns the SCN of its checkpoint, or `apply.start-scn` without a checkpoint; 0
-            without both.
+        saved: returns the SCN of its checkpoint; None or 0 without a checkpoint.
         connect_string: empty if no bundled applier runs for the target.
         query: its TableList query.
+        first_scn: `apply.start-scn`, which counts without a checkpoint; 0 without both.
     """
 
-    saved: Callable[[], int]
+    saved: Callable[[], int | None]
     connect_string: str
     subscription: str
     query: str
+    first_scn: int
+
+    @property
+    def position(self) -> int:
+        """The SCN of its checkpoint, or `apply.start-scn` without a checkpoint; 0 without both."""
+        return self.saved() or self.first_scn
 
 
 _NO_LISTS: Final[Mapping[str, Collection[str]]] = {}
@@ -76,19 +82,30 @@ class TargetStarts:
     def know(
         self,
         name: str,
-        saved: Callable[[], int],
+        saved: Callable[[], int | None],
         connect_string: str = "",
         subscription: str = "",
         query: str = "",
+        first_scn: int = 0,
     ) -> None:
         """Add a target, or replace what is known of it; see `_Target`."""
-        self._targets[name] = _Target(saved, connect_string, subscription, query)
+        self._targets[name] = _Target(saved, connect_string, subscription, query, first_scn)
 
     def confirmed_scn(self) -> int:
         """Return the SCN up to which all targets have confirmed all changes; 0 if it is unknown for
         a target.
         """
-        return min((one.saved() for one in self._targets.values()), default=0)
+        return min((one.position for one in self._targets.values()), default=0)
+
+    def recorded_scn(self) -> int:
+        """Return an SCN up to which the runs for some of the targets have recorded all DDL. A new
+        target without a position does not count. If no target has a checkpoint, return
+        `confirmed_scn`.
+        """
+        targets = self._targets.values()
+        if any(one.saved() for one in targets):
+            return min(one.position for one in targets if one.position)
+        return self.confirmed_scn()
 
     def needed(self, scn: int) -> int | None:
         """Return the SCN below which no target needs redo, if everything below `scn` is confirmed.
@@ -136,7 +153,7 @@ class TargetStarts:
         return NeededChanges.of_all(found)
 
     def _of_target(self, target: _Target, tables: Collection[str]) -> NeededChanges:
-        saved = target.saved()
+        saved = target.position
         without_loads = NeededChanges(saved, saved)
         if not target.connect_string:
             return without_loads
@@ -220,6 +237,9 @@ def open_source(
     """
     filters = filters_of(config.filter, config.fallback)
     source = config.source
+    if starts is None:
+        starts = TargetStarts()
+        starts.know("", saved)
     if isinstance(source, OfflineSource):
         online = None
         if source.redo == "online":
@@ -232,7 +252,7 @@ def open_source(
             lineage=Lineage(data / FILE_NAME),
             online=online,
             online_specs=[str(place) for place in source.online_logs or ()],
-            saved=saved,
+            recorded_scn=starts.recorded_scn,
         )
         try:
             yield FilteredDatabase(offline, filters)
@@ -245,13 +265,11 @@ def open_source(
     from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault
 
-    if starts is None:
-        starts = TargetStarts()
-        starts.know("", lambda: saved() or 0)
     live = LiveDatabase(
         source,
         Lineage(data / FILE_NAME),
         start_scn=starts.confirmed_scn,
+        recorded_scn=starts.recorded_scn,
         changes=starts.changes,
         dictionary=data / DICTIONARY,
         vault=None

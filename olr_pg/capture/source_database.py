@@ -115,8 +115,9 @@ class SourceDatabase(Protocol):
         """
 
     def confirmed_scn(self) -> int:
-        """Return the SCN of the checkpoint, below which clients have confirmed all transactions; 0
-        without a checkpoint.
+        """Return an SCN up to which runs have recorded all DDL, because a client has confirmed all
+        transactions below it: the lowest SCN of a checkpoint. Without any checkpoint, the result is
+        `apply.start-scn`, and 0 without both.
         """
 
     def current_scn(self) -> int | None:
@@ -169,7 +170,7 @@ class OfflineDatabase:
             None.
         online: reads the logs that are not archived yet; None to read only archived logs.
         online_specs: files, directories or globs of the online logs.
-        saved: returns the checkpoint's SCN; None without a checkpoint.
+        recorded_scn: see `SourceDatabase.confirmed_scn`.
     """
 
     def __init__(
@@ -181,9 +182,9 @@ class OfflineDatabase:
         lineage: Lineage | None = None,
         online: OnlineLogs | None = None,
         online_specs: Sequence[str] = (),
-        saved: Callable[[], int | None] = lambda: None,
+        recorded_scn: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._saved = saved
+        self._recorded_scn = recorded_scn
         self._lineage = lineage
         self._online = online
         self._online_specs = tuple(online_specs)
@@ -284,7 +285,7 @@ class OfflineDatabase:
 
     def confirmed_scn(self) -> int:
         """See `SourceDatabase.confirmed_scn`."""
-        return self._saved() or 0
+        return self._recorded_scn()
 
     def current_scn(self) -> None:
         """See `SourceDatabase.current_scn`; always None, because copied files do not show how far

@@ -202,6 +202,7 @@ class LiveDatabase:
         lineage: the persistent record of the incarnation from which redo was delivered, and of the
             earlier ones.
         start_scn: the SCN up to which all targets have confirmed all changes; 0 if it is unknown.
+        recorded_scn: see `confirmed_scn`; the default is `start_scn`.
         changes: called with the tables (``OWNER.NAME``) and the tables of each TableList query;
             returns the changes that the targets need. The dictionary is read as of the SCN from
             which redo is needed, if Oracle still has the undo. None if there are no loads.
@@ -226,6 +227,7 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
+        recorded_scn: Callable[[], int] | None = None,
         changes: Callable[[Collection[str], Mapping[str, Collection[str]]], NeededChanges]
         | None = None,
         dictionary: Path | None = None,
@@ -249,7 +251,7 @@ class LiveDatabase:
         fetches = source.fetch_lobs == "unavailable"
         self._lob_fetcher = LobFetcher(self._database_of) if fetches else None
         self._lineage = lineage
-        self._start_scn = start_scn
+        self._recorded_scn = recorded_scn or start_scn
         self._vault = vault
         self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
         self._stamps: dict[str, FileStamp | None] = {}
@@ -484,10 +486,8 @@ class LiveDatabase:
         self._pdbs_known, self._ask_pdbs = is_known, time.monotonic() + _PDB_SECONDS
 
     def confirmed_scn(self) -> int:
-        """See `SourceDatabase.confirmed_scn`; without a checkpoint, the result is
-        `apply.start-scn`.
-        """
-        return self._start_scn()
+        """See `SourceDatabase.confirmed_scn`."""
+        return self._recorded_scn()
 
     def current_scn(self) -> int | None:
         """See `SourceDatabase.current_scn`. Also return None if the database does not answer.

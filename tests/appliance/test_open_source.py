@@ -120,11 +120,24 @@ def test_each_target_has_a_position_of_its_own(postgres_database: str) -> None:
         start.know(name, partial(saved.__getitem__, name), postgres_database, name)
     start.know("external", partial(saved.__getitem__, "external"))
     assert (start.changes({"S.T"}), start.confirmed_scn()) == ((20, 20, 0), 20)
+    assert start.recorded_scn() == 20
     saved["external"] = 0
     assert (start.changes({"S.T"}), start.confirmed_scn()) == ((0, 20, 0), 0)
+    assert start.recorded_scn() == 20  # the new target has recorded nothing
     start.know("restored", lambda: 50, postgres_database, "restored")
     saved["external"] = 60
     assert (start.changes({"S.T"}), start.confirmed_scn()) == ((40, 40, 0), 40)
+
+
+def test_a_start_scn_records_no_ddl() -> None:
+    start, saved = TargetStarts(), dict[str, int | None](one=None, new=None)
+    start.know("one", partial(saved.__getitem__, "one"), first_scn=30)
+    start.know("new", partial(saved.__getitem__, "new"))
+    assert (start.changes({"S.T"}), start.recorded_scn()) == ((0, 30, 0), 0)
+    saved["one"] = 40
+    assert (start.changes({"S.T"}), start.recorded_scn()) == ((0, 40, 0), 40)
+    start.know("new", partial(saved.__getitem__, "new"), first_scn=35)
+    assert (start.changes({"S.T"}), start.recorded_scn()) == ((35, 35, 0), 35)
 
 
 def test_a_target_that_is_away_tells_nothing() -> None:

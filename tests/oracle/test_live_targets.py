@@ -130,6 +130,28 @@ def test_a_restored_target_gets_the_dictionary_of_its_own_start(
     assert json.loads(dictionary.read_bytes())["scn"] == start
 
 
+def test_a_new_target_begins_with_the_oldest_log_that_is_left(
+    live: LiveSource, tmp_path: Path, postgres_database: str, second_database: str
+) -> None:
+    """The first logs are deleted. The run of the other target has recorded the DDL in them."""
+    config = config_of(live, tmp_path, [postgres_database, second_database])
+    both = json.loads(config.read_bytes())
+    both["target"][1]["apply"]["on-conflict"] = "skip"  # it lacks the first rows
+    config.write_text(json.dumps({**both, "target": both["target"][:1]}))
+    deleted = [live.mount / live.archive().name for _ in range(2)]
+    live.archive_all()
+    run_once(config)
+    for log in deleted:
+        log.unlink()
+        live.state.catalogue.update(
+            "UPDATE SYS.\"V$ARCHIVED_LOG\" SET DELETED = 'YES', STATUS = 'D', NAME = NULL"
+            f" WHERE NAME LIKE '%{log.name}'"
+        )
+    config.write_text(json.dumps(both))
+    run_once(config)
+    assert applied_scn(second_database) == applied_scn(postgres_database)
+
+
 def test_the_vault_keeps_what_one_of_them_still_needs(
     live: LiveSource,
     summary: Summary,
