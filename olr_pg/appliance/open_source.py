@@ -55,7 +55,7 @@ class _Target(NamedTuple):
         saved: returns the SCN of its checkpoint; None or 0 without a checkpoint.
         connect_string: empty if no bundled applier runs for the target.
         query: its TableList query.
-        first_scn: `apply.start-scn`, which counts without a checkpoint; 0 without both.
+        first_scn: `apply.start-scn`, which is used without a checkpoint; 0 if it is not set.
     """
 
     saved: Callable[[], int | None]

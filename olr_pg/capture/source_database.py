@@ -116,8 +116,8 @@ class SourceDatabase(Protocol):
 
     def confirmed_scn(self) -> int:
         """Return an SCN up to which runs have recorded all DDL, because a client has confirmed all
-        transactions below it: the lowest SCN of a checkpoint. Without any checkpoint, the result is
-        `apply.start-scn`, and 0 without both.
+        transactions below it: the lowest SCN of a checkpoint, or of the `apply.start-scn` of a
+        target without a checkpoint; 0 without both.
         """
 
     def current_scn(self) -> int | None:
