@@ -877,16 +877,16 @@ class Code(IntEnum):
     COLUMNS_CHANGED = _Entry(
         3072,
         "the columns of a replicated table were changed by DDL",
-        "make the same change in the target table, with the values that the column has in the"
-        " source's rows. Then resume the table: `olr-pg errors skip`. Or load the table again:"
-        " `olr-pg initial-load --anew --table OWNER.NAME`",
+        "make the same change in the target table. Then stop the appliance and load the table"
+        " again: `olr-pg initial-load --anew --table OWNER.NAME`. Or give the column the values"
+        " that it has in the source's rows, and resume the table: `olr-pg errors skip`",
     )
     ROWS_CHANGED_BY_DDL = _Entry(
         3073,
         "rows of a replicated table were changed by DDL that redo does not log row by row",
         "make the target table equal to the source as of that SCN, then resume the table:"
-        " `olr-pg errors skip`. Or load the table again: `olr-pg initial-load --anew --table"
-        " OWNER.NAME`",
+        " `olr-pg errors skip`. Or stop the appliance and load the table again: `olr-pg"
+        " initial-load --anew --table OWNER.NAME`",
     )
     PARTITION_DROPPED = _Entry(
         3074,
@@ -1036,10 +1036,11 @@ class Code(IntEnum):
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
         "the checkpoint file belongs to another source",
-        "give each source its own `context.data` directory, or remove the file to start over. If"
-        " the database has a new name or DBID, follow docs/operations.md (“The database gets a new"
-        " name or DBID”). If a PDB was plugged in again and has another CON_ID, follow the advice"
-        " of OLR-07023",
+        "if the database has a new name or DBID, follow docs/operations.md (“The database gets a"
+        " new name or DBID”). If a PDB was plugged in again and has another CON_ID, follow the"
+        " advice of OLR-07023. Otherwise give each source its own `context.data`. If the other"
+        " source is not used any more, you can instead empty `context.data` (docs/operations.md,"
+        " “Start with an empty context.data”)",
     )
     CHECKPOINT_UNWRITABLE = _Entry(
         4013,
@@ -1420,9 +1421,9 @@ class Code(IntEnum):
     TARGET_ROWS_LOST = _Entry(
         5041,
         "a crash of PostgreSQL has emptied an UNLOGGED target table",
-        "stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        " OWNER.NAME`. Before the load, run `ALTER TABLE ... SET LOGGED`, so that the next crash"
-        " does not empty the table",
+        "run `ALTER TABLE ... SET LOGGED`, so that the next crash does not empty the table. Then"
+        " stop the appliance and load the table again: `olr-pg initial-load --anew --table"
+        " OWNER.NAME`",
     )
     TARGET_ROW_SECURITY = _Entry(
         5042,

@@ -642,7 +642,8 @@ def load_again(table: str) -> str:
         table: ``OWNER.NAME``.
     """
     return (
-        f"stop the appliance and load the table again: `olr-pg initial-load --anew --table {table}`"
+        "add the columns that the target table lacks. Then stop the appliance and load the"
+        f" table again: `olr-pg initial-load --anew --table {table}`"
     )
 
 

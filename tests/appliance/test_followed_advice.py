@@ -28,6 +28,7 @@ from olr_pg.files.sealed import is_sealed
 from olr_pg.load import copy_task
 from olr_pg.schema.followed_steps import step_sql
 from tests.advice import followed
+from tests.oracle.test_pdb_incarnations import row
 from tests.proving.served import Served, document_of, served_source
 from tests.simulation.entry import recovery_at_each_log, spark_or_not
 
@@ -322,6 +323,24 @@ def test_a_lost_key_costs_no_position_and_no_rows(
     site.run_with_changes()
 
 
+def test_damaged_changes_of_the_dictionary_are_removed_with_the_dictionary(site: Site) -> None:
+    site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))")
+    site.run()
+    path = site.data / "dictionary-changes.jsonl"
+    path.write_text(path.read_text("utf-8")[:-40] + "\n", "utf-8")
+    site.change(f"ALTER TABLE {site.a} ADD (v NUMBER(9))", f"UPDATE {site.a} SET w = 5, v = 6")
+    site.change(f"ALTER TABLE {site.a} RENAME COLUMN w TO u", f"TRUNCATE TABLE {site.b}")
+    followed(
+        site.failure(), Code.DICTIONARY_HISTORY_UNUSABLE, "remove the file",
+        "also remove `dictionary.json`",
+    )  # fmt: skip
+    path.unlink()
+    (site.data / "dictionary.json").unlink()
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
 # --- the list of tables ---
 
 
@@ -436,6 +455,22 @@ def test_a_mapping_that_was_changed_is_changed_back_or_made_true(site: Site) -> 
     site.run_with_changes()
 
 
+@pytest.mark.parametrize("way", ["load", "the same SCNs"])
+def test_the_ledger_of_another_source_is_replaced_or_adopted(site: Site, way: str) -> None:
+    site.sql("UPDATE olr_pg.ledger SET dbid = 4711")
+    site.change()
+    update = "UPDATE olr_pg.ledger SET dbid = NULL WHERE subscription = 'NAME'"
+    words = {"load": "load the tables again", "the same SCNs": update}
+    error = followed(site.failure(), Code.LEDGER_OF_ANOTHER_SOURCE, words[way])
+    if way == "load":
+        site.load_anew(site.a, site.b)
+    else:
+        site.sql(update.replace("NAME", str(error.where["subscription"])))
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
+
+
 # --- stopped tables ---
 
 
@@ -516,7 +551,87 @@ def test_a_paused_subscription_is_resumed(site: Site) -> None:
     assert site.differing() == []
 
 
+@pytest.mark.parametrize("way", ["skip", "load"])
+def test_a_column_that_was_added_is_added_by_hand(site: Site, way: str) -> None:
+    site.apply["ddl"] = {"add-column": "stop"}
+    site.change(f"ALTER TABLE {site.a} ADD (w NUMBER(9))", f"UPDATE {site.a} SET w = 8")
+    number = site.stopped_by()
+    words = {"skip": "resume the table: `olr-pg errors skip`", "load": "load the table again"}
+    followed(site.error_line(number), Code.COLUMNS_CHANGED, "make the same change", words[way])
+    site.sql(f"ALTER TABLE app.{site.a} ADD w int")
+    if way == "skip":
+        site.command("errors", "skip", str(number))
+    else:
+        site.load_anew(site.a)
+    site.run_with_changes()
+
+
+@pytest.mark.parametrize("way", ["skip", "load"])
+def test_a_table_that_was_left_out_is_repaired_or_loaded(site: Site, way: str) -> None:
+    site.apply["tables"].remove(f"APP.{site.b}")
+    site.change()
+    site.run()
+    site.apply["tables"].append(f"APP.{site.b}")
+    site.change()
+    number = site.stopped_by()
+    words = {"skip": "run `olr-pg errors skip`", "load": "load the table again"}
+    followed(site.error_line(number), Code.TABLE_WAS_LEFT_OUT, words[way])
+    if way == "skip":
+        site.command("errors", "skip", str(number))
+        site.verify_and_repair()
+    else:
+        site.load_anew(site.b)
+    site.run_with_changes()
+
+
 # --- the target ---
+
+
+def test_a_target_table_that_is_refused_is_altered_as_its_error_says(site: Site) -> None:
+    role = f"role_{site.b.lower()}"
+    on = f"app, olr_pg TO {role}"
+    site.sql(
+        f"CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT ALL ON SCHEMA {on};"
+        f" GRANT ALL ON ALL TABLES IN SCHEMA {on}; GRANT ALL ON ALL SEQUENCES IN SCHEMA {on};"
+        f" GRANT SET ON PARAMETER session_replication_role TO {role}"
+    )
+    site.apply["connect-string"] = make_conninfo(
+        site.apply["connect-string"], user=role, password="x"
+    )
+    table = f"app.{site.b}"
+    for code, statement in {
+        Code.TARGET_TABLE_UNLOGGED: f"ALTER TABLE {table} SET UNLOGGED",
+        Code.TARGET_ROW_SECURITY: f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        Code.TARGET_TABLE_UNFIT: f"CREATE TABLE app.child () INHERITS ({table})",
+    }.items():
+        site.sql(statement)
+        site.change()
+        shown = site.command("errors", "show", str(site.stopped_by()))
+        assert OlrPgError(code, "").label in shown
+        found = re.search(r" action: (ALTER [^;]*);.*`olr-pg (errors retry [^`]*)`", shown)
+        assert found is not None, shown
+        site.sql(found[1])
+        site.command(*found[2].split())
+        assert site.differing() == []
+    retry = "`olr-pg errors retry OWNER.NAME`"
+    followed(OlrPgError(Code.TARGET_TABLE_UNLOGGED, ""), Code.TARGET_TABLE_UNLOGGED, retry)
+    followed(OlrPgError(Code.TARGET_ROW_SECURITY, ""), Code.TARGET_ROW_SECURITY, retry)
+    followed(OlrPgError(Code.TARGET_TABLE_UNFIT, ""), Code.TARGET_TABLE_UNFIT, retry)
+    site.run_with_changes()
+
+
+def test_a_table_that_a_crash_has_emptied_is_loaded_again(site: Site) -> None:
+    site.apply["unlogged-tables"] = "accept"
+    site.sql(f"ALTER TABLE app.{site.b} SET UNLOGGED")
+    site.run_with_changes()
+    # A crash of PostgreSQL empties every UNLOGGED table.
+    site.sql(f"TRUNCATE app.{site.b}, olr_pg.crash_mark")
+    site.change()
+    error = site.error_line(site.stopped_by())
+    followed(error, Code.TARGET_ROWS_LOST, "SET LOGGED", "load the table again")
+    site.sql(f"ALTER TABLE app.{site.b} SET LOGGED")
+    site.load_anew(site.b)
+    site.run_with_changes()
 
 
 def test_a_table_that_was_replaced_by_a_whole_copy_continues(site: Site) -> None:
@@ -591,6 +706,47 @@ def test_another_character_set_needs_a_load_behind_the_change(site: Site) -> Non
         site.run_with_changes()
     finally:
         catalogue.update(update, "AL32UTF8")
+
+
+def test_sys_tables_that_were_built_anew_are_read_behind_the_upgrade(site: Site) -> None:
+    update = 'UPDATE SYS."OBJ$" SET "DATAOBJ#" = ? WHERE "NAME" = \'TAB$\''
+    ((number,),) = site.catalogue.rows('SELECT "DATAOBJ#" FROM SYS."OBJ$" WHERE "NAME" = \'TAB$\'')
+    site.catalogue.update(update, 4711)
+    try:
+        site.change()
+        followed(
+            site.failure(), Code.SYS_TABLES_REBUILT, "empty `context.data`",
+            "set `apply.start-scn` to an SCN after the upgrade", "then load each table again",
+        )  # fmt: skip
+        shutil.rmtree(site.data)
+        site.apply["start-scn"] = site.current_scn()
+        site.load_anew(site.a, site.b)
+        site.run()
+        assert site.differing() == []
+        site.run_with_changes()
+    finally:
+        site.catalogue.update(update, number)
+
+
+def test_a_pdb_that_was_set_back_is_loaded_again(site: Site) -> None:
+    scn = site.current_scn()
+    site.change()
+    begin = site.current_scn()
+    site.change()
+    name = "V$PDB_INCARNATION"
+    site.catalogue.insert(name, [row(scn, begin)])
+    try:
+        followed(
+            site.failure(), Code.PDB_SET_BACK, "first empty `context.data`",
+            "Then load each table again",
+        )  # fmt: skip
+        shutil.rmtree(site.data)
+        site.load_anew(site.a, site.b)
+        site.run()
+        assert site.differing() == []
+        site.run_with_changes()
+    finally:
+        site.catalogue.update(f'DELETE FROM SYS."{name}" WHERE "INCARNATION_SCN" = ?', scn)
 
 
 def test_a_target_of_another_copy_of_the_source_is_loaded_again(

@@ -20,6 +20,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+from tests.advice import followed
 from tests.oracle.live_source import with_new_identity
 from tests.oracle.test_live_run import failure_of, run_beside, run_once, wait_until
 from tests.replicator.ddl_source import NUMBER, OWNER, TEXT, DdlSource
@@ -246,9 +247,8 @@ def test_the_steps_for_a_new_name_or_dbid_continue_the_tables(
         catalogue.update('UPDATE SYS."V$DATABASE" SET "DBID" = 4711, "CON_DBID" = 4711')
         made = with_new_identity(last, logs, name=header.db_name, dbid=4711, scn=scn)
     ddl.state.archived(made.name, open_log(str(made)).header)
-    error = failure_of(config)
-    assert error.code == Code.CHECKPOINT_OF_ANOTHER_SOURCE
-    assert "“The database gets a new name or DBID”" in error.action
+    page = "“The database gets a new name or DBID”"
+    followed(failure_of(config), Code.CHECKPOINT_OF_ANOTHER_SOURCE, page)
     if new == "DBID":
         with psycopg.connect(postgres_database, autocommit=True) as connection:
             connection.execute(

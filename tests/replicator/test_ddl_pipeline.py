@@ -213,6 +213,42 @@ def test_rows_of_a_partition_go_where_the_target_has_it(
 
 
 @pytest.mark.usefixtures("one_session")
+def test_partitions_that_the_target_lacks_are_emptied_by_hand(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    p, q = (source.create(name, {"ID": NUMBER}, partitions=2) for name in "PQ")
+    source.take_snapshot()
+    for number in range(1, 30):
+        for name in "PQ":
+            source.insert(name, number)
+    assert source.session.ddl.truncate_partition(p, 0)
+    assert source.session.ddl.drop_partition(q, 1)
+    for name in "PQ":
+        source.insert(name, 100)
+    source.finish()
+    with pytest.raises(OlrPgError, match="and 1 more"):
+        run_once(source, postgres_database, "PQ")
+    skip = "resume the table: `olr-pg errors skip`"
+    error = OlrPgError(Code.ROWS_CHANGED_BY_DDL, "")
+    followed(error, Code.ROWS_CHANGED_BY_DDL, "make the target table equal to the source", skip)
+    error = OlrPgError(Code.PARTITION_DROPPED, "")
+    followed(error, Code.PARTITION_DROPPED, "delete them there", "Then", skip)
+    with psycopg.connect(postgres_database) as connection:
+        assert [len(rows_of(connection, name)) for name in "PQ"] == [29, 29]
+        for name in "PQ":
+            kept = [row["ID"] for row in source.rows(name)]
+            connection.execute(f"DELETE FROM shop.{name} WHERE id <> ALL(%s)", [kept])
+        assert {error[2] for error in errors_of(connection)} == {3073, 3074}
+        for (number,) in connection.execute("SELECT id FROM olr_pg.error").fetchall():
+            skip_error(connection, "olr_pg", number)
+    run_once(source, postgres_database, "PQ")
+    with psycopg.connect(postgres_database) as connection:
+        for name in "PQ":
+            assert rows_of(connection, name) == source.rows(name)
+
+
+@pytest.mark.usefixtures("one_session")
 def test_what_is_left_out_reaches_nothing(tmp_path: Path, postgres_database: str) -> None:
     source = DdlSource(tmp_path / "s")
     for name in ("A", "B"):

@@ -148,6 +148,5 @@ def lost_rows(source: str) -> OlrPgError:
         Code.TARGET_ROWS_LOST,
         "the table, or one of its partitions, was UNLOGGED when PostgreSQL crashed; its"
         " rows are lost, although the ledger records them as applied",
-        action=f"stop the appliance, then run `olr-pg initial-load --anew --table {source}`",
         table=source,
     )

@@ -326,7 +326,13 @@ def refuse_kind(
         OlrPgError: 5040, the table is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows
             may be written elsewhere.
     """
-    _refuse(_refusable(KindRows(connection, settings, [target]), target), source)
+    refusal = first_refusal(_refusable(KindRows(connection, settings, [target]), target))
+    if refusal is None:
+        return
+    action = refusal.own_action
+    if action is not None:
+        action = f"{action.rstrip(';')}; then, if the table has stopped, run `olr-pg errors retry`"
+    raise OlrPgError(refusal.code, refusal.detail, action=action, table=source)
 
 
 def refuse_hidden(
@@ -340,11 +346,7 @@ def refuse_hidden(
     Raises:
         OlrPgError: 5042, a policy may hide rows from the role.
     """
-    _refuse(_row_security(KindRows(connection, settings, [target]), target), source)
-
-
-def _refuse(found: Iterable[Unfit], source: str) -> None:
-    refusal = first_refusal(found)
+    refusal = first_refusal(_row_security(KindRows(connection, settings, [target]), target))
     if refusal is not None:
         raise located(refusal, table=source)
 

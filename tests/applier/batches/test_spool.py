@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
+from tests.advice import followed
 from tests.applier.batches.large_transactions import SMALL, large, other
 from tests.applier.conftest import delete, insert, update
 from tests.applier.seen import rows
@@ -131,6 +132,7 @@ def test_the_limit_of_the_hold(replication: Replication) -> None:
     assert caught.value.where["table"] == "S.T"
     held = r.rows("SELECT count(*), sum(octet_length(data)) <= 30000 FROM olr_pg.held")
     assert held[0][1]
+    followed(caught.value, Code.HOLD_FULL, "correct the cause", "start the command again")
     # Nothing of it is confirmed, so that it comes again.
     r.execute("ALTER TABLE s.t DROP CONSTRAINT small")
     r.serve()
