@@ -16,6 +16,7 @@ def run() -> None:
     Ctrl-C, this process does too.
     """
     _open_closed_streams()
+    _buffer_stdout()
     _escape_foreign_characters()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -25,6 +26,21 @@ def run() -> None:
     from olr_pg.cli.main import run as run_command_line
 
     run_command_line()
+
+
+def _buffer_stdout() -> None:
+    """Let stdout write all bytes that it is given, also with PYTHONUNBUFFERED.
+
+    Python's unbuffered stream makes one system call for each text, and ignores that a full disk
+    took only a part of it. Each line is still written at once.
+    """
+    buffer: object = getattr(sys.stdout, "buffer", None)
+    if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(buffer, io.RawIOBase):
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout.detach()
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(buffer), encoding, errors, line_buffering=True
+        )
 
 
 def _escape_foreign_characters() -> None:

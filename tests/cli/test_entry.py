@@ -40,6 +40,26 @@ def test_characters_that_the_locale_lacks_are_escaped(start_cli: Start, encoding
     assert (missing.returncode, "OLR-01001" in said) == (2, True)
 
 
+LIMITED = """
+import os, resource
+os.dup2(os.open("result", os.O_WRONLY | os.O_CREAT), 1)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+from olr_pg.cli.entry import run; run()
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_result_of_which_a_part_is_written_is_an_error(
+    start_cli: Start, tmp_path: Path, unbuffered: str
+) -> None:
+    """A disk that becomes full takes a part of the last write: the image sets the variable."""
+    schema = start_cli("config", "schema", entry=LIMITED, PYTHONUNBUFFERED=unbuffered)
+    _, said = schema.communicate()
+    assert (tmp_path / "result").stat().st_size == 5000
+    assert "OLR-01107" in said
+    assert schema.returncode == 2
+
+
 @pytest.mark.parametrize(
     ("before", "handler"), [("default_int_handler", "SIG_DFL"), ("SIG_IGN", "SIG_IGN")]
 )
