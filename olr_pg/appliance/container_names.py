@@ -23,6 +23,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.true_charsets import idle_patterns, with_true_charsets
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
+from olr_pg.files.system_errors import advice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +131,7 @@ def _read(path: Path) -> _Known:
     except (FileNotFoundError, NotADirectoryError):
         return _Known({}, {})
     except OSError as error:
-        raise _unusable(path, plain_reason(error)) from error
+        raise _unusable(path, plain_reason(error), error) from error
     check_version(data, VERSION, path)
     try:
         document = orjson.loads(data)
@@ -139,7 +140,7 @@ def _read(path: Path) -> _Known:
             {str(name): int(dbid) for name, dbid in document.get("containers", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _unusable(path, "it is damaged") from error
+        raise _unusable(path, "it is damaged", error) from error
 
 
 def _write(path: Path, known: _Known) -> None:
@@ -148,8 +149,9 @@ def _write(path: Path, known: _Known) -> None:
     try:
         replace_file(path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:
-        raise _unusable(path, plain_reason(error)) from error
+        raise _unusable(path, plain_reason(error), error) from error
 
 
-def _unusable(path: Path, why: str) -> OlrPgError:
-    return OlrPgError(Code.CONTAINER_NAMES_UNUSABLE, why, file=str(path))
+def _unusable(path: Path, why: str, error: Exception) -> OlrPgError:
+    code = Code.CONTAINER_NAMES_UNUSABLE
+    return OlrPgError(code, why, action=advice(error), file=str(path))

@@ -46,6 +46,7 @@ from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import damaged, replace_file
+from olr_pg.files.system_errors import advice
 from olr_pg.monitor.control import OwnCommand
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ def _read(path: Path) -> dict[str, Created]:
 
 
 def _unusable(path: Path, error: Exception) -> OlrPgError:
-    return OlrPgError(Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(path))
+    code = Code.DICTIONARY_HISTORY_UNUSABLE
+    return OlrPgError(code, plain_reason(error), action=advice(error), file=str(path))
 
 
 class GrownDatabase:

@@ -27,6 +27,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import damaged, unusable, write_state
 from olr_pg.files.sealed import RowKey, is_sealed, seal_file, sealing
+from olr_pg.files.system_errors import advice
 from olr_pg.oracle.vault import COPIES
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
                 seal_file(path)
                 plain += 1
         except OSError as error:
-            raise OlrPgError(Code.ENCRYPTION_FAILED, plain_reason(error), file=str(path)) from error
+            code, action = Code.ENCRYPTION_FAILED, advice(error)
+            raise OlrPgError(code, plain_reason(error), action=action, file=str(path)) from error
     for pattern in _NOT_READ_AGAIN:
         for path in data.glob(pattern):
             path.unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from olr_pg.dictionary.committed_changes import (
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_plain, open_plain
+from olr_pg.files.system_errors import advice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,7 +153,10 @@ class DictionaryHistory:
             ) from error
         except (OSError, ValueError) as error:
             raise OlrPgError(
-                Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(self._path)
+                Code.DICTIONARY_HISTORY_UNUSABLE,
+                plain_reason(error),
+                action=advice(error),
+                file=str(self._path),
             ) from error
         self._first_scn = head["snapshot_scn"]
         # A transaction can be recorded late (`ContainerFollower.late`).
