@@ -1,7 +1,7 @@
 /* Lets one system call of a process fail, or list those that could: see failing_calls.py.
 
-   FAILING_CALL: CALL SHARE-OF-THE-PATH NUMBER ERROR, where ERROR is a number of errno, or 0 to read
-   or write only half. FAILING_CALLS_BELOW: the folder of the files that count.
+   FAILING_CALL: CALL SHARE-OF-THE-PATH NUMBER ERROR, where ERROR is a number of errno, 0 to read or
+   write only half, or -1 to delete the file first. The share is a pattern of fnmatch. FAILING_CALLS_BELOW: the folder of the files that count.
    FAILING_CALLS_LOG: a file to which a line `CALL PATH` is appended for each call. */
 
 #define _GNU_SOURCE
@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { AS_IT_IS = -2, SHORT = -1 };
+enum { AS_IT_IS = -3, GONE = -2, SHORT = -1 };
 
 static pid_t known;
-static char below[1024], call[32], share[256];
+static char below[1024], call[32], share[256], pattern[264];
 static int error, list = -1;
 static long number, seen;
 
@@ -39,6 +40,7 @@ static void learn(void) {
     number = seen = 0;
     snprintf(below, sizeof below, "%s", folder ? folder : "");
     if (rule) sscanf(rule, "%31s %255s %ld %d", call, share, &number, &error);
+    snprintf(pattern, sizeof pattern, "*%s*", share);
     list = file && *file ? real(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 }
 
@@ -49,9 +51,9 @@ static int fate(const char *name, const char *path) {
     if (!*below || strncmp(path, below, strlen(below))) return errno = before, AS_IT_IS;
     if (list >= 0) dprintf(list, "%s %s\n", name, path);
     errno = before;
-    if (!number || strcmp(name, call) || !strstr(path, share)) return AS_IT_IS;
+    if (!number || strcmp(name, call) || fnmatch(pattern, path, 0)) return AS_IT_IS;
     if (__sync_add_and_fetch(&seen, 1) != number) return AS_IT_IS;
-    return error ? error : SHORT;
+    return error > 0 ? error : error ? GONE : SHORT;
 }
 
 static int fate_of(const char *name, int handle) {
@@ -76,6 +78,7 @@ int open64(const char *path, int flags, ...) {
     int mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
     REFUSED(fate(flags & O_CREAT ? "create" : "open", path), -1);
+    if (is == GONE) unlink(path);
     return real(path, flags, mode);
 }
 
@@ -120,6 +123,12 @@ int fsync(int handle) {
     REAL(int, "fsync", int);
     REFUSED(fate_of("fsync", handle), -1);
     return real(handle);
+}
+
+int posix_fallocate64(int handle, off64_t offset, off64_t size) {
+    REAL(int, "posix_fallocate64", int, off64_t, off64_t);
+    int is = fate_of("fallocate", handle);
+    return is > 0 ? is : real(handle, offset, size);
 }
 
 int flock(int handle, int operation) {

@@ -6,25 +6,31 @@ All faults are those of ``python -m tests.appliance.failing_calls``; here are so
 from __future__ import annotations
 
 import errno
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.appliance.failing_calls import (
     HALF,
+    OUTPUTS,
+    SCENES,
     Fault,
     Lives,
+    Outputs,
     compiled,
     failing_server,
     made_source,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.simulator.simulated_files import Summary
     from tests.cli.fork_server import ForkServer
+
+    Made = Callable[[Callable[[Path], Summary]], Summary]
 
 
 @pytest.fixture(scope="module")
@@ -37,32 +43,61 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Summary:
-    return made_source(tmp_path_factory.mktemp("source"))
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Make each source once."""
+    return cache(lambda make: make(tmp_path_factory.mktemp("source")))
 
 
 @pytest.mark.parametrize(
-    ("fault", "code"),
+    ("scene", "fault", "code"),
     [
-        (Fault("fsync", "data/checkpoint.json.new", 1, errno.EIO), "OLR-04013"),
-        (Fault("rename", "data/incarnation.json", 1, errno.EIO), "OLR-01092"),
-        (Fault("write", "data/status.json.new", 1, errno.EIO), "OLR-01108"),
-        (Fault("opendir", "/data", 1, errno.EMFILE), "OLR-01108"),
-        (Fault("write", "data/dictionary-changes.jsonl", 1, HALF), ""),
-        (Fault("fsync", "data/dictionary-changes.jsonl", 1, errno.EDQUOT), "OLR-03075"),
-        (Fault("pread", "sim/logs/", 20, HALF), ""),
-        (Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
-        (Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
+        ("once", Fault("fsync", "data/checkpoint.json.new", 1, errno.EIO), "OLR-04013"),
+        ("once", Fault("rename", "data/incarnation.json", 1, errno.EIO), "OLR-01092"),
+        ("once", Fault("write", "data/status.json.new", 1, errno.EIO), "OLR-01108"),
+        ("once", Fault("opendir", "/data", 1, errno.EMFILE), "OLR-01108"),
+        ("once", Fault("write", "data/dictionary-changes.jsonl", 1, HALF), ""),
+        ("once", Fault("fsync", "data/dictionary-changes.jsonl", 1, errno.EDQUOT), "OLR-03075"),
+        ("once", Fault("pread", "sim/logs/", 10, HALF), ""),
+        ("once", Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
+        ("once", Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
+        ("large", Fault("read", "data/recovery/image-1-*.redo", 2, errno.EIO), ""),
+        ("large", Fault("fallocate", "data/spill/#", 3, errno.ENOSPC), "OLR-02081"),
+        ("encrypted", Fault("pread", "data/spill/#", 2, HALF), ""),
+        ("targets", Fault("pwrite", "t0/ready/#", 2, errno.ENOSPC), ""),
+        ("targets", Fault("pread", "t1/spool/#", 2, HALF), ""),
     ],
     ids=str,
 )
 def test_a_call_that_fails_costs_no_change(
     tmp_path: Path,
     postgres_database: str,
+    second_database: str,
     server: ForkServer,
-    made: Summary,
+    made: Made,
+    scene: str,
     fault: Fault,
     code: str,
 ) -> None:
-    said = Lives(server, made, tmp_path / "life", postgres_database).fail(fault)
+    chosen = SCENES[scene]
+    databases = [postgres_database, second_database]
+    lives = Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)
+    said = lives.fail(fault)
+    assert code in said if code else not said
+
+
+@pytest.mark.parametrize(
+    ("command", "fault", "code"),
+    [
+        ("decode", Fault("write", ".stdout", 1, errno.ENOSPC), "OLR-01107"),
+        ("decode", Fault("write", ".stdout", 1, HALF), ""),
+        ("parquet", Fault("write", "out/files/*.partial", 2, errno.ENOSPC), "OLR-01210"),
+        ("parquet", Fault("fsync", "out/files/*.partial", 1, errno.EIO), "OLR-01210"),
+    ],
+    ids=str,
+)
+def test_what_a_command_cannot_write_is_an_error_and_no_file(
+    tmp_path: Path, server: ForkServer, command: str, fault: Fault, code: str
+) -> None:
+    made_source(tmp_path)
+    said = Outputs(server, tmp_path, OUTPUTS[command]).fail(fault)
     assert code in said if code else not said
