@@ -1738,7 +1738,8 @@ class Code(IntEnum):
     SEQUENCES_NOT_ADVANCED = _Entry(
         5134,
         "sequences of Oracle could not be set",
-        "grant ALTER on the sequences to the account of the way back (sql/oracle/fallback.sql)."
+        "create a missing sequence again. Grant ALTER on the sequences to the account of the way"
+        " back (sql/oracle/fallback.sql)."
         " Or let the owner set the sequences: ALTER SEQUENCE … RESTART START WITH. Before 18c,"
         " set INCREMENT BY to the distance, take a value, and restore INCREMENT BY. Then start the"
         " command again",
@@ -1773,7 +1774,8 @@ class Code(IntEnum):
     NO_SUCH_STOPPED_TABLE = _Entry(
         5144,
         "a table cannot be retried",
-        "`olr-pg errors list` shows the stopped tables",
+        "`olr-pg errors list` shows the stopped tables. If `apply.consistency` is transaction, no"
+        " table stops: correct the target, and start the appliance, which retries the transaction",
     )
     TRANSACTION_NOT_WHOLE = _Entry(
         5145,
@@ -2006,8 +2008,9 @@ class Code(IntEnum):
     STREAM_OFFSET = _Entry(
         6221,
         "the checkpoint of a stream has an offset that this source did not write",
-        "give each query a checkpointLocation of its own, and do not change its files. Or start"
-        " the query again with another checkpointLocation",
+        "give each query a checkpointLocation of its own, and do not change its files. Or delete"
+        " all rows that the query has written, and start it again with another checkpointLocation:"
+        " it then reads all logs again",
     )
     STREAM_COLUMNS_CHANGED = _Entry(
         6222,
@@ -2461,8 +2464,8 @@ class Code(IntEnum):
         " written to Oracle",
         "add the section `fallback` with this account to the configuration again, and restore the"
         " files of `context.data` if they were removed. If the account was dropped too early, load"
-        " the tables again with `olr-pg initial-load` after the end of the way back, and replicate"
-        " from this load on",
+        " each table again after the end of the way back (`olr-pg initial-load --anew --table"
+        " OWNER.NAME`), and replicate from this load on",
     )
     WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
         7319,

@@ -259,6 +259,7 @@ def go_on(
     if a table stops again.
     """
     from olr_pg.applier.batches.replay import replay
+    from olr_pg.applier.settings import Consistency
 
     done = [replay(connection, settings, table) for table in tables]
     if as_json:
@@ -267,7 +268,9 @@ def go_on(
         for one in done:
             _print_replayed(one)
         if not done:
-            print_line("no table was retried")
+            print_line("no table was retried, because none has stopped")
+        if not done and settings.consistency is Consistency.TRANSACTION:
+            print_line("The next start of the appliance retries a transaction that failed.")
     if any(one.error is not None for one in done):
         raise typer.Exit(EXIT_STOPPED)
 

@@ -89,6 +89,9 @@ class Site:
             self._row += 1
             self._served.execute(f"INSERT INTO {name} (id, x) VALUES ({self._row}, 1)")
             self._served.execute(f"UPDATE {name} SET x = x + 1 WHERE id = {self._row}")
+        self.archive()
+
+    def archive(self) -> None:
         self._served.server.database.switch_logs()
 
     @property
@@ -518,6 +521,23 @@ def test_a_conflict_is_corrected_or_overwritten_or_skipped(site: Site, way: str)
     site.run_with_changes()
 
 
+def test_a_transaction_that_failed_is_retried_by_the_next_start(site: Site) -> None:
+    site.apply["consistency"] = "transaction"
+    site.sql(f"INSERT INTO app.{site.a} VALUES (4711, 9)")
+    site.change(f"INSERT INTO {site.a} VALUES (4711, 1)")
+    words = "Correct the target", "Then start the command again"
+    followed(site.failure(), Code.TRANSACTION_NOT_WHOLE, *words)
+    site.sql(f"DELETE FROM app.{site.a} WHERE id = 4711")
+    start = "start the appliance, which retries the transaction"
+    error = OlrPgError(Code.NO_SUCH_STOPPED_TABLE, "")
+    assert start in site.refused("errors", "retry", f"APP.{site.a}")
+    followed(error, Code.NO_SUCH_STOPPED_TABLE, start)
+    assert "The next start of the appliance" in site.command("errors", "retry")
+    site.run()
+    assert site.differing() == []
+    assert site.sql("SELECT resolution FROM olr_pg.error") == [("applied",)]
+
+
 def test_a_target_column_that_was_dropped_is_added_and_filled(site: Site) -> None:
     site.sql(f"ALTER TABLE app.{site.a} DROP COLUMN x")
     site.change()
@@ -766,6 +786,18 @@ def test_a_target_of_another_copy_of_the_source_is_loaded_again(
 
 
 # --- the cut-over ---
+
+
+def test_a_stopped_table_is_compared_after_it_resumes(site: Site) -> None:
+    site.apply["ddl"] = {"truncate": "stop"}
+    site.change(f"TRUNCATE TABLE {site.b}")
+    number = site.stopped_by()
+    assert "OLR-05111" in site.refused("verify")
+    error = OlrPgError(Code.NOT_COMPARABLE_AT_SCN, "")
+    followed(error, Code.NOT_COMPARABLE_AT_SCN, "resume it first: see `olr-pg errors list`")
+    site.command("errors", "skip", str(number))
+    site.verify_and_repair()
+    assert site.differing() == []
 
 
 def test_a_cut_over_begins_again_after_the_source_has_changed(site: Site) -> None:

@@ -31,6 +31,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY
+from tests.advice import followed
 from tests.datasource.source_rows import in_spark
 from tests.oracle.live_source import reincarnated
 from tests.ordering.test_new_incarnation import NEW, Copied, rac, with_new_incarnation
@@ -250,8 +251,17 @@ def test_a_log_from_before_the_begin_of_a_stream_ends_it(tmp_path: Path, rac: Ra
     stream = archive.stream()
     end = stream.latest(BEGINNING, ALL)
     assert end != BEGINNING
+    written = commits(stream, BEGINNING, end)
     archive.add(0)
     assert code(stream, end) == code(archive.stream(), end) == Code.STREAM_LOG_TOO_LATE
+    error = OlrPgError(Code.STREAM_LOG_TOO_LATE, "")
+    followed(error, Code.STREAM_LOG_TOO_LATE, "another checkpointLocation")
+    again = archive.stream()
+    whole = commits(again, BEGINNING, again.latest(BEGINNING, ALL))
+    assert written < whole
+    followed(error, Code.STREAM_LOG_TOO_LATE, "move the log out of the directory")
+    archive.remove(0)
+    assert archive.stream().latest(end, ALL) == end
 
 
 def test_batches_are_the_same_although_a_log_before_the_first_one_exists_now(
@@ -473,12 +483,25 @@ def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
     stream = archive.stream()
     first = stream.latest(BEGINNING, ALL)
     assert first.scn > copied.scn
+    written = commits(stream, BEGINNING, first)
     copied.reopen()
     assert code(stream, first) == Code.STREAM_PAST_RESETLOGS
     assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS
     with pytest.raises(OlrPgError) as caught:
         archive.stream().splits(first, first)
-    assert caught.value.code == Code.STREAM_PAST_RESETLOGS
+    followed(
+        caught.value, Code.STREAM_PAST_RESETLOGS, "committed at the RESETLOGS SCN or later",
+        'another checkpointLocation and .option("startScn", that SCN)',
+    )  # fmt: skip
+    assert f"from SCN {copied.scn} on" in caught.value.detail
+    kept = {one for one in written if one[0] < copied.scn}
+    assert kept < written
+    again = archive.stream(start_scn=copied.scn)
+    behind = commits(again, BEGINNING, again.latest(BEGINNING, ALL))
+    assert not kept & behind
+    assert sorted({scn for scn, _ in kept | behind}) == sorted(
+        {one.commit_scn for one in copied.decode()}
+    )
 
 
 @pytest.mark.parametrize("behind", [0, 1])

@@ -16,6 +16,7 @@ from olr_pg.cli.main import make_app
 from olr_pg.cli.migration.fallback import begin_command, run_command
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback import way_back_page
+from tests.advice import followed
 from tests.fallback.made_way import MadeWay, way_document, write_document
 from tests.waiting import wait_until
 
@@ -90,6 +91,9 @@ def test_a_way_back_from_its_beginning_to_its_end(
     assert "OLR-07307" in said
     assert "OLR-07350" in said
     assert "STOPPED" in call("status")[1]
+    error = OlrPgError(Code.VALUE_NOT_FOR_ORACLE, "")
+    enlarge = "change the column in Oracle: enlarge it"
+    followed(error, Code.VALUE_NOT_FOR_ORACLE, enlarge, "resume --table OWNER.NAME")
     made.oracle("ALTER TABLE {t} MODIFY v VARCHAR2(100)")
     assert call("resume", "--table", "APP.COMMANDED") == (
         0,
@@ -97,6 +101,21 @@ def test_a_way_back_from_its_beginning_to_its_end(
     )
     assert call("run", "--once")[0] == 0
     assert made.rows()[1][0][1] == "x" * 41
+
+    made.sql("ALTER TABLE {t} ADD more int", "INSERT INTO {t} VALUES (3, 'c', 7, NULL, 8)")
+    code, said = call("run", "--once")
+    assert code == 1, said
+    assert "OLR-07313" in said
+    error = OlrPgError(Code.FALLBACK_TABLE_CHANGED, "")
+    same = "make the same change in Oracle"
+    followed(error, Code.FALLBACK_TABLE_CHANGED, same, "resume --table OWNER.NAME")
+    made.oracle("ALTER TABLE {t} ADD (more NUMBER(10))")
+    call("run", "--once")
+    assert call("resume", "--table", "APP.COMMANDED")[0] == 0
+    assert call("run", "--once")[0] == 0
+    with made.oracle_cursor() as cursor:
+        cursor.execute(f"SELECT more FROM {made.name} WHERE id = 3")
+        assert cursor.fetchall() == [(8,)]
     assert call("end")[0] == 0
     assert (
         call("status")[1]

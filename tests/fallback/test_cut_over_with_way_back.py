@@ -25,6 +25,7 @@ from olr_pg.load.cutover.cut_back import cut_back
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover_steps import DONE, note_step
 from olr_pg.load.fallback_way import open_ways_back
+from tests.advice import followed
 from tests.fallback.made_way import way_document, write_document
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def go_home(config: Path, target: str, served: Served, capsys: pytest.CaptureFix
         connection.execute("UPDATE app.sold SET name = 'ONE!' WHERE id = 1")
         with pytest.raises(OlrPgError) as writing:
             cutover_command(config, unverified=True)
-        assert writing.value.code == Code.TARGET_NOT_QUIET
+        followed(writing.value, Code.TARGET_NOT_QUIET, "let their transactions end")
         connection.execute("SELECT setval('app.sold_seq', 40)")
     for _ in range(2):  # again changes nothing but one value of the sequence
         cutover_command(config, unverified=True, as_json=True)
@@ -137,7 +138,7 @@ def test_a_cut_over_with_a_way_back(
     # As a service it would disable what fires in Oracle, where applications are.
     with pytest.raises(OlrPgError) as taken_back:
         run_command(config, once=True)
-    assert taken_back.value.code == Code.FALLBACK_TAKEN_BACK
+    followed(taken_back.value, Code.FALLBACK_TAKEN_BACK, "`olr-pg cutover --fallback` first")
 
     # The next cut-over begins anew: it has another end, and goes on with the same way back.
     again = cut(fallback=True)
@@ -191,7 +192,7 @@ def test_a_return_without_a_cut_over_is_recorded_each_time(
         cutover_command(config, unverified=True)
         with pytest.raises(OlrPgError) as taken_back:
             run_command(config, once=True)
-        assert taken_back.value.code == Code.FALLBACK_TAKEN_BACK
+        followed(taken_back.value, Code.FALLBACK_TAKEN_BACK, "run `olr-pg fallback begin`")
     assert rows_in_oracle(served) == [(1, "one"), (2, "one")]
 
 
@@ -238,7 +239,7 @@ def test_a_return_ends_where_the_databases_differ(
     served.execute("DROP SEQUENCE sold_seq")
     with pytest.raises(OlrPgError, match=r"APP\.SOLD_SEQ") as ended:
         cut_back(loaded, pytest.fail)
-    assert ended.value.code == Code.SEQUENCES_NOT_ADVANCED
+    followed(ended.value, Code.SEQUENCES_NOT_ADVANCED, "create a missing sequence again")
     served.execute("CREATE SEQUENCE sold_seq START WITH 5")
     assert cut_back(loaded, pytest.fail)["verified"] == {"tables": 1, "rows": 1}
 
@@ -265,7 +266,10 @@ def test_a_way_back_begins_before_applications_may_write(
             note_step(connection, "olr_pg", step.name, DONE, details.get(step.name, {}))
     with pytest.raises(OlrPgError) as late:
         cut(fallback=True)
-    assert late.value.code == Code.WAY_BACK_TOO_LATE
+    followed(late.value, Code.WAY_BACK_TOO_LATE, "`olr-pg cutover --restart --fallback`")
+    done = cut(fallback=True, restart=True)
+    assert done["finished"]
+    assert done["steps"][-2]["step"] == "fallback"
 
 
 def test_a_way_back_needs_its_section(config: Path, cut: Callable[..., dict[str, Any]]) -> None:

@@ -267,6 +267,8 @@ def test_a_renamed_table_stops_and_nothing_is_lost_after_it_has_its_name_again(
     made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
     made.sql(RENAME.format(made.name, "other"), "INSERT INTO app.other VALUES (2, 'b', 2, NULL)")
     assert "7320" in stopped_at(made)
+    error = OlrPgError(Code.FALLBACK_NOT_PUBLISHED, "")
+    followed(error, Code.FALLBACK_NOT_PUBLISHED, "undo the change in PostgreSQL")
     made.sql(RENAME.format("other", made.name), "INSERT INTO {t} VALUES (3, 'c', 3, NULL)")
     assert resume_table(made.way, made.way.tables[0].full_name)
     run(made.way, once=True)
@@ -286,6 +288,8 @@ def test_a_table_that_was_created_again_stops_until_it_is_published(made: MadeWa
     assert "7320" in stopped_at(made)
     assert resume_table(made.way, made.way.tables[0].full_name)
     assert "7320" in stopped_at(made)  # still
+    error = OlrPgError(Code.FALLBACK_NOT_PUBLISHED, "")
+    followed(error, Code.FALLBACK_NOT_PUBLISHED, "run `olr-pg fallback begin`", "correct the rows")
     prepare(made.way)
     made.oracle("INSERT INTO {t} VALUES (2, 'unpublished', 2, NULL)")
     assert resume_table(made.way, made.way.tables[0].full_name)

@@ -16,6 +16,7 @@ from olr_pg.fallback.oracle_set_aside import Identity, OracleSetAside, read_iden
 from olr_pg.load.cutover.cut_back import advance_oracle_sequences, put_back
 from olr_pg.load.cutover_steps import DONE, note_step
 from olr_pg.oracle.oracle_connection import open_connection
+from tests.advice import followed
 from tests.fallback.made_way import MadeWay
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def test_what_fires_is_set_aside_and_put_back_by_name(
 
     with pytest.raises(OlrPgError, match="2298") as refused:
         end(made.way)  # there is no row 7
-    assert refused.value.code == Code.FALLBACK_NOT_PUT_BACK
+    followed(
+        refused.value, Code.FALLBACK_NOT_PUT_BACK, "correct the rows", "the same command again"
+    )
     assert states(made) == before | {"ASIDE_UP": "DISABLED"}
     assert status(made.way).ledger is not None
     made.sql("INSERT INTO {t} VALUES (7, 'g', NULL, NULL)")

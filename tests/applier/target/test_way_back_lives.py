@@ -23,6 +23,7 @@ from olr_pg.applier.target.way_back_lives import (
     register,
 )
 from olr_pg.errors import Code, OlrPgError
+from tests.advice import followed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -300,7 +301,7 @@ def test_a_run_of_an_older_release_has_registered_nothing(
     note_complete(target, name, 9)
     with pytest.raises(OlrPgError) as unknown:
         begin_life(target, name, life, exists=False)
-    assert unknown.value.code == Code.WAY_BACK_ACCOUNT_UNKNOWN
+    followed(unknown.value, Code.WAY_BACK_ACCOUNT_UNKNOWN, "run `olr-pg run --once`")
     known = KnownLedger("", frozenset({life.account}), 5, has_ledger=False)
     register(target, name, [known])
     begin_life(target, name, life, exists=False)

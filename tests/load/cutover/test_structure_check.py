@@ -10,10 +10,11 @@ import psycopg
 
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.snapshot_file import inventory_path
-from olr_pg.errors import Code
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.cutover.structure_check import Lacking, accepted, lacking_structure
 from olr_pg.schema.source_inventory import all_statements, read_schemas
 from olr_pg.schema.trial import run_statements
+from tests.advice import followed
 from tests.load.cutover.test_cut_over import cut, project, ready, states
 from tests.load.verification.test_verification import execute
 
@@ -94,7 +95,8 @@ def test_a_cut_over_stops_until_it_is_made_or_accepted(
     _apply(ready)
     execute(ready, "ALTER TABLE shop.payments DROP CONSTRAINT payments_customers_fk")
     stopped, code = cut()
-    assert code == Code.STRUCTURE_LACKING
+    error = OlrPgError(Code(code), "")
+    followed(error, Code.STRUCTURE_LACKING, "run `olr-pg schema apply`")
     assert states(stopped)["constraints"] == "failed"
     assert (
         "foreign key SHOP.PAYMENTS.PAYMENTS_CUSTOMERS_FK"
