@@ -198,8 +198,10 @@ def _die_at_checkpoint(count: int, step: int) -> None:
     def fsync(file: int) -> None:
         # Each write syncs the new file, then the directory.
         is_due = stat.S_ISREG(os.fstat(file).st_mode) and next(syncs) == count
-        # What was synced before stays: a file that only grows loses no more than its last write.
-        is_new = not fcntl.fcntl(file, fcntl.F_GETFL) & os.O_APPEND
+        # What was synced before stays: a file that only grows loses no more than its last write,
+        # and a file that is only read loses nothing.
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        is_new = flags & os.O_ACCMODE != os.O_RDONLY and not flags & os.O_APPEND
         if is_due and step == 0 and is_new:
             os.ftruncate(file, os.fstat(file).st_size // 2)
         if is_due and step <= 1:
