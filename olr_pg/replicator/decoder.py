@@ -358,9 +358,14 @@ class Decoder:
                     check_beginning(scan.logs, feed.start_scn, known_scn=known_scn)
                 except OlrPgError as error:
                     unread = [one for one in scan.unusable if one.code == Code.LOG_UNREADABLE]
-                    raise (unread[0] if unread else error) from None
+                    if unread:
+                        raise unread[0] from None
+                    raise self._explained(error) from None
         finally:
             self.logs.remove_reader(feed)
+
+    def _explained(self, missing: OlrPgError) -> OlrPgError:
+        return missing if self.recovery is None else self.recovery.explained(missing)
 
     def leave(self, feed: Feed) -> None:
         """Remove a target whose client has disconnected."""

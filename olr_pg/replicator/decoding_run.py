@@ -381,7 +381,11 @@ class DecodingRun:
                 detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
                 recovery.refuse(image, OlrPgError(Code.RECOVERY_IMAGE_UNFIT, detail))
         if not self._parts.waits_for_beginning:
-            check_beginning(logs, self._scn, self._reached)
+            assert self._parts.recovery is not None
+            try:
+                check_beginning(logs, self._scn, self._reached)
+            except OlrPgError as error:
+                raise self._parts.recovery.explained(error) from None
 
     def begin(self) -> None:
         """Start the thread."""

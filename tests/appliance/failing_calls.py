@@ -192,6 +192,12 @@ class Lives:
         command = ["run", "--once", "--config", str(self._config)]
         return self._server.run(command, self._folder, {**os.environ, **folder, **environ})
 
+    def lose_read_logs(self) -> None:
+        """Remove the logs that the earlier life has read; with its image, nothing needs them."""
+        logs = sorted((self._folder / "sim" / "logs").iterdir())
+        for log in logs[: len(logs) // 2]:
+            log.unlink()
+
     def live(self, **environ: str) -> str:
         """Run to the end; what it says on stderr if it fails, after checking that this is an error
         of the catalogue that is no defect."""

@@ -101,3 +101,29 @@ def test_what_a_command_cannot_write_is_an_error_and_no_file(
     made_source(tmp_path)
     said = Outputs(server, tmp_path, OUTPUTS[command]).fail(fault)
     assert code in said if code else not said
+
+
+@pytest.mark.parametrize(
+    ("fault", "advised"),
+    [
+        (Fault("open", "image-1-*.json", 1, errno.EMFILE), "raise the limit of open files"),
+        (Fault("read", "image-1-*.redo", 1, errno.EIO), "look for errors of the disk"),
+    ],
+    ids=str,
+)
+def test_an_image_that_cannot_be_read_for_a_moment_is_no_lost_log(
+    tmp_path: Path,
+    postgres_database: str,
+    server: ForkServer,
+    made: Made,
+    fault: Fault,
+    advised: str,
+) -> None:
+    """To load the tables again, as for a lost log, would be days of work for nothing."""
+    scene = SCENES["large"]
+    lives = Lives(server, made(scene.make), tmp_path / "life", [postgres_database], scene)
+    lives.lose_read_logs()
+    said = lives.fail(fault)
+    assert "OLR-02010" in said
+    assert advised in said
+    assert "load the tables again" not in said

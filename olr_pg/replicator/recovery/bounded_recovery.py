@@ -149,7 +149,7 @@ class BoundedRecovery:
         self._named = {target: name for target, name in (named or {}).items() if name}
         self._waiting: dict[str, list[str]] = {}
         self._images: dict[str, Image] = {}
-        self._refused: set[str] = set()
+        self._refused: dict[str, OlrPgError] = {}
         self._writers: list[PartWriter] = []
         self._has_waste = False
         self._is_paused = False
@@ -269,11 +269,27 @@ class BoundedRecovery:
         """Log that an image is unusable, and do not use it any more."""
         _warn(reason)
         with self._lock:
-            self._refused.add(name)
+            self._refused[name] = reason
             self._images.pop(name, None)
             for names in self._waiting.values():
                 if name in names:
                     names.remove(name)
+
+    def explained(self, missing: OlrPgError) -> OlrPgError:
+        """Return the error 2010 of a missing log, with the reason why an image that makes the log
+        unnecessary cannot be used. If the operating system could not read the image, the action is
+        to make it readable: then nothing is lost.
+        """
+        with self._lock:
+            reasons = list(self._refused.values())
+        if not reasons:
+            return missing
+        reason = next((one for one in reasons if one.own_action is not None), reasons[0])
+        detail = f"{missing.detail}, because the recovery image cannot be used: {reason.detail}"
+        where = {**missing.where, "image": reason.where.get("path")}
+        return OlrPgError(
+            missing.code, detail, action=reason.own_action or missing.own_action, **where
+        )
 
     def attach(self, writer: PartWriter) -> None:
         """Add the writer of a run that begins."""

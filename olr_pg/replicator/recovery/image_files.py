@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import (
     check_version,
     damage,
@@ -33,6 +33,7 @@ from olr_pg.files.durable import (
     sync_directory,
 )
 from olr_pg.files.sealed import SealedReader, is_sealed, row_file
+from olr_pg.files.system_errors import advice
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.transactions.waiting_storage import Allocate, Kept, batch_cells, kept_bytes, opened
 
@@ -276,9 +277,7 @@ def read_image(path: Path, source: str) -> Image:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise OlrPgError(
-            Code.RECOVERY_IMAGE_UNUSABLE, plain_reason(error), path=str(path)
-        ) from error
+        raise _unreadable(error, path) from error
     check_version(data, VERSION, path, within="image")
     try:
         file = _File.model_validate_json(data)
@@ -329,9 +328,7 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
                 file.seek(part.offset)
                 crc = _fill(file, batch)
     except (OSError, ValueError) as error:
-        raise OlrPgError(
-            Code.RECOVERY_IMAGE_UNUSABLE, plain_reason(error), path=str(path)
-        ) from error
+        raise _unreadable(error, path) from error
     if crc != part.crc32:
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNUSABLE,
@@ -340,6 +337,16 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
             position=part.offset,
         )
     return batch
+
+
+def _unreadable(error: Exception, path: Path) -> OlrPgError:
+    """Return the error of an image that cannot be read. Its action is the catalogue's, unless the
+    image can be used when the operator has changed something on the machine.
+    """
+    advised = advice(error)
+    action = None if advised is None else f"{advised}. Then start again: the image can be used"
+    code = Code.RECOVERY_IMAGE_UNUSABLE
+    return OlrPgError(code, system_reason(error), action=action, path=str(path))
 
 
 def new_stem(directory: Path) -> str:
