@@ -164,34 +164,41 @@ def test_the_advice_brings_what_came_too_late(
             caught.value, Code.REDO_TOO_LATE, "remove `threads.json` in `context.data`", words[way]
         )
     (made.directory / "data" / "threads.json").unlink()
-    tables = tmp_path / "tables"
-    tables.mkdir()
     expected = made.rows("A")
-    columns = {
-        "ID": pa.array([row["ID"] for row in expected], pa.int64()),
-        "NAME": pa.array([row["NAME"] for row in expected], pa.string()),
-    }
-    known = {"olr_pg.scn": str(made.instance.scn)}
-    pq.write_table(
-        pa.table(columns).replace_schema_metadata(known), tables / "SHOP.A.parquet"
-    )  # the rows of the source, which an offline source cannot read itself
-    config = made.directory / "config.json"
-    document = json.loads(config.read_text("utf-8"))
-    document["source"]["tables"] = str(tables)
-    config.write_text(json.dumps(document), "utf-8")
+    config = export_rows(made, tmp_path / "tables")
+    document = config.read_text("utf-8")
     if way == "load":
-        _command(config, "initial-load", "--anew", "--table", "SHOP.A")
+        command(config, "initial-load", "--anew", "--table", "SHOP.A")
     run_once(made, postgres_database, ["A"])
     if way == "repair":
         file = str(tmp_path / "differences.json")
-        config.write_text(json.dumps(document), "utf-8")
-        _command(config, "verify", "--differences", file, code=1)
-        _command(config, "repair", "--differences", file, "--yes")
+        config.write_text(document, "utf-8")
+        command(config, "verify", "--differences", file, code=1)
+        command(config, "repair", "--differences", file, "--yes")
         run_once(made, postgres_database, ["A"])
     with psycopg.connect(postgres_database) as connection:
         assert rows_of(connection, "A") == expected
 
 
-def _command(config: Path, *words: str, code: int = 0) -> None:
+def export_rows(source: DdlSource, folder: Path) -> Path:
+    """Write the present rows of table A of the source, which an offline source cannot read itself,
+    and name their folder in the configuration of `run_once`. Return the configuration.
+    """
+    folder.mkdir()
+    rows = source.rows("A")
+    columns = {
+        "ID": pa.array([row["ID"] for row in rows], pa.int64()),
+        "NAME": pa.array([row["NAME"] for row in rows], pa.string()),
+    }
+    known = {"olr_pg.scn": str(source.instance.scn)}
+    pq.write_table(pa.table(columns).replace_schema_metadata(known), folder / "SHOP.A.parquet")
+    config = source.directory / "config.json"
+    document = json.loads(config.read_text("utf-8"))
+    document["source"]["tables"] = str(folder)
+    config.write_text(json.dumps(document), "utf-8")
+    return config
+
+
+def command(config: Path, *words: str, code: int = 0) -> None:
     result = CliRunner().invoke(app, [*words, "--config", str(config)])
     assert result.exit_code == code, result.output

@@ -8,10 +8,13 @@ import psycopg
 import pytest
 
 from olr_pg.decoding.new_tables import CREATE_TABLE
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import copy_task
 from olr_pg.simulator.model.column_types import varchar
+from tests.advice import followed
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_ddl_pipeline import rows_of, run_once
+from tests.replicator.test_late_redo import command, export_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,6 +206,35 @@ def test_a_table_that_leaves_the_list_stops_and_so_does_the_name_that_a_stranger
             ("SHOP.B", "SHOP.X was renamed to it, whose rows are not replicated"),
         ]
         assert stopped_of(connection) == ["SHOP.A", "SHOP.B"]
+
+
+def test_a_table_that_left_the_list_is_renamed_back_and_loaded_again(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    configure = "olr_pg.observability.logging_setup.configure_logging"
+    monkeypatch.setattr(configure, lambda *_, **__: None)
+    source = DdlSource(tmp_path / "s")
+    source.create("A", COLUMNS)
+    source.take_snapshot()
+    source.insert("A", 1, "one")
+    source.rename("A", "OUT")
+    source.insert("OUT", 2, "two")
+    source.threads[0].switch()
+    left_out = {"tables": {"exclude": ["*.OUT"]}}
+    with pytest.raises(OlrPgError, match="3077"):
+        run_once(source, postgres_database, ["*"], left_out)
+    error = OlrPgError(Code.TABLE_NOT_REPLICABLE_NOW, "")
+    followed(error, Code.TABLE_NOT_REPLICABLE_NOW, "undo the change", "load the table again")
+    source.rename("OUT", "A")
+    source.insert("A", 3, "three")
+    config = export_rows(source, tmp_path / "tables")
+    source.insert("A", 4, "four")
+    source.finish()
+    command(config, "initial-load", "--anew", "--table", "SHOP.A")
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"], left_out)
+        check(source, postgres_database, "A")
 
 
 def renamed_once(folder: Path) -> DdlSource:
