@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare, resume_table, run
 from olr_pg.fallback.value_report import report_values
+from tests.advice import followed
 from tests.fallback.both_sides import VALUES
 
 if TYPE_CHECKING:
@@ -89,11 +90,15 @@ def test_rows_of_a_change_that_was_undone_are_skipped_until_the_table_continues(
     made.sql(f"INSERT INTO {name} VALUES (2, NULL)")
     made.sql(f"ALTER TABLE {name} {right}")
     made.sql(f"INSERT INTO {name} VALUES (3, 3)")
-    assert list(made.stops()) == [table]
+    (reason,) = made.stops().values()
+    assert ("OLR-07351" in str(reason)) == (name == "untyped"), reason
     assert resume_table(made.way, table)
     for _ in range(2):
         assert list(made.stops()) == [table]
         assert resume_table(made.way, table, skip=True)
+    error = OlrPgError(Code.COLUMN_NOT_FOR_ORACLE, "")
+    skip = "run `olr-pg fallback skip` until it continues"
+    followed(error, Code.COLUMN_NOT_FOR_ORACLE, skip, "and correct the rows in Oracle")
     run(made.way, once=True)
     assert made.rows(name)[1] == [(3, 3)]
 
@@ -178,6 +183,14 @@ def test_an_update_whose_replica_identity_lacks_the_key_stops_its_table(
     run(made.way, once=True)
     made.sql("ALTER TABLE unlogged REPLICA IDENTITY DEFAULT", "UPDATE unlogged SET id = 3 - id")
     assert "7311" in str(made.stops()["APP.UNLOGGED"])
+    error = OlrPgError(Code.FALLBACK_ROW_WITHOUT_KEY, "")
+    identity, skip = "REPLICA IDENTITY FULL", "fallback skip --table OWNER.NAME` until the table"
+    followed(error, Code.FALLBACK_ROW_WITHOUT_KEY, identity, skip, "correct the rows in Oracle")
+    made.sql("ALTER TABLE unlogged REPLICA IDENTITY FULL", "UPDATE unlogged SET id = id + 10")
+    assert resume_table(made.way, "APP.UNLOGGED", skip=True)
+    made.served.execute("UPDATE unlogged SET id = 3 - id")
+    run(made.way, once=True)
+    assert made.same("unlogged")
 
 
 def test_new_partitions_have_the_replica_identity_of_their_table(
@@ -233,7 +246,7 @@ def test_a_column_that_postgresql_computes_is_refused_before_applications_write(
     assert [one.name for one in report.columns if "GENERATED" in one.error] == ["G"]
     with pytest.raises(OlrPgError) as refused:
         prepare(made.way)
-    assert refused.value.code == Code.FALLBACK_TABLE_UNFIT
+    followed(refused.value, Code.FALLBACK_TABLE_UNFIT, "DROP EXPRESSION` in PostgreSQL")
     assert refused.value.where["column"] == "G"
     made.sql("ALTER TABLE computed ALTER g DROP EXPRESSION")
     prepare(made.way)
