@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import llvmlite.binding as llvm
 import numba.core.runtime._nrt_python as runtime
@@ -27,6 +27,9 @@ from numba.core.compiler import compile_result
 from numba.core.environment import Environment, lookup_environment
 
 from olr_pg.kernels.sources import are_loaded, sources_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _INTRINSIC: Final = "llvm."
 
@@ -174,19 +177,31 @@ def _no_folder(function: Any) -> Exception:
 
 
 class _CacheFile(IndexDataCacheFile):
-    """Numba's index file of a cache. If an index names types that no longer exist, it is treated as
-    if it did not exist.
+    """Numba's files of a cache. If a file cannot be unpickled, it is treated as if it did not
+    exist, and is replaced.
 
-    An index can name such types because modules that the kernel's module does not import can define
-    the argument types of the kernel; the digest does not cover these modules.
+    Numba does not sync its files, so a power failure can cut them. An index can also name types
+    that no longer exist: modules that the kernel's module does not import can define the argument
+    types of the kernel, and the digest does not cover these modules.
     """
+
+    def load(self, key: Any) -> Any:
+        """Return the saved form for a signature, or None if there is none."""
+        load: Any = super().load
+        return _unpickled(partial(load, key), None)
 
     def _load_index(self) -> Any:
         load: Any = super()._load_index
-        try:
-            return load()
-        except (AttributeError, ImportError):
-            return {}
+        return _unpickled(load, {})
+
+
+def _unpickled(load: Callable[[], Any], otherwise: Any) -> Any:
+    try:
+        return load()
+    except OSError:
+        raise
+    except Exception:  # noqa: BLE001 - a damaged pickle can raise any exception
+        return otherwise
 
 
 class _Names:

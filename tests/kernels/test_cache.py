@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import olr_pg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
 KERNEL = """
 from olr_pg.kernels.compile import kernel
@@ -52,6 +52,20 @@ def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
     assert answer("WIDTH = 2") == "14 0"
     assert answer("WIDTH = 2") == "14 1"
     assert answer("WIDTH = 3") == "21 0"
+    assert answer("WIDTH = 2") == "14 1"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_kernel_is_compiled_anew_when_its_file_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Nothing syncs these files, so a power failure can cut them."""
+    answer = _package(tmp_path, monkeypatch, KERNEL, CALL)
+    assert answer("WIDTH = 2") == "14 0"
+    (file,) = tmp_path.rglob(f"kernel_test_code.widened*.{suffix}")
+    for size in (0, file.stat().st_size // 2):
+        os.truncate(file, size)
+        assert answer("WIDTH = 2") == "14 0"
     assert answer("WIDTH = 2") == "14 1"
 
 
