@@ -25,6 +25,7 @@ from olr_pg.cli.migration.verify import repair, verify
 from olr_pg.cli.tables import add, remove
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
+from tests.advice import followed
 from tests.cli.lost_answers import lost_answers, place_of, through
 from tests.load.test_commands import commands
 from tests.load.test_live_load import live, shop, summary
@@ -112,9 +113,8 @@ def test_rows_of_a_live_source_that_another_tool_copies(
     assert "SHOP.ORDERS into shop.orders" in text
     assert start_scn < scn  # a transaction is open, whose first changes are not copied
     for act in (shop.run, lambda: initial_load(config), lambda: initial_load(config, resume=True)):
-        error = refused(act)
-        assert error.code == Code.COPY_NOT_USABLE
-        assert "--end-copy" in error.action
+        copied = "when the copy is complete, repeat the command", "with --end-copy"
+        followed(refused(act), Code.COPY_NOT_USABLE, *copied)
     # The refused run has not stored an older dictionary.
     assert not (Path(shop.config().context.data) / "dictionary.json").exists()
 

@@ -9,13 +9,14 @@ import pytest
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.structure import Structure, UniqueKey
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.target_structure import FAILED, StructureBuilder, raise_for_failures
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
+from tests.advice import followed
 from tests.load.table_data import Source
 
 if TYPE_CHECKING:
@@ -101,8 +102,15 @@ def test_structure_that_is_there_stays_and_what_is_refused_is_said(
     assert {state for name, state in states.items() if name not in refused} == {"present"}
     with pytest.raises(OlrPgError) as caught:
         raise_for_failures(again.parts)
-    assert caught.value.code == 5120
+    again_words = "Correct the problem", "start `olr-pg initial-load` again"
+    followed(caught.value, Code.STRUCTURE_NOT_CREATED, *again_words)
     assert "and 2 more" in caught.value.detail
+    with psycopg.connect(project.database) as connection:
+        connection.execute("ALTER TABLE shop.warehouses ADD PRIMARY KEY (warehouse_id)")
+    last = builder_of(project)
+    project.load(builder=last)
+    raise_for_failures(last.parts)
+    assert {part.name for part in last.parts if part.state == "created"} == refused
 
 
 def test_an_index_for_which_a_value_is_too_long_is_one_refusal_among_the_parts(
