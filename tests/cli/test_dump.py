@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from olr_pg.capture.readers import map_log, read_header
+from olr_pg.cli.dump import _dump_incident
 from olr_pg.errors import OlrPgError
 from olr_pg.files.sealed import RowKey, sealed_bytes, sealing
 from olr_pg.redo.dump.incident import (
@@ -19,8 +20,10 @@ from olr_pg.redo.dump.incident import (
     read_incident,
     write_incident,
 )
+from olr_pg.redo.dump.log_text import DumpFilter
 from olr_pg.redo.window import Log, read_windows
 from olr_pg.scalars import parse_xid
+from tests.files.limits import small_files
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -182,3 +185,7 @@ def test_an_incident_is_shown_and_masked(cli: Cli, real_log_dir: Path, tmp_path:
     again = cli("dump", "--incident", file, "--mask", copy)
     assert again.returncode == 3
     assert again.stderr.startswith("OLR-02102")
+    part = tmp_path / "part.json"
+    with small_files(1000), pytest.raises(OlrPgError, match="OLR-02102"):
+        _dump_incident(file, file.read_bytes(), part, DumpFilter(), raw=False)
+    assert not part.exists(), "a part could be shared as the whole"
