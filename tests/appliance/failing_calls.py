@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,6 +30,7 @@ from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 from tests.appliance.test_kills_between_writes import write_config
 from tests.cli.fork_server import ForkServer, fork_server
+from tests.oracle.live_source import LiveSource
 from tests.replicator.test_simulated import check_tables
 
 if TYPE_CHECKING:
@@ -130,12 +131,14 @@ class Scene(NamedTuple):
         is_encrypted: whether a key is set.
         targets: the number of targets.
         is_restored: whether an earlier life has read the first half of the logs.
+        is_live: whether the logs are those of a live source, and are copied into a vault.
     """
 
     make: Callable[[Path], Summary] = made_source
     is_encrypted: bool = False
     targets: int = 1
     is_restored: bool = False
+    is_live: bool = False
 
 
 SCENES: Final = {
@@ -144,6 +147,8 @@ SCENES: Final = {
     "encrypted": Scene(large_source, is_encrypted=True, is_restored=True),
     "targets": Scene(targets=2),
     "sealed-targets": Scene(targets=2, is_encrypted=True),
+    "vault": Scene(is_live=True),
+    "sealed-vault": Scene(is_live=True, is_encrypted=True),
 }
 
 
@@ -167,7 +172,13 @@ class Lives:
         self._folder = folder
         sim = made.logs[0].parent.parent
         shutil.copytree(sim, folder / "sim")  # with `folder`
-        self._config = write_config(folder, databases[0])
+        self._live = LiveSource(made, folder) if scene.is_live else None
+        if self._live is None:
+            self._config = write_config(folder, databases[0])
+        else:
+            self._live.archive_all()
+            vault = {"directory": str(folder / "data" / "vault")}
+            self._config = self._live.write_config(folder, databases[0], vault=vault)
         document = json.loads(self._config.read_text("utf-8"))
         if scene.targets > 1:
             del document["target"]
@@ -191,6 +202,11 @@ class Lives:
         folder = {"FAILING_CALLS_BELOW": f"{self._folder}/"} if environ else {}
         command = ["run", "--once", "--config", str(self._config)]
         return self._server.run(command, self._folder, {**os.environ, **folder, **environ})
+
+    def close(self) -> None:
+        """End the live source."""
+        if self._live is not None:
+            self._live.close()
 
     def lose_read_logs(self) -> None:
         """Remove the logs that the earlier life has read; with its image, nothing needs them."""
@@ -317,9 +333,10 @@ OUTPUTS: Final = {
 
 def _share(path: str, folder: Path) -> str:
     name = path.removeprefix(f"{folder}/").removesuffix(" (deleted)")
-    if name.startswith("sim/logs/"):
-        return "sim/logs/"
+    if name.startswith(("sim/logs/", "mount/")):
+        return name[: name.rindex("/") + 1]
     name = re.sub(r"/#\d+$", "/#", name)  # a file without a name
+    name = re.sub(r"vault/[0-9_]+", "vault/*", name)
     name = re.sub(r"-[0-9a-f]{16}\b", "-*", name)  # a recovery image
     return re.sub(r"-[a-z0-9_]{8}$", "-", name)
 
@@ -329,6 +346,8 @@ def faults(calls: Counter[tuple[str, str]], most: int) -> Iterator[Fault]:
     for (call, share), count in sorted(calls.items()):
         step = max(1, count // most)
         for error in ERRORS.get(call, ()):
+            if error == GONE and share.endswith("/"):  # a log that is lost must be loaded again
+                continue
             for number in range(1, count + 1, step):
                 yield Fault(call, share, number, error)
 
@@ -384,7 +403,8 @@ def main() -> None:
                         databases.append(f"{cluster.connect_string} dbname={database}")
                 return Lives(server, made, place, databases, scene)
 
-            calls = lives(0).calls()
+            with closing(lives(0)) as first:
+                calls = first.calls()
             if chosen.calls:
                 for call, count in sorted(calls.items()):
                     print(*call, count)  # noqa: T201
@@ -393,7 +413,8 @@ def main() -> None:
             wrong = 0
             for number, fault in enumerate(wanted, 1):
                 try:
-                    said = lives(number).fail(fault).strip().splitlines()
+                    with closing(lives(number)) as one:
+                        said = one.fail(fault).strip().splitlines()
                     end = next((line for line in said if line.startswith("OLR-")), "went on")
                     print(fault, "|", end, flush=True)  # noqa: T201
                     shutil.rmtree(folder / f"life-{number}")

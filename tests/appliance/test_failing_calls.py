@@ -6,6 +6,7 @@ All faults are those of ``python -m tests.appliance.failing_calls``; here are so
 from __future__ import annotations
 
 import errno
+from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ("large", Fault("fallocate", "data/spill/#", 3, errno.ENOSPC), "OLR-02081"),
         ("encrypted", Fault("pread", "data/spill/#", 2, HALF), ""),
         ("targets", Fault("pwrite", "t0/ready/#", 2, errno.ENOSPC), ""),
-        ("targets", Fault("pread", "t1/spool/#", 2, HALF), ""),
+        ("vault", Fault("fsync", "data/vault/*.copying", 1, errno.ENOSPC), ""),
     ],
     ids=str,
 )
@@ -80,8 +81,8 @@ def test_a_call_that_fails_costs_no_change(
 ) -> None:
     chosen = SCENES[scene]
     databases = [postgres_database, second_database]
-    lives = Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)
-    said = lives.fail(fault)
+    with closing(Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)) as lives:
+        said = lives.fail(fault)
     assert code in said if code else not said
 
 
