@@ -3,8 +3,9 @@
 A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges. An
 error of a read is an exception. But if a mapped file is truncated, or deleted on the server of a
 network mount, or its disk fails, an access to it ends the process with a signal, without a message.
-So the appliance's own process, the commands and the data source read logs in ranges. Only processes
-that decode for another process map logs that other programs can change.
+So the appliance's own process, `dump` and the data source read logs in ranges. `decode`, and
+processes that decode for another process, map logs. They ask the system for the needed pages first,
+so that a page that cannot be read is an error.
 
 The copy of a log that Oracle was writing (a current log) is decoded up to its last complete LWN
 group by ``olr-pg decode``. If Oracle reused the file of a closed log while it was copied, the copy
@@ -20,6 +21,7 @@ The beginning shows whether the file is a log, and which log.
 from __future__ import annotations
 
 import bz2
+import errno
 import lzma
 import mmap
 import os
@@ -407,13 +409,21 @@ def _check_no_block(data: bytes, at: int, error: OlrPgError) -> None:
                 ) from error
 
 
-def map_log(path: str) -> npt.NDArray[np.uint8]:
+_POPULATE_READ: Final = 22
+"""MADV_POPULATE_READ, since Linux 5.14. Python has no name for it yet."""
+
+
+def map_log(path: str, needed: slice | None = None) -> npt.NDArray[np.uint8]:
     """Map the bytes of a log read-only. The mapping ends when the returned array is freed.
 
     If the file is deleted or replaced meanwhile, the mapping still has the contents of the old
-    file. If the file is *truncated in place*, or its disk fails, an access to the missing bytes
-    ends the process with a signal. If that can happen, use `read_blocks` or
-    `decoding.stored_blocks`.
+    file. If the file is *truncated in place*, or its disk fails, after the pages were checked, an
+    access to the missing bytes ends the process with a signal. A process that must not end in this
+    way uses `read_blocks` or `decoding.stored_blocks`.
+
+    Args:
+        needed: these bytes are needed: check that the system can read their pages. None to check
+            nothing.
 
     Raises:
         OlrPgError: 2002 the file is missing or cannot be read, 2004 the file is empty.
@@ -426,7 +436,28 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
             raise OlrPgError(Code.LOG_TRUNCATED, "the file is empty", file=path)
         # A ValueError means that the file became empty after its size was read.
         mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+    if needed is not None:
+        _check_pages(mapping, needed, path)
     return np.frombuffer(mapping, np.uint8)
+
+
+def _check_pages(mapping: mmap.mmap, needed: slice, path: str) -> None:
+    """Check that the pages of the needed bytes can be read. An older system cannot tell."""
+    start, end, _ = needed.indices(len(mapping))
+    begin = start - start % mmap.PAGESIZE
+    if end <= begin:
+        return
+    try:
+        mapping.madvise(_POPULATE_READ, begin, end - begin)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return
+        raise OlrPgError(
+            Code.LOG_UNREADABLE,
+            f"the bytes from {begin} to {end} cannot all be read: the disk fails, or the file was"
+            " truncated",
+            file=path,
+        ) from error
 
 
 def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8]:

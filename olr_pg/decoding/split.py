@@ -30,7 +30,7 @@ from olr_pg.dictionary.decoding_plan import RowPlan, Span, build_row_plan
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
-from olr_pg.redo.header import read_scn
+from olr_pg.redo.header import LogHeader, read_scn
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed
@@ -547,9 +547,9 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
 
     Args:
         mapped: False to read the blocks even if the log can be mapped. Without mapping, decoding
-            takes a sixth more processor time, but a file that is truncated or deleted meanwhile
-            gives an error, and does not end the process (`capture.readers`). The copy of a log that
-            is still being written is mapped nevertheless, because it is our own.
+            takes a sixth more processor time, but a file that is truncated or deleted during the
+            decoding gives an error, and does not end the process (`capture.readers`). The copy of a
+            log that is still being written is mapped nevertheless, because it is our own.
 
     Raises:
         OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read; 2022, the file contains
@@ -563,9 +563,16 @@ def open_split(split: Split, *, mapped: bool = True) -> Log:
     if split.known_end is not None:
         header, _ = read_header(split.path)
         nab, next_scn = split.known_end
-        log = Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
+        data = map_log(split.path, _bytes_of(header, split.first_block, split.end_block))
+        log = Log(split.path, replace(header, nab=nab, next_scn=next_scn), data)
         return _checked(log, split.log)
     return open_for_decoding(*place, split.log, mapped=mapped)
+
+
+def _bytes_of(header: LogHeader, first: int, end: int | None) -> slice:
+    """Return the place of the blocks [first, end) in the log."""
+    size = header.block_size
+    return slice(first * size, None if end is None else end * size)
 
 
 def open_for_decoding(
@@ -589,7 +596,7 @@ def open_for_decoding(
     """
     if is_by_ranges(path):
         return _checked(open_stored(path, first, end, first_group), wanted)
-    open_log(path)
+    header = open_log(path).header
     if not mapped:
         try:
             return _checked(open_stored(path, first, end, first_group), wanted)
@@ -598,7 +605,7 @@ def open_for_decoding(
             _log.debug(
                 "mapping a log, because there is no memory to read it", reason=plain_reason(error)
             )
-    data = map_log(path)
+    data = map_log(path, _bytes_of(header, first, end))
     # Take the header from the mapped file: the file can have been replaced since it was checked.
     return _checked(Log(path, parse_start(data[:HEADER_BYTES].tobytes(), path), data), wanted)
 

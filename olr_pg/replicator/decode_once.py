@@ -344,8 +344,9 @@ def decode_splits(
         with_names: as for `decode_split`.
     """
     for split in splits:
-        # A mapped log would end this process if it cannot be read.
-        yield decode_whole(subscription, split, with_names=with_names, mapped=False)
+        # Each split maps its log separately, so that only the pages of one split are in this
+        # process's memory.
+        yield decode_whole(subscription, split, with_names=with_names)
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:

@@ -4,11 +4,12 @@ import bz2
 import gzip
 import io
 import lzma
+import mmap
 import os
 import shutil
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -95,6 +96,29 @@ def test_a_mapping_outlives_its_file(logs: RealLogs) -> None:
     Path(path).unlink()
 
     assert data.tobytes() == logs.second
+
+
+def test_needed_bytes_that_cannot_be_read_are_an_error(
+    logs: RealLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the check, the first access to them would end the process: SIGBUS."""
+    path = logs.put("x", logs.second)
+    whole = slice(0, None)
+    assert map_log(path, whole).tobytes() == logs.second
+    real = mmap.mmap
+
+    def truncated(*values: Any, **named: Any) -> mmap.mmap:
+        mapping = real(*values, **named)
+        os.truncate(path, 0)
+        return mapping
+
+    monkeypatch.setattr("olr_pg.capture.readers.mmap.mmap", truncated)
+    assert map_log(path, slice(512, 512)).size == len(logs.second)
+    logs.put("x", logs.second)
+    with pytest.raises(OlrPgError, match="the file was truncated") as caught:
+        map_log(path, whole)
+    assert caught.value.code == Code.LOG_UNREADABLE
+    assert caught.value.where["file"] == path
 
 
 def test_a_mapping_leaves_no_descriptor_open(logs: RealLogs) -> None:

@@ -151,7 +151,7 @@ def test_where_memory_is_short_a_log_is_mapped(
         open_stored(split.path, split.first_block, split.end_block, 0)
     # Read-only, as a mapping is: for other data the kernels would be compiled anew.
     mapped = np.frombuffer(Path(split.path).read_bytes(), np.uint8)
-    monkeypatch.setattr("olr_pg.decoding.split.map_log", lambda _: mapped)
+    monkeypatch.setattr("olr_pg.decoding.split.map_log", lambda *_: mapped)
     assert decode_whole(subscription, split, mapped=False).failure is None
 
 
