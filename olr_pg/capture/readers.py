@@ -445,7 +445,7 @@ def _check_pages(mapping: mmap.mmap, needed: slice, path: str) -> None:
     """Check that the pages of the needed bytes can be read. An older system cannot tell."""
     start, end, _ = needed.indices(len(mapping))
     begin = start - start % mmap.PAGESIZE
-    if end <= begin:
+    if end <= start:
         return
     try:
         mapping.madvise(_POPULATE_READ, begin, end - begin)
