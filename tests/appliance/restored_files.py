@@ -172,7 +172,7 @@ class Restored:
         for name in ("prove", "apply"):
             document.pop(name, None)
         if len(self.names) == 1:
-            document |= {"target": {"address": "127.0.0.1:0"}, "apply": self._section("")}
+            document["apply"] = self._section("")
         else:
             document["target"] = [
                 {"name": name, "apply": self._section(name)} for name in self.names

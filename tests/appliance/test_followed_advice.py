@@ -60,7 +60,6 @@ class Site:
         self.document = document_of(served.folder) | {
             "context": {"data": str(self.data)},
             "status": {"enabled": False},
-            "target": {"address": "127.0.0.1:0"},
         }
         self.document.pop("prove", None)
         self.document["source"]["poll-ms"] = 20

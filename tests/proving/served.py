@@ -59,9 +59,9 @@ class Served(NamedTuple):
 
 
 def document_of(folder: Path) -> dict[str, Any]:
-    """The stand-in's own configuration."""
+    """The stand-in's own configuration, with any free port: tests run beside each other."""
     found: dict[str, Any] = json.loads((folder / "olr-pg.json").read_text("utf-8"))
-    return found
+    return {"target": {"address": "127.0.0.1:0"}, **found}
 
 
 @contextmanager

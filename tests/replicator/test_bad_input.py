@@ -107,7 +107,7 @@ def test_a_log_that_shrinks_below_the_reader(
     """To read what is mapped and not there any more kills the worker; the next try says why."""
 
     def copied_over(path: bytes) -> bytes:
-        log = open_for_decoding(path.decode())
+        log = open_for_decoding(path.decode(), mapped=True)
         os.truncate(path, 512 * 400)
         return bytes([int(np.bitwise_xor.reduce(log.raw))])
 

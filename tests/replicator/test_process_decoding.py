@@ -232,7 +232,7 @@ def test_a_defect_is_told_with_its_place_in_the_other_process(source: Source) ->
     wrong = plan_splits(source.logs[0])[0]._replace(first_block=first)
     with ProcessDecoding(1) as processes, pytest.raises(TypeError) as caught:
         next(processes.decode(nothing(source), [wrong]))
-    assert "decode_split" in "".join(caught.value.__notes__)
+    assert "open_split" in "".join(caught.value.__notes__)
 
 
 def test_processes_end_with_the_process_that_started_them(source: Source) -> None:
