@@ -162,6 +162,17 @@ class Site:
         tables = [word for name in names for word in ("--table", f"APP.{name}")]
         self.command("initial-load", "--anew", *tables)
 
+    def begin_anew(self) -> None:
+        """Empty `context.data`, start at the present SCN, and load both tables, as errors of a
+        changed source advise. Then the target follows again.
+        """
+        shutil.rmtree(self.data)
+        self.apply["start-scn"] = self.current_scn()
+        self.load_anew(self.a, self.b)
+        self.run()
+        assert self.differing() == []
+        self.run_with_changes()
+
     def verify_and_repair(self) -> None:
         """As several errors advise."""
         file = str(self._folder / "differences.json")
@@ -717,12 +728,7 @@ def test_another_character_set_needs_a_load_behind_the_change(site: Site) -> Non
             site.failure(), Code.CHARACTER_SET_CHANGED, "Empty `context.data`",
             "set `apply.start-scn` to an SCN after the change", "initial-load --anew --table",
         )  # fmt: skip
-        shutil.rmtree(site.data)
-        site.apply["start-scn"] = site.current_scn()
-        site.load_anew(site.a, site.b)
-        site.run()
-        assert site.differing() == []
-        site.run_with_changes()
+        site.begin_anew()
     finally:
         catalogue.update(update, "AL32UTF8")
 
@@ -737,12 +743,7 @@ def test_sys_tables_that_were_built_anew_are_read_behind_the_upgrade(site: Site)
             site.failure(), Code.SYS_TABLES_REBUILT, "empty `context.data`",
             "set `apply.start-scn` to an SCN after the upgrade", "then load each table again",
         )  # fmt: skip
-        shutil.rmtree(site.data)
-        site.apply["start-scn"] = site.current_scn()
-        site.load_anew(site.a, site.b)
-        site.run()
-        assert site.differing() == []
-        site.run_with_changes()
+        site.begin_anew()
     finally:
         site.catalogue.update(update, number)
 

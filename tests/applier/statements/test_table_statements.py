@@ -36,6 +36,18 @@ def _ledger(replication: Replication) -> list[tuple[Any, ...]]:
     return rows
 
 
+def _noted(monkeypatch: pytest.MonkeyPatch) -> list[BoundStatement]:
+    """The statements that the writer binds from now on."""
+    found: list[BoundStatement] = []
+
+    def noting(*args: Any) -> list[BoundStatement]:
+        found.extend(steps(*args))
+        return found
+
+    monkeypatch.setattr(table_writer, "steps", noting)
+    return found
+
+
 def test_inserts_updates_and_deletes(replication: Replication) -> None:
     r = replication
     r.transaction(r.insert({"ID": 1, "N": 10, "V": "one"}), r.insert({"ID": 2, "N": 20, "V": None}))
@@ -83,13 +95,7 @@ def test_rows_with_a_composite_key_are_deleted_by_one_statement(
     r.execute("CREATE TABLE s.c (v text, n int, a int, PRIMARY KEY (n, v))")
     r.execute("INSERT INTO s.c VALUES ('x', 1, 9), ('x', 2, 9), ('y', 1, 9), ('y', 2, 9)")
     r.transaction(*(r.delete({"V": v, "N": n, "A": 0}, "C") for v, n in (("x", 1), ("y", 2))))
-    found: list[BoundStatement] = []
-
-    def noting(*args: Any) -> list[BoundStatement]:
-        found.extend(steps(*args))
-        return found
-
-    monkeypatch.setattr(table_writer, "steps", noting)
+    found = _noted(monkeypatch)
     r.apply()
     assert [(step.kind, step.expected) for step in found] == [(DmlKind.DELETE, 2)]
     assert _table(r, "s.c") == [("x", 2, 9), ("y", 1, 9)]
@@ -124,13 +130,7 @@ def test_updates_that_set_other_columns_are_one_statement(
     to_null = range(0, 40, nulls) if nulls else ()
     changes += [r.update({"ID": row}, {"C1": None}, "W") for row in to_null]
     r.transaction(*changes)
-    found: list[BoundStatement] = []
-
-    def noting(*args: Any) -> list[BoundStatement]:
-        found.extend(steps(*args))
-        return found
-
-    monkeypatch.setattr(table_writer, "steps", noting)
+    found = _noted(monkeypatch)
     r.apply()
     assert [one.kind for one in found] == [DmlKind.UPDATE]
     assert found[0].query.count(b"get_bit") == (nulls > 0)
