@@ -232,16 +232,11 @@ class _PlainLog:
 def _coded(path: str) -> Iterator[None]:
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # a ValueError: a zero byte in the path, or an empty file
-        raise _unreadable(error, path) from error
-
-
-def _unreadable(error: Exception, path: str) -> OlrPgError:
-    code = Code.LOG_UNREADABLE
-    return OlrPgError(code, system_reason(error), action=advice(error), file=path)
+    except (OSError, ValueError) as error:
+        # A ValueError means a zero byte in the path, or an empty file.
+        raise OlrPgError(
+            Code.LOG_UNREADABLE, system_reason(error), action=advice(error), file=path
+        ) from error
 
 
 def _is_sealed(path: str) -> bool:

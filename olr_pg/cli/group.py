@@ -44,7 +44,7 @@ from typer.exceptions import TyperException
 
 from olr_pg.cli.printing import flush, unwritten
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.system_errors import system_failure
+from olr_pg.files.system_errors import unexpected_failure
 from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
@@ -369,10 +369,7 @@ def coded(error: Exception) -> OlrPgError:
 
         if isinstance(error, psycopg.Error):
             return target_error(error)
-    refused = system_failure(error)
-    if refused is not None:
-        return refused
-    return OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+    return unexpected_failure(error)
 
 
 def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None) -> None:

@@ -82,6 +82,13 @@ def system_failure(error: BaseException) -> OlrPgError | None:
     return OlrPgError(Code.SYSTEM_REFUSED, detail, action=f"{action}. {_CONTINUES}")
 
 
+def unexpected_failure(error: BaseException) -> OlrPgError:
+    """Return the error for an exception that nobody expected: 1108 as `system_failure`, or 9001 for
+    a defect of olr_pg.
+    """
+    return system_failure(error) or OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+
+
 def _action(error: BaseException) -> str | None:
     if isinstance(error, OSError):
         return _ACTIONS.get(error.errno or 0)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.system_errors import system_failure
+from olr_pg.errors import Code
+from olr_pg.files.system_errors import unexpected_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +79,7 @@ class Periodic:
 
     def _log_once(self, error: Exception) -> None:
         """Log an error, unless the last run has ended with the same error."""
-        refused = system_failure(error)
-        failure = refused or OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+        failure = unexpected_failure(error)
         if str(failure) == self._logged:
             return
         self._logged = str(failure)
@@ -90,7 +89,7 @@ class Periodic:
             code=failure.label,
             reason=str(failure),
             action=failure.action,
-            exc_info=None if refused else error,
+            exc_info=error if failure.code == Code.INTERNAL else None,
         )
 
 

@@ -27,7 +27,7 @@ from olr_pg.capture.wanted_logs import (
 )
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.system_errors import system_failure
+from olr_pg.files.system_errors import unexpected_failure
 from olr_pg.observability.periodic import steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.new_incarnation import Incarnations, behind_delivered
@@ -845,8 +845,7 @@ class DecodingRun:
 
 def _coded(error: Exception) -> OlrPgError:
     """Convert an unexpected exception to an error with a code; log a defect with its calls."""
-    refused = system_failure(error)
-    if refused is not None:
-        return refused
-    _log.error("decoding failed", exc_info=error)
-    return OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+    failure = unexpected_failure(error)
+    if failure.code == Code.INTERNAL:
+        _log.error("decoding failed", exc_info=error)
+    return failure
