@@ -1412,6 +1412,14 @@ class Code(IntEnum):
         " old name again. Otherwise load the table: `olr-pg initial-load --anew --table"
         " OWNER.NAME`, or set `apply.start-scn` to an SCN after these changes",
     )
+    LEDGER_OF_STRANGER = _Entry(
+        5033,
+        "the schema olr_pg, or an object in it, belongs to a role that the applier does not trust",
+        "find out who created the object: its owner could run code with the applier's privileges."
+        " If nobody needs the schema, run `DROP SCHEMA olr_pg CASCADE` as its owner or as a"
+        " superuser. If an administrator created the ledger, give the object to the owner of the"
+        " database: `ALTER SCHEMA`, `ALTER TABLE` or `ALTER FUNCTION ... OWNER TO`",
+    )
     TARGET_TABLE_UNLOGGED = _Entry(
         5040,
         "a target table is UNLOGGED",

@@ -7,6 +7,9 @@ connection also sets a mark in its session, a parameter with a random value. Eac
 reads the mark together with the ledger's row. If the mark is missing, the session's other settings
 are missing too.
 
+The schema of the ledger must belong to roles that the connection's role trusts (`check_owners`):
+triggers, views and functions of the ledger run with the privileges of this connection.
+
 The encoding of the target may lack characters of our own texts (`storable`).
 """
 
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
+from psycopg.rows import tuple_row
 
 from olr_pg.applier.settings import ANSWER_SECONDS, ApplierSettings
 from olr_pg.applier.target.catalogue import MIN_VERSION
@@ -82,6 +86,49 @@ SELECT set_config('client_connection_check_interval', '30s', false)
 WHERE version() !~* 'msvc|mingw|visual c'
 """
 
+# Trusted are: roles that this session could act as, and roles that could act as this session's role
+# (its administrators are among its members since PostgreSQL 16, and before, all roles with
+# CREATEROLE); superusers; and the owner of the database, who creates the ledger if the applier's
+# role may not. The names of the catalogue are qualified, because a search path of the role can name
+# the schema of a stranger.
+_STRANGERS: Final = """
+WITH RECURSIVE own AS (
+    SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+    UNION
+    SELECT m.roleid FROM pg_catalog.pg_auth_members AS m JOIN own ON m.member = own.oid
+), masters AS (
+    SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+    UNION
+    SELECT m.member FROM pg_catalog.pg_auth_members AS m JOIN masters ON m.roleid = masters.oid
+), trusted AS (
+    SELECT oid FROM own UNION ALL SELECT oid FROM masters
+    UNION ALL SELECT datdba FROM pg_catalog.pg_database
+        WHERE datname = pg_catalog.current_database()
+    UNION ALL SELECT r.oid FROM pg_catalog.pg_roles AS r
+        WHERE r.rolsuper OR r.rolname = 'pg_database_owner' OR r.rolcreaterole
+            AND pg_catalog.current_setting('server_version_num')::int < 160000
+            AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS i
+                WHERE i.rolname = current_user AND i.rolsuper)
+), ledger AS (
+    SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'olr_pg'
+), found AS (
+    SELECT 'the schema olr_pg' AS what, nspowner AS owner FROM ledger
+    UNION ALL
+    SELECT 'the relation olr_pg.' || c.relname, c.relowner
+    FROM ledger AS l JOIN pg_catalog.pg_class AS c ON c.relnamespace = l.oid
+    UNION ALL
+    SELECT 'the function olr_pg.' || p.proname, p.proowner
+    FROM ledger AS l JOIN pg_catalog.pg_proc AS p ON p.pronamespace = l.oid
+    UNION ALL
+    SELECT 'the function of the trigger ' || t.tgname || ' on olr_pg.' || c.relname, p.proowner
+    FROM ledger AS l JOIN pg_catalog.pg_class AS c ON c.relnamespace = l.oid
+        JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = c.oid AND NOT t.tgisinternal
+        JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
+)
+SELECT what, pg_catalog.pg_get_userbyid(owner)::text FROM found
+WHERE owner NOT IN (SELECT oid FROM trusted) ORDER BY what LIMIT 1
+"""
+
 
 class Binary:
     """A parameter that is already in PostgreSQL's binary format. The SQL must cast the parameter to
@@ -127,7 +174,7 @@ def connect(
 
     Raises:
         OlrPgError: 5004, the role cannot set session_replication_role; 5014, the server is too old;
-            5029 and 5172, an unfit pooler.
+            5029 and 5172, an unfit pooler; 5033, the ledger belongs to a stranger.
         psycopg.Error: the server cannot be reached, or a transient error (`target_error`).
     """
     connection = BoundedConnection.connect(
@@ -146,6 +193,7 @@ def connect(
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
         connection.execute(_SETTINGS)
+        check_owners(connection)
         if replica:
             connection.execute(_REPLICA)
         # The applier can divide the changes of one statement among several. Triggers check
@@ -289,6 +337,22 @@ class KeptConnection:
             self._connection.close()
             self._connection = None
         self._lost()
+
+
+def check_owners(connection: Connection[Any]) -> None:
+    """Check that the schema of the ledger and all objects in it belong to trusted roles.
+
+    Any role that may create schemas in the database can create the schema first, with tables that
+    have triggers, or with views in place of the tables.
+
+    Raises:
+        OlrPgError: 5033, an object belongs to another role.
+    """
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        stranger = cursor.execute(_STRANGERS).fetchone()
+    if stranger is not None:
+        what, owner = (one.decode() if isinstance(one, bytes) else one for one in stranger)
+        raise OlrPgError(Code.LEDGER_OF_STRANGER, f"{what} belongs to the role {owner}")
 
 
 def check_session(connection: Connection[Any], mark: str | None) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.applier.target.catalogue import relation_exists
-from olr_pg.applier.target.connection import OWN_MARK, check_session, storable
+from olr_pg.applier.target.connection import OWN_MARK, check_owners, check_session, storable
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import LoadStatus
 from olr_pg.observability.periodic import steady_time
@@ -32,6 +32,7 @@ _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may 
 VERSION: Final = 21
 """Version of the tables that this release creates."""
 
+_SCHEMA = "CREATE SCHEMA IF NOT EXISTS olr_pg"
 _VERSION = "SELECT max(version) FROM olr_pg.version"
 
 LOCK = f"""
@@ -280,8 +281,8 @@ def ensure_ledger(connection: Connection[Any]) -> None:
     mode).
 
     Raises:
-        OlrPgError: 5015, the role cannot create or upgrade the tables; 5140, a later release has
-            created them.
+        OlrPgError: 5015, the role cannot create or upgrade the tables; 5033, they belong to a
+            stranger; 5140, a later release has created them.
     """
     if ledger_version(connection) == VERSION:
         return
@@ -290,6 +291,10 @@ def ensure_ledger(connection: Connection[Any]) -> None:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
             if ledger_version(connection) != VERSION:
+                # A stranger can have created the schema since the connection was opened. From here
+                # on, the schema exists, so no other transaction can create it.
+                connection.execute(_SCHEMA)
+                check_owners(connection)
                 connection.execute(script)
     except psycopg.Error as error:
         if is_transient(error):
