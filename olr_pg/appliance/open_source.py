@@ -153,8 +153,8 @@ class TargetStarts:
         return NeededChanges.of_all(found)
 
     def _of_target(self, target: _Target, tables: Collection[str]) -> NeededChanges:
-        saved = target.position
-        without_loads = NeededChanges(saved, saved)
+        saved, recorded = target.position, target.saved() or 0
+        without_loads = NeededChanges(saved, saved, recorded_scn=recorded)
         if not target.connect_string:
             return without_loads
         try:
@@ -167,7 +167,7 @@ class TargetStarts:
             if is_incomplete and len(self._targets) == 1:
                 raise  # fail before an older dictionary is stored
             return without_loads  # the applier reports an error of the target
-        return NeededChanges(found.start(saved or None, 0), saved, found.lowest_scn)
+        return NeededChanges(found.start(saved or None, 0), saved, found.lowest_scn, recorded)
 
 
 DICTIONARY: Final = "dictionary.json"

@@ -74,6 +74,11 @@ class Lineage:
         except ValidationError as error:
             raise damaged(path, data, _IF_DAMAGED) from error
 
+    @property
+    def delivered_scn(self) -> int:
+        """Transactions with a lower commit SCN may have been delivered."""
+        return 0 if self._known is None else self._known.delivered_scn
+
     def delivered(self, scn: int) -> None:
         """Record durably that transactions with a commit SCN below `scn` may have been delivered.
 
@@ -139,7 +144,7 @@ class Lineage:
             version=VERSION,
             resetlogs=current.resetlogs_id,
             resetlogs_scn=current.resetlogs_scn,
-            delivered_scn=0 if known is None else known.delivered_scn,
+            delivered_scn=self.delivered_scn,
         )
         if file != known:
             self._keep(file)

@@ -49,11 +49,14 @@ class NeededChanges(NamedTuple):
             except those of loaded tables.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
             without such a table.
+        recorded_scn: the highest SCN of a checkpoint, up to which runs have recorded all DDL; 0
+            without a checkpoint.
     """
 
     start_scn: int
     confirmed_scn: int
     rows_scn: int = 0
+    recorded_scn: int = 0
 
     @classmethod
     def of_all(cls, targets: Sequence[NeededChanges]) -> NeededChanges:
@@ -62,6 +65,7 @@ class NeededChanges(NamedTuple):
             min((one.start_scn for one in targets), default=0),
             min((one.confirmed_scn for one in targets if one.confirmed_scn), default=0),
             min((one.rows_scn for one in targets if one.rows_scn), default=0),
+            max((one.recorded_scn for one in targets), default=0),
         )
 
 

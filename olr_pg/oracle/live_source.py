@@ -275,7 +275,9 @@ class LiveDatabase:
             queries=queries,
             join=join,
             start_scn=start_scn,
-            changes=changes or (lambda *_: NeededChanges(start_scn(), start_scn())),
+            changes=changes
+            or (lambda *_: NeededChanges(start_scn(), start_scn(), recorded_scn=start_scn())),
+            delivered_scn=lambda: self._lineage.delivered_scn,
             database=lambda: self.database,
             oldest_scn=self._oldest_scn,
         )

@@ -6,11 +6,14 @@ table another data object number. With an older dictionary than the redo that is
 between is missing, unless an earlier run has recorded it. `RunBegin` knows which dictionaries are
 neither; `RunDictionary` looks for one:
 
-1. the dictionary of the earlier runs, in `context.data`, if it contains all tables;
+1. the dictionary of the earlier runs, in `context.data`, if it contains all tables, and if the
+   checkpoint of a target proves that the DDL since then is recorded;
 2. Oracle's, as of the SCN from which redo is needed, if Oracle still has the undo, or if there was
    no DDL since then;
 3. one that a load, or the begin of a copy by another tool, has stored;
-4. a later one, with a warning, if no load needs an earlier one: that of the earlier runs, or the
+4. that of the earlier runs, if they have delivered transactions up to the SCN from which redo is
+   needed. No checkpoint proves that the files belong together, so Oracle's is better;
+5. a later one, with a warning, if no load needs an earlier one: that of the earlier runs, or the
    present one.
 """
 
@@ -65,15 +68,17 @@ class RunBegin(NamedTuple):
     Attributes:
         saved: the lowest SCN of a checkpoint or of `apply.start-scn`; 0 without both. The targets
             that have one have confirmed all changes of earlier commits, except those of loaded
-            tables. The DDL before it is recorded.
+            tables.
         wanted: the SCN from which redo is read; 0 if there are no logs.
         rows_scn: the lowest SCN as of which a table was loaded that replication has not reached; 0
             without such a table.
+        recorded: the DDL up to this SCN is recorded; 0 if it is unknown.
     """
 
     saved: int
     wanted: int
     rows_scn: int = 0
+    recorded: int = 0
 
     def permits(self, scn: int) -> bool:
         """Return whether a dictionary as of `scn` is not later than a change that a target needs.
@@ -93,8 +98,7 @@ class RunBegin(NamedTuple):
             scns: the SCN of each container's dictionary. They differ if a run was killed while it
                 stored them.
         """
-        # Without a checkpoint, no run has recorded the DDL since then.
-        return self.permits(max(scns)) and (self.saved > 0 or self.wanted <= min(scns))
+        return self.permits(max(scns)) and self.wanted <= max(min(scns), self.recorded)
 
     def is_later(self, scns: Sequence[int]) -> bool:
         """Return whether dictionaries are later than `wanted`, but not than a load: they are no
@@ -127,6 +131,7 @@ class RunDictionary:
         database: returns the properties of the database.
         oldest_scn: returns the SCN from which on there are archived logs of all redo threads; 0 if
             there are none.
+        delivered_scn: returns the SCN below which transactions may have been delivered.
 
     Attributes:
         snapshot: the dictionary; None before the first query.
@@ -144,12 +149,14 @@ class RunDictionary:
         changes: Callable[[Collection[str], Mapping[str, Collection[str]]], NeededChanges],
         database: Callable[[], Database],
         oldest_scn: Callable[[], int],
+        delivered_scn: Callable[[], int],
     ) -> None:
         self.snapshot: Snapshot | None = None
         self._containers, self._queries, self._join = containers, queries, join
         self._files = [] if path is None else containers.files(path)
         self._start_scn, self._changes = start_scn, changes
         self._database, self._oldest_scn = database, oldest_scn
+        self._delivered_scn = delivered_scn
         self._names: tuple[tuple[str, str], ...] = ()
         self._lists = dict[str, frozenset[str]]()
         self._by_pattern = self._any_owner = False
@@ -238,7 +245,7 @@ class RunDictionary:
         names = {f"{owner}.{name}" for owner, name in self._names}
         needed = self._changes(names, self._lists)
         wanted = needed.start_scn or self._oldest_scn()
-        return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn)
+        return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
 
     def _kept(self, begin: RunBegin) -> Snapshot | None:
         """Return the dictionary of the earlier runs, if this run can begin with it."""
@@ -376,7 +383,8 @@ class RunDictionary:
                 lacking |= missing
         kept = self._stored(self._files)
         missing = self._lacking(kept)
-        if kept and begin.can_keep([one.scn for one in kept]):
+        delivered = begin._replace(recorded=max(begin.recorded, self._delivered_scn()))
+        if kept and delivered.can_keep([one.scn for one in kept]):
             if not missing:
                 return kept
             if begin.saved:

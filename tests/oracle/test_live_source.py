@@ -38,6 +38,7 @@ def live(
     ledger: tuple[str, str] | None = None,
     needed: Callable[[int], int | None] = lambda scn: scn,
     rows_scn: int = 0,
+    recorded_scn: int | None = None,
 ) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
@@ -48,6 +49,7 @@ def live(
             min((loaded or {}).get(name, start_scn) for name in names) or start_scn,
             start_scn,
             rows_scn,
+            start_scn if recorded_scn is None else recorded_scn,
         ),
         dictionary=folder / "dictionary.json",
         ledger=ledger,
@@ -225,6 +227,29 @@ def test_a_dictionary_whose_oldest_log_was_deleted_before_anything_was_confirmed
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
     with live(source, tmp_path) as database:
         assert database.resolve(ORDERS_ONLY)[0].scn == 4_000
+
+
+@pytest.mark.parametrize("has_undo", [True, False])
+@pytest.mark.parametrize("delivered", [0, 3_799, 3_800])
+def test_a_start_scn_without_a_checkpoint_proves_no_recorded_ddl(
+    source: OracleSource, state: OracleState, tmp_path: Path, delivered: int, has_undo: bool
+) -> None:
+    """Somebody has removed only `checkpoint.json`, and has set a later `apply.start-scn`."""
+    with live(source, tmp_path, 3_700) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
+        for scn in (0, delivered):  # the first scan learns the incarnation
+            database.scan(3_700, scn)
+    if not has_undo:
+        state.catalogue.undo_scn = 3_900
+    with live(source, tmp_path, 3_800, recorded_scn=0) as database, capture_logs() as logged:
+        found = database.resolve(ORDERS_ONLY)[0].scn
+    with_warning = any("a later dictionary" in line["event"] for line in logged)
+    if has_undo:
+        assert (found, with_warning) == (3_800, False)
+    elif delivered == 3_800:
+        assert (found, with_warning) == (3_700, False)
+    else:
+        assert (found, with_warning) == (SCN, True)
 
 
 def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
