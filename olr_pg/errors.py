@@ -2386,8 +2386,8 @@ class Code(IntEnum):
         "a change conflicts with the rows in Oracle",
         "another program has changed the row in Oracle. Correct the row there, or set"
         " `fallback.on-conflict` to overwrite or skip and restart `olr-pg fallback run`. Then run"
-        " `olr-pg fallback resume --table OWNER.NAME`. `olr-pg fallback skip` skips the"
-        " transaction's changes of this table",
+        " `olr-pg fallback resume --table OWNER.NAME`. Or skip the transaction's changes of this"
+        " table: `olr-pg fallback skip --table OWNER.NAME`",
     )
     FALLBACK_TABLES_STOPPED = _Entry(
         7307,
@@ -2438,7 +2438,8 @@ class Code(IntEnum):
         " Or undo the change in PostgreSQL. Or, if Oracle lacks a column, name the column in"
         " `fallback.omit-columns`. Then restart `olr-pg fallback run`, and run `olr-pg fallback"
         " resume --table OWNER.NAME`. If a column was renamed, the WAL contains rows with the other"
-        " name: run `olr-pg fallback skip` until the table continues, and correct the rows in"
+        " name: run `olr-pg fallback skip --table OWNER.NAME` until the table continues, and"
+        " correct the rows in"
         " Oracle",
     )
     FALLBACK_NOT_BEGUN = _Entry(
@@ -2450,9 +2451,11 @@ class Code(IntEnum):
     FALLBACK_TRIGGERS_FIRE = _Entry(
         7315,
         "triggers, foreign keys or identity columns cannot be disabled in Oracle",
-        "run the grants of sql/oracle/fallback.sql, then start the command again. Or ask"
-        " the owner of the tables to run the statements above, and to reverse them after"
-        " the way back. A trigger that is not disabled would change rows a second time",
+        "run the grants of sql/oracle/fallback.sql, then start the command again. Or ask the owner"
+        " of the tables to run the statements above, then start the command again. After the way"
+        " back, the owner runs the statements that `olr-pg fallback status` lists: they enable"
+        " only what was enabled before. A trigger that is not disabled would change rows a second"
+        " time",
     )
     FALLBACK_NOT_PUT_BACK = _Entry(
         7316,
@@ -2471,9 +2474,10 @@ class Code(IntEnum):
         "the replication from Oracle cannot recognise the changes that the way back has"
         " written to Oracle",
         "add the section `fallback` with this account to the configuration again, and restore the"
-        " files of `context.data` if they were removed. If the account was dropped too early, load"
-        " each table again after the end of the way back (`olr-pg initial-load --anew --table"
-        " OWNER.NAME`), and replicate from this load on",
+        " files of `context.data` if they were removed. Or, after the end of the way back, load"
+        " each table again: `olr-pg initial-load --anew --table OWNER.NAME`. Then start again. If"
+        " the account was dropped before the end, first create the account again with"
+        " sql/oracle/fallback.sql, and run `olr-pg fallback end`",
     )
     WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
         7319,
@@ -2504,7 +2508,8 @@ class Code(IntEnum):
         7351,
         "the values of a column cannot be replicated back to Oracle",
         "change the target's column to a type that type-mapping.md lists. The WAL contains earlier"
-        " changes with the old type: if the table has stopped, run `olr-pg fallback skip` until it"
+        " changes with the old type: if the table has stopped, run `olr-pg fallback skip --table"
+        " OWNER.NAME` until it"
         " continues, and correct the rows in Oracle. Or do not replicate the table"
         " (`apply.tables`, `filter.tables`), restart `olr-pg fallback run`, and resume the table",
     )

@@ -10,6 +10,7 @@ conflict, the caller applies its changes one by one.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -132,7 +133,7 @@ class OracleWriter:
                 Code.FALLBACK_TABLE_CHANGED,
                 "the table was truncated, but Oracle's table has rows that `filter` keeps out of"
                 " PostgreSQL. Make this transaction's changes of the table in Oracle by hand,"
-                " then run `olr-pg fallback skip`",
+                f" then run `olr-pg fallback skip --table {shlex.quote(plan.name)}`",
                 table=plan.name,
             )
         with of_whole_table(self._connection), self._connection.cursor() as cursor:

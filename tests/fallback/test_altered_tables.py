@@ -97,7 +97,7 @@ def test_rows_of_a_change_that_was_undone_are_skipped_until_the_table_continues(
         assert list(made.stops()) == [table]
         assert resume_table(made.way, table, skip=True)
     error = OlrPgError(Code.COLUMN_NOT_FOR_ORACLE, "")
-    skip = "run `olr-pg fallback skip` until it continues"
+    skip = "run `olr-pg fallback skip --table OWNER.NAME` until it continues"
     followed(error, Code.COLUMN_NOT_FOR_ORACLE, skip, "and correct the rows in Oracle")
     run(made.way, once=True)
     assert made.rows(name)[1] == [(3, 3)]

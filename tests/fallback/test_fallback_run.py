@@ -595,17 +595,20 @@ def test_a_second_process_applies_nothing(made: MadeWay, monkeypatch: pytest.Mon
         other.start(made.way.slot, made.way.publication, state.lsn)
         with pytest.raises(OlrPgError) as in_use:
             run(made.way, once=True)
-        assert in_use.value.code == Code.FALLBACK_SLOT_IN_USE
+        followed(in_use.value, Code.FALLBACK_SLOT_IN_USE, "end the other `olr-pg fallback run`")
         with pytest.raises(OlrPgError) as kept:
             end(made.way)
         assert kept.value.code == Code.FALLBACK_SLOT_IN_USE
     made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
     monkeypatch.setattr("olr_pg.fallback.preparation.FREE_SECONDS", 120.0)
     run(made.way, once=True)
-    with open_connection(made.way.source) as connection:
-        with pytest.raises(OlrPgError) as moved:
-            OracleLedger(connection, made.name).advance(state.lsn, state.lsn + 1, 1)
-        assert moved.value.code == Code.FALLBACK_LEDGER_MOVED
+    with open_connection(made.way.source) as connection, pytest.raises(OlrPgError) as moved:
+        OracleLedger(connection, made.name).advance(state.lsn, state.lsn + 1, 1)
+    words = "end the other `olr-pg fallback run`, then start this command again"
+    followed(moved.value, Code.FALLBACK_LEDGER_MOVED, words)
+    made.sql("INSERT INTO {t} VALUES (2, 'b', 2, NULL)")
+    run(made.way, once=True)
+    assert made.same()
 
 
 def test_a_commit_of_a_lost_session_that_comes_late_is_waited_for(made: MadeWay) -> None:

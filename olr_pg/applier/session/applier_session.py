@@ -459,7 +459,7 @@ class Applier:
         check_not_ahead(
             connection, subscription, self._server.logs.current_scn, targets, self._shared.stop
         )
-        register(connection, subscription, self._settings.known_ledgers)
+        register(connection, subscription, self._settings.known_ledgers, targets)
         set_aside(
             connection,
             self._settings,

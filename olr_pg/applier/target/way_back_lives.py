@@ -21,8 +21,8 @@ So the replication from Oracle and the way back both use one row in the target, 
 
 Because both lock the row, the second command sees the values that the first command has stored.
 When the way back ends, it stores the SCN of the ledger's last change in the life. When the
-replication from Oracle has passed this SCN, it deletes the life, so that a new dictionary no longer
-needs the account.
+replication from Oracle has passed this SCN, or all tables were loaded after it, the replication
+deletes the life, so that a new dictionary no longer needs the account.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ _READ: Final = """
 SELECT w.accounts, w.lives, coalesce(s.complete_scn, 0), s.subscription IS NOT NULL
 FROM olr_pg.way_back AS w LEFT JOIN olr_pg.subscription AS s USING (subscription)
 WHERE w.subscription = %s
+"""
+_APPLIED_TO_ALL: Final = """
+SELECT coalesce(min(coalesce(l.commit_scn - (l.xids <> '{}')::int, 0)), 0)
+FROM unnest(%s::text[]) AS one (name)
+    LEFT JOIN olr_pg.ledger AS l ON l.source_table = one.name AND l.subscription = %s
 """
 _STORE: Final = "UPDATE olr_pg.way_back SET accounts = %s, lives = %s WHERE subscription = %s"
 
@@ -128,8 +133,16 @@ def _known_ledger(snapshot: Snapshot, container: str, ledger: str) -> KnownLedge
     )
 
 
-def register(connection: Connection[Any], subscription: str, known: Sequence[KnownLedger]) -> None:
+def register(
+    connection: Connection[Any],
+    subscription: str,
+    known: Sequence[KnownLedger],
+    tables: Collection[str],
+) -> None:
     """Store the accounts that the replication from Oracle knows (`connection` in autocommit mode).
+
+    Args:
+        tables: ``OWNER.NAME`` of each table that is replicated.
 
     Raises:
         OlrPgError: 7318, the replication from Oracle would not recognise all transactions of the
@@ -139,18 +152,30 @@ def register(connection: Connection[Any], subscription: str, known: Sequence[Kno
     row = _read(connection, subscription)
     # Nothing has to be stored, so do not lock the row: the server may be read-only for a while. If
     # the way back adds a life after this check, its account is one of the stored ones.
-    if row is not None and (row.accounts, row.lives) == (accounts, _left(row)):
+    ended = row is not None and any(one.end is not None for one in row.lives)
+    applied = _applied_to_all(connection, subscription, tables) if ended else 0
+    if row is not None and (row.accounts, row.lives) == (accounts, _left(row, applied)):
         _check_recognised(subscription, row.lives, known)
         return
     with connection.transaction():
         row = _locked(connection, subscription)
-        _check_recognised(subscription, _left(row), known)
-        _store(connection, subscription, accounts, _left(row))
+        _check_recognised(subscription, _left(row, applied), known)
+        _store(connection, subscription, accounts, _left(row, applied))
 
 
-def _left(row: _Row) -> list[Life]:
+def _applied_to_all(connection: Connection[Any], subscription: str, tables: Collection[str]) -> int:
+    """Return an SCN up to which every table has all transactions, by the position of each. After
+    a load of all tables, this SCN is higher than `_Row.complete_scn`.
+    """
+    found = connection.execute(_APPLIED_TO_ALL, (list(tables), subscription)).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _left(row: _Row, applied: int) -> list[Life]:
     """Return the lives whose end the replication from Oracle has not passed yet."""
-    return [one for one in row.lives if one.end is None or one.end > row.complete_scn]
+    passed = max(row.complete_scn, applied)
+    return [one for one in row.lives if one.end is None or one.end > passed]
 
 
 def _check_recognised(

@@ -60,8 +60,11 @@ ORDERS = {
 
 ACTIONS = (
     *("account", "-account", "section", "-section", "run", "stop", "restart", "read", "begin"),
-    *("end", "drop", "write", "write", "anew", "now", "lost"),
+    *("end", "drop", "write", "write", "anew", "now", "lost", "load"),
 )
+
+
+_TABLE = "A.B"
 
 
 class Span(NamedTuple):
@@ -136,7 +139,7 @@ class World:
             self.stored = self.stored and self.stored._replace(scn=-1)
         elif action in ("run", "restart"):
             self._start()
-        elif action in ("read", "begin", "end"):
+        elif action in ("read", "begin", "end", "load"):
             getattr(self, f"_{action}")()
 
     def _account(self) -> Span | None:
@@ -174,7 +177,7 @@ class World:
         has_ledger = self.has_section and any(self._is_in(one, dictionary) for one in self.ledgers)
         known = KnownLedger("", texts, dictionary.scn, has_ledger)
         try:
-            register(self.target, self.name, [known])
+            register(self.target, self.name, [known], [_TABLE])
         except OlrPgError:
             # Not in vain: there is a way back, or something of it is still to be read.
             self.running = dictionary if self.has_section else None
@@ -217,6 +220,18 @@ class World:
             assert not self._missed()
             self.position = self.scn
             note_complete(self.target, self.name, self.position)
+
+    def _load(self) -> None:
+        """Load all tables again, which is refused while there is a way back."""
+        if self.is_running or is_open(self.target, self.name):
+            return
+        self.position = self.scn
+        self.target.execute(
+            "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+            " VALUES (%s, %s, 'a.b', %s) ON CONFLICT (subscription, source_table)"
+            " DO UPDATE SET commit_scn = excluded.commit_scn",
+            (self.name, _TABLE, self.position),
+        )
 
     def _begin(self) -> None:
         account, ledger = self._account(), self._ledger()
@@ -293,8 +308,8 @@ def test_a_run_of_an_older_release_has_registered_nothing(
     name = f"world {next(_numbers)}"
     target.execute(
         "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
-        " VALUES (%s, 'A.B', 'a.b', 7)",
-        (name,),
+        " VALUES (%s, %s, 'a.b', 7)",
+        (name, _TABLE),
     )
     life = Life("", account_text("WAY_BACK", 7))
     begin_life(target, name, life, exists=False)  # after a load there is no run that is older
@@ -303,14 +318,16 @@ def test_a_run_of_an_older_release_has_registered_nothing(
         begin_life(target, name, life, exists=False)
     followed(unknown.value, Code.WAY_BACK_ACCOUNT_UNKNOWN, "run `olr-pg run --once`")
     known = KnownLedger("", frozenset({life.account}), 5, has_ledger=False)
-    register(target, name, [known])
+    register(target, name, [known], [_TABLE])
     begin_life(target, name, life, exists=False)
 
 
 def test_a_ledger_has_one_life_until_it_is_created_again(target: psycopg.Connection[Any]) -> None:
     name = f"world {next(_numbers)}"
     mine, other = account_text("WAY_BACK", 7), account_text("WAY_BACK", 8)
-    register(target, name, [KnownLedger("", frozenset({mine, other}), 5, has_ledger=False)])
+    register(
+        target, name, [KnownLedger("", frozenset({mine, other}), 5, has_ledger=False)], [_TABLE]
+    )
 
     def begins(account: str) -> list[tuple[str, int | None]]:
         row = target.execute("SELECT lives FROM olr_pg.way_back WHERE subscription = %s", [name])
@@ -335,10 +352,12 @@ def test_a_ledger_has_one_life_until_it_is_created_again(target: psycopg.Connect
 def test_each_container_has_an_account_of_its_own(target: psycopg.Connection[Any]) -> None:
     name = f"world {next(_numbers)}"
     one, two = (account_text("C##BACK", 7, pdb) for pdb in ("PDB1", "PDB2"))
-    register(target, name, [KnownLedger("PDB1", frozenset({one}), 5, has_ledger=False)])
+    register(target, name, [KnownLedger("PDB1", frozenset({one}), 5, has_ledger=False)], [_TABLE])
     begin_life(target, name, Life("PDB1", one), exists=False)
     with pytest.raises(OlrPgError):
         begin_life(target, name, Life("PDB2", two), exists=False)
     with pytest.raises(OlrPgError) as lacking:
-        register(target, name, [KnownLedger("PDB2", frozenset({two}), 5, has_ledger=False)])
+        register(
+            target, name, [KnownLedger("PDB2", frozenset({two}), 5, has_ledger=False)], [_TABLE]
+        )
     assert "PDB1.C##BACK#7" in lacking.value.detail
