@@ -3,9 +3,13 @@
 `starlette` and `uvicorn` were chosen instead of `aiohttp`. `starlette` and `uvicorn` are pure
 Python, and with their dependencies they have a third of the size of `aiohttp`. `uvicorn` accepts an
 `ssl.SSLContext` and a protocol class of this module. The protocol class closes connections that
-uvicorn would keep: connections from addresses that are not allowed, and connections that do not
-send a request in time. If all connections are in use, a connection without a request is closed for
-the new connection, so that health checks always succeed.
+uvicorn would keep: connections that do not send a request in time. If all connections are in use, a
+connection without a request is closed for the new connection, so that health checks always succeed.
+
+asyncio informs the protocol class of a connection only after the TLS handshake. So the listening
+socket (`_Door`) rejects addresses that are not allowed, and limits the number of connections whose
+handshake is in progress. Otherwise, clients without a certificate could use up the file descriptors
+of the process.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import secrets
 import socket
 import threading
 import time
+from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -172,7 +177,7 @@ class StatusService:
         Raises:
             OlrPgError: 4009 the address is in use, 4010 the service cannot listen on it.
         """
-        self._socket = self._listen()
+        self._socket = door = _Door(self._listen(), self)
         routes = [
             Route("/", _served("page.html")),
             *(Route(f"/{name}", _served(name)) for name in _FILES if name != "page.html"),
@@ -190,7 +195,7 @@ class StatusService:
         tls = self._tls
         config = uvicorn.Config(
             Starlette(routes=routes),
-            http=_guarded(self),
+            http=_guarded(door),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -200,6 +205,7 @@ class StatusService:
             server_header=False,
             headers=[(INSTANCE_HEADER, self._instance)],
             timeout_keep_alive=int(REQUEST_SECONDS),
+            backlog=CONNECTIONS_MAX,  # asyncio accepts so many connections at once
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
@@ -436,6 +442,42 @@ class StatusService:
         return {"health": overall_health(list(statuses.values())), "targets": found}
 
 
+class _Door(socket.socket):
+    """The listening socket. It closes connections from addresses that are not allowed, and the
+    oldest connection in the TLS handshake if there are too many.
+    """
+
+    def __init__(self, listening: socket.socket, service: StatusService) -> None:
+        super().__init__(fileno=listening.detach())
+        self._service = service
+        self._entering = dict[int, socket.socket]()  # by file descriptor, the oldest first
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection.
+
+        Raises:
+            ConnectionAbortedError: the client's address is not allowed.
+            OSError: there is no connection, or it cannot be accepted.
+        """
+        connected, place = super().accept()
+        if not is_allowed(place[0], self._service.allow):
+            connected.close()
+            raise ConnectionAbortedError
+        for number, one in list(self._entering.items()):
+            if one.fileno() < 0:  # asyncio has closed it
+                del self._entering[number]
+        if len(self._entering) >= CONNECTIONS_MAX:
+            oldest = self._entering.pop(next(iter(self._entering)))
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # asyncio closes it then
+        self._entering[connected.fileno()] = connected
+        return connected, place
+
+    def has_entered(self, transport: asyncio.BaseTransport) -> None:
+        """Take note that the handshake of a connection is complete."""
+        self._entering.pop(transport.get_extra_info("socket").fileno(), None)
+
+
 class _Asked(H11Protocol):
     """A connection with the state of its requests. The state determines whether it can be closed to
     make room for another connection.
@@ -473,21 +515,15 @@ class _Asked(H11Protocol):
         leaving.transport.abort()
 
 
-def _guarded(service: StatusService) -> type[H11Protocol]:
+def _guarded(door: _Door) -> type[H11Protocol]:
     class Guarded(_Asked):
-        """Accepts connections only from allowed addresses, and closes those that send no request in
-        time.
-        """
+        """Closes connections that send no request in time."""
 
         _looking: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            host = transport.get_extra_info("peername")[0]
-            if not is_allowed(host, service.allow):
-                self.is_leaving = True
-                transport.abort()
-                return
+            door.has_entered(transport)
             self.began = self.loop.time()
             self.make_room()
             self._looked_at = self.cycle

@@ -6,6 +6,7 @@ import errno
 import http.client
 import json
 import os
+import select
 import socket
 import ssl
 import threading
@@ -42,6 +43,8 @@ from tests.waiting import wait_until
 
 PATIENCE = 60.0
 ANY = Address("127.0.0.1", 0)
+HANDSHAKE_SECONDS = 60.0
+"""The time after which asyncio itself ends a TLS handshake."""
 
 
 class Shown:
@@ -280,6 +283,38 @@ def test_half_open_requests_keep_no_place(service: StatusService) -> None:
         code, body = get(service, "/healthz")
         assert (code, json.loads(body)["health"]) == (200, "degraded")
         assert get(service, "/metrics")[0] == 200
+
+
+def test_connections_without_a_handshake_are_bounded(shown: Shown, tmp_path: Path) -> None:
+    """Otherwise, anybody could use up the descriptors of the process, without a certificate."""
+    authority = Authority(tmp_path)
+    pair, client = authority.issue("server"), authority.issue("client")
+    files = {"certificate": str(pair.certificate), "key": str(pair.key)}
+    settings = ServiceSettings(address=ANY, tls=server_context(Tls.model_validate(files)))
+    with StatusService({"": shown}, make_registry(shown), settings) as service, ExitStack() as all_:
+        flood = [all_.enter_context(raw(service)) for _ in range(3 * CONNECTIONS_MAX)]
+        assert get(service, "/healthz", context=authority.client_context(client))[0] == 200
+
+        def is_bounded() -> bool:
+            readable, _, _ = select.select(flood, [], [], 0)  # at its end
+            return len(flood) - len(readable) <= CONNECTIONS_MAX
+
+        wait_until(is_bounded, HANDSHAKE_SECONDS / 2)
+
+
+def test_an_address_that_is_not_allowed_begins_no_handshake(
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "is_allowed", lambda host, _: host != "127.0.0.1")
+    pair = Authority(tmp_path).issue("server")
+    files = {"certificate": str(pair.certificate), "key": str(pair.key)}
+    settings = ServiceSettings(address=ANY, tls=server_context(Tls.model_validate(files)))
+    with (
+        StatusService({"": shown}, make_registry(shown), settings) as service,
+        raw(service) as one,
+    ):
+        one.settimeout(HANDSHAKE_SECONDS / 2)
+        assert one.recv(1) == b""
 
 
 def test_open_pages_keep_no_place_of_the_health(service: StatusService) -> None:
