@@ -124,6 +124,12 @@ class SourceDatabase(Protocol):
         target without a checkpoint; 0 without both.
         """
 
+    @property
+    def delivered_scn(self) -> int:
+        """Transactions with a lower commit SCN may have been delivered, so that all DDL up to it is
+        recorded; 0 if unknown.
+        """
+
     def current_scn(self) -> int | None:
         """Return an SCN that the source database has reached; None if unknown."""
 
@@ -290,6 +296,11 @@ class OfflineDatabase:
     def confirmed_scn(self) -> int:
         """See `SourceDatabase.confirmed_scn`."""
         return self._recorded_scn()
+
+    @property
+    def delivered_scn(self) -> int:
+        """See `SourceDatabase.delivered_scn`."""
+        return 0 if self._lineage is None else self._lineage.delivered_scn
 
     def current_scn(self) -> None:
         """See `SourceDatabase.current_scn`; always None, because copied files do not show how far

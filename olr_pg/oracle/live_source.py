@@ -277,7 +277,7 @@ class LiveDatabase:
             start_scn=start_scn,
             changes=changes
             or (lambda *_: NeededChanges(start_scn(), start_scn(), recorded_scn=start_scn())),
-            delivered_scn=lambda: self._lineage.delivered_scn,
+            delivered_scn=lambda: self.delivered_scn,
             database=lambda: self.database,
             oldest_scn=self._oldest_scn,
         )
@@ -490,6 +490,11 @@ class LiveDatabase:
     def confirmed_scn(self) -> int:
         """See `SourceDatabase.confirmed_scn`."""
         return self._recorded_scn()
+
+    @property
+    def delivered_scn(self) -> int:
+        """See `SourceDatabase.delivered_scn`."""
+        return self._lineage.delivered_scn
 
     def current_scn(self) -> int | None:
         """See `SourceDatabase.current_scn`. Also return None if the database does not answer.

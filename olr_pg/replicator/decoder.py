@@ -254,6 +254,24 @@ def _lacks_changes(known_scn: int, feeds: Sequence[Feed]) -> bool:
     return known_scn < followed
 
 
+def _warn_of_unread_ddl(known_scn: int, feeds: Sequence[Feed]) -> None:
+    """Log a warning if the run begins after the DDL that is known: `apply.start-scn` or the client
+    has chosen its beginning. The redo before it may be damaged or deleted, so it is not read.
+
+    Args:
+        known_scn: the SCN up to which the DDL is known; 0 if unknown.
+    """
+    start = min(feed.open_scn for feed in feeds)
+    if 0 < known_scn < start and not any(feed.resumed for feed in feeds):
+        _log.warning(
+            "the start SCN is after the dictionary: DDL between them is not read",
+            dictionary_scn=known_scn,
+            start_scn=start,
+            action="if there was DDL of replicated tables between them, stop the run, and take the"
+            " dictionary snapshot as of the start SCN",
+        )
+
+
 class Decoder:
     """Decodes the archived logs of a source database, for one or several targets.
 
@@ -389,6 +407,7 @@ class Decoder:
         self, follower: DictionaryFollower, feeds: Sequence[Feed], progress: DecodeProgress
     ) -> DecodingRun:
         lacks_changes = _lacks_changes(follower.known_scn, feeds)
+        _warn_of_unread_ddl(max(follower.known_scn, self.logs.source.delivered_scn), feeds)
         image = self._find_image(feeds, of_others=not follower.ends_delivery)
         if image is not None and lacks_changes:
             self._refuse_images(feeds, of_others=not follower.ends_delivery)

@@ -60,7 +60,7 @@ class ScriptedSource:
     lob_source = None
     scn: int | None = None
     ancestry: Ancestry | None = None
-    confirmed = 0
+    confirmed = delivered_scn = 0
 
     def __init__(self, snapshot: Snapshot, opened: Iterable[int] | None = (1,)) -> None:
         self.snapshot = snapshot

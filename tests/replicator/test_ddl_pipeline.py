@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
@@ -308,6 +309,32 @@ def test_a_restart_behind_ddl_knows_it_from_the_recorded_changes(
     run_once(source, postgres_database, ["A"])
     with psycopg.connect(postgres_database) as connection:
         assert rows_of(connection, "A") == [{"ID": 3, "EXTRA": 33}]
+
+
+@pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_start_after_the_dictionary_warns_of_ddl_that_is_not_read(
+    tmp_path: Path, postgres_database: str, is_known: bool
+) -> None:
+    """An earlier run has recorded it, or nobody. Somebody has removed the checkpoint."""
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    start = source.instance.scn
+    source.insert("A", 2)
+    source.threads[0].switch()
+    if is_known:
+        run_once(source, postgres_database, ["A"])
+        (source.directory / "data" / "checkpoint.json").unlink()
+    source.insert("A", 3)
+    source.finish()
+    with capture_logs() as logged:
+        run_once(source, postgres_database, ["A"], **{"start-scn": start})
+    with psycopg.connect(postgres_database) as connection:
+        assert [row["ID"] for row in rows_of(connection, "A")] == [*([1] if is_known else []), 2, 3]
+    warned = [line for line in logged if "the start SCN is after" in line["event"]]
+    assert [line["start_scn"] for line in warned] == ([] if is_known else [start])
 
 
 @pytest.mark.usefixtures("one_session")
