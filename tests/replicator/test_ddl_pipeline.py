@@ -330,7 +330,7 @@ def test_a_start_after_the_dictionary_warns_of_ddl_that_is_not_read(
     source.insert("A", 3)
     source.finish()
     with capture_logs() as logged:
-        run_once(source, postgres_database, ["A"], **{"start-scn": start})
+        run_once(source, postgres_database, ["A"], None, **{"start-scn": start})
     with psycopg.connect(postgres_database) as connection:
         assert [row["ID"] for row in rows_of(connection, "A")] == [*([1] if is_known else []), 2, 3]
     warned = [line for line in logged if "the start SCN is after" in line["event"]]
