@@ -308,6 +308,13 @@ class Code(IntEnum):
         "set NUMBA_CACHE_DIR to a directory that this user can write, for this command and for"
         " `olr-pg prepare`",
     )
+    CODE_OF_OTHERS = _Entry(
+        1223,
+        "another user can write to a directory from which olr_pg loads code",
+        "give olr_pg a directory of its own, which belongs to this user and which others cannot"
+        " write: name it in the environment variable NUMBA_CACHE_DIR or XDG_CACHE_HOME. Then run"
+        " `olr-pg prepare`",
+    )
     # 2xxx archived logs and redo
     NO_LOGS = _Entry(
         2001,

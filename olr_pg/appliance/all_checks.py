@@ -13,12 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import psycopg
+
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.encryption import check_key
+from olr_pg.appliance.exposure_checks import check_files, check_source_peer, check_target_peer
 from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target_checks import check_planned_target, check_target
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
@@ -39,6 +43,7 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Database, Table
@@ -221,6 +226,8 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
             found += check_planned_target(settings, tables, structure)
         else:
             found += check_target(settings, tables, structure)
+            found += _check_peer(settings)
+    found += check_files(config)
     found += _check_disk(config)
     try:
         check_key(config, Path(config.context.data))
@@ -231,6 +238,14 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
     except OlrPgError as problem:
         found.append(coded("spark.java", problem))
     return found
+
+
+def _check_peer(settings: ApplierSettings) -> list[Finding]:
+    try:
+        with connect_with(settings, writes=False) as connection:
+            return list(check_target_peer(connection))
+    except (psycopg.Error, OlrPgError):
+        return []  # another check reports it
 
 
 def _check_source(
@@ -253,7 +268,7 @@ def _check_source(
 
     saved = read_saved(target_path(config) / CHECKPOINT).scn
     live = check_live(config, source, saved, for_load=for_load)
-    found = [*live.findings, *check_idle(config, live.tables)]
+    found = [*live.findings, *check_source_peer(source), *check_idle(config, live.tables)]
     is_reported = any(finding.check == "filter.rows" for finding in found)
     if live.tables and live.database is not None and not is_reported:
         found += _check_selection(filters, live.tables, live.database)

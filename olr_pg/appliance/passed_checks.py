@@ -67,6 +67,7 @@ OFFLINE: Final = (
 LIVE: Final = (
     Check("oracle.connection", "Oracle answers"),
     Check("oracle.privileges", "the user has the required privileges", _ORACLE[:1]),
+    Check("oracle.tls", "the connection is encrypted and verified, or local"),
     Check("oracle.release", "the release is supported", _ORACLE),
     Check("oracle.archivelog", "the database archives its redo", _ORACLE),
     Check("oracle.force-logging", "NOLOGGING operations are disabled for the database", _ORACLE),
@@ -155,6 +156,7 @@ TARGET: Final = (
     Check("postgres.pooler", "no connection pooler shares sessions", _POSTGRES[:2]),
     Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
     Check("postgres.privileges", "the role has the required privileges", _POSTGRES[:4]),
+    Check("postgres.tls", "the connection is encrypted and verified, or local", _POSTGRES),
     Check("postgres.ledger", "no table of the schema olr_pg is missing", _POSTGRES),
     Check("postgres.database", "the database stores all characters and is writable", _POSTGRES),
     Check("postgres.connections", "PostgreSQL allows enough connections", _POSTGRES),
@@ -217,6 +219,7 @@ WAY_BACK: Final = (
     ),
 )
 MACHINE: Final = (
+    Check("files", "other users can neither change the configuration nor read its secrets"),
     Check("directory", "the directories are writable"),
     Check("disk", "the directories have enough free space"),
     Check(

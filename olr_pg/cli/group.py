@@ -42,6 +42,7 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
+from olr_pg.appliance.exposure_checks import check_code_places
 from olr_pg.cli.printing import flush, unwritten
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.system_errors import unexpected_failure
@@ -325,6 +326,7 @@ class ReportingGroup(TyperGroup):
         """Run the command, and convert its result or error to an exit code."""
         take_signals()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
+            check_code_places()
             result = super().invoke(ctx)
             # Flush stdout now, so that an error of stdout is handled here.
             flush()

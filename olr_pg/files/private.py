@@ -1,5 +1,5 @@
 """Makes files that contain rows private, whatever the umask is, and lists the files for which that
-is not possible.
+is not possible. Tells whether other users can read or write a file.
 """
 
 from __future__ import annotations
@@ -145,3 +145,39 @@ def _close(path: Path, mode: int) -> list[Path]:
     except OSError:
         return [path]
     return []
+
+
+def others_can_read(path: Path) -> bool:
+    """Return whether any user of this machine can read a file; False if it cannot be examined."""
+    try:
+        place = path.resolve(strict=True)
+        return bool(place.stat().st_mode & stat.S_IROTH) and _is_reachable(place)
+    except OSError:
+        return False
+
+
+def others_can_write(path: Path) -> bool:
+    """Return whether another user can change or replace a file or the contents of a directory;
+    False if it cannot be examined.
+
+    The path may belong to this user or to root. A group that can write counts as trusted, because
+    many systems give each user a group, and Kubernetes gives a volume to a group. In a directory
+    such as /tmp, where everybody can write, only the owner of a file can replace it.
+    """
+    try:
+        place = path.resolve(strict=True)
+        status = place.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            return True
+        if not _is_reachable(place):
+            return False
+        return bool(status.st_mode & stat.S_IWOTH) or any(
+            status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+            for status in (folder.stat() for folder in place.parents)
+        )
+    except OSError:
+        return False
+
+
+def _is_reachable(place: Path) -> bool:
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in place.parents)

@@ -49,14 +49,20 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     away = names(config(OFFLINE, apply=APPLY), "postgres.connection")
     assert away == [
         *(check.name for check in (*passed.OFFLINE, *passed.MAPPING)),
-        *("postgres.names", "directory", "disk", "encryption", "spark.java"),
+        *("postgres.names", "files", "directory", "disk", "encryption", "spark.java"),
     ]
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
     assert unread == [
         *("postgres.names", "postgres.connection", "postgres.pooler", "postgres.version"),
-        *("postgres.privileges", "postgres.ledger", "postgres.database", "postgres.connections"),
+        *(
+            "postgres.privileges",
+            "postgres.tls",
+            "postgres.ledger",
+            "postgres.database",
+            "postgres.connections",
+        ),
         *("postgres.locks", "postgres.prepared-transactions", "postgres.event-triggers"),
-        *("directory", "disk", "encryption", "spark.java"),
+        *("files", "directory", "disk", "encryption", "spark.java"),
     ]
 
 
