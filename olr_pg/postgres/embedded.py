@@ -202,8 +202,14 @@ class _Tools:
             "--no-instructions",
             cwd=directory,
         )
-        with (fresh / "postgresql.conf").open("a", encoding="utf-8") as settings:
-            settings.write(_SETTINGS)
+        try:
+            # Not through a link: if this process is root, the folder belongs to another user.
+            with open_plain(fresh / "postgresql.conf", "ab") as settings:
+                settings.write(_SETTINGS.encode())
+        except OSError as error:
+            raise OlrPgError(
+                Code.EMBEDDED_FOLDER_UNUSABLE, plain_reason(error), file=str(fresh)
+            ) from error
         fresh.rename(directory / "data")
 
     def start(self, directory: Path, port: int) -> None:
@@ -346,8 +352,10 @@ def _password(file: Path, account: Account | None) -> str:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(24))
-        if account:
-            os.chown(file, account.uid, account.gid)
+            if account:
+                # Through the descriptor: the account owns the folder, so it could have replaced the
+                # file by a link to a file of root.
+                os.fchown(descriptor, account.uid, account.gid)
     return file.read_text("utf-8").strip()
 
 

@@ -294,3 +294,41 @@ def test_it_ends_while_it_waits(cluster: EmbeddedPostgres) -> None:
     over.set()
     thread.join(WAIT_SECONDS)
     assert not thread.is_alive()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+@pytest.mark.parametrize("moment", ["the password is written", "the settings are written"])
+def test_the_account_of_the_server_cannot_lead_root_to_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The account owns the folder, so it can put a link in place of a file at any moment."""
+    account = embedded._account()
+    assert account is not None
+    victim, folder = tmp_path / "of root", tmp_path / "cluster"
+    victim.write_text("kept")
+    folder.mkdir()
+
+    def swap(file: Path) -> None:
+        file.unlink(missing_ok=True)
+        file.symlink_to(victim)
+
+    if moment == "the password is written":
+
+        def made(_size: int) -> str:
+            swap(folder / "password")
+            return "a password"
+
+        monkeypatch.setattr("olr_pg.postgres.embedded.secrets.token_urlsafe", made)
+        embedded._password(folder / "password", account)
+    else:
+
+        def initdb(*_arguments: str, cwd: Path) -> None:
+            (cwd / "data.new").mkdir()
+            swap(cwd / "data.new" / "postgresql.conf")
+
+        tools = embedded._Tools(tmp_path, account)
+        monkeypatch.setattr(tools, "_run", initdb)
+        with pytest.raises(OlrPgError) as caught:
+            tools.initialise(folder)
+        assert caught.value.code == 5001
+    assert (victim.stat().st_uid, victim.read_text()) == (0, "kept")
