@@ -850,7 +850,7 @@ def _coded(way: WayBack) -> Iterator[None]:
         try:
             yield
         except oracledb.Error as error:
-            raise oracle_error(error, "working in Oracle") from error
+            raise oracle_error(error, "working in Oracle", of_rows=True) from error
         except psycopg.Error as error:
             raise target_error(error) from error
 
@@ -872,7 +872,7 @@ def _passing() -> Iterator[None]:
     try:
         yield
     except oracledb.Error as error:
-        coded = oracle_error(error, "writing to Oracle")
+        coded = oracle_error(error, "writing to Oracle", of_rows=True)
         if coded.code in PASSING or any(one in str(error) for one in _PASSING_NUMBERS):
             raise _PassingError(str(coded)) from error
         raise coded from error

@@ -81,16 +81,51 @@ _NUMBER: Final = re.compile(r"\b(?:ORA|DPY|DPI)-\d{4,5}\b")
 _CONNECTION_ID: Final = re.compile(r"\s*\(CONNECTION_ID=[^)]*\)")
 
 
-def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> OlrPgError:
+_ROW_DETAILS: Final = "ORA-03301"
+_RAISED: Final = re.compile(r"(ORA-20\d{3}): .*")
+_VALUES: Final = (
+    re.compile(r"(?<=string value containing ).+(?= to a number)"),
+    re.compile(r"(?<=: value ).+?(?= (?:greater|larger) than )"),
+    re.compile(r"'(?:[^']|'')*'"),
+)
+
+
+def _without_values(text: str) -> str:
+    """Return the message of an error of a statement that writes rows, without values of the rows.
+
+    Since 23ai, Oracle's messages contain values: of a duplicate key (ORA-03301; the parameter
+    ERROR_MESSAGE_DETAILS is on by default), of a text that is not a number (ORA-01722), and of a
+    number that is too large (ORA-01438). An error that PL/SQL raises (ORA-20000 to ORA-20999) can
+    contain any text, in several lines, up to the next number of an error.
+    """
+    lines, is_left_out = list[str](), False
+    for line in text.splitlines():
+        if _NUMBER.match(line):
+            is_left_out = line.startswith(_ROW_DETAILS)
+            raised = _RAISED.match(line)
+            if raised is not None:
+                lines.append(f"{raised[1]}: PL/SQL of the database raised this error")
+                is_left_out = True
+        if not is_left_out:
+            for value in _VALUES:
+                line = value.sub("…", line)
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def oracle_error(
+    error: Exception, doing: str, *, action: str | None = None, of_rows: bool = False
+) -> OlrPgError:
     """Convert an error of the driver, or the error with which SQLAlchemy wraps it, to an error with
     a code.
 
     Args:
         doing: the failed operation, for the message: "reading V$DATABASE".
         action: the action to recommend; None for the action of the error catalogue.
+        of_rows: whether the statement had values of rows, which the message must not contain.
     """
     original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
-    text = _words(original if isinstance(original, BaseException) else error)
+    text = _words(original if isinstance(original, BaseException) else error, of_rows=of_rows)
     # The first number belongs to the outermost error ("cannot connect"); the number of the reason
     # follows.
     numbers = _NUMBER.findall(text)
@@ -109,10 +144,11 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, OlrPgError) and error.code in _TRANSIENT
 
 
-def _words(error: BaseException) -> str:
+def _words(error: BaseException, *, of_rows: bool) -> str:
     """Join the meaningful lines of the error into one line."""
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
-    said = (line.rstrip(" .") for line in without_noise(str(error)).splitlines())
+    text = _without_values(str(error)) if of_rows else str(error)
+    said = (line.rstrip(" .") for line in without_noise(text).splitlines())
     lines = [line for line in said if line and not line.startswith("Help:")]
     return _CONNECTION_ID.sub("", ": ".join(lines)) or plain_reason(error)

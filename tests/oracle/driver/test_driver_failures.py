@@ -5,6 +5,8 @@ from __future__ import annotations
 import oracledb
 import pytest
 
+from olr_pg.errors import OlrPgError
+from olr_pg.fallback.fallback_run import _passing, _PassingError
 from olr_pg.oracle.driver.driver_failures import (
     CLIENT_LIBRARY,
     CREDENTIALS,
@@ -76,3 +78,41 @@ def test_only_a_lost_connection_is_tried_again_at_once() -> None:
     assert is_transient(oracle_error(oracledb.DatabaseError("ORA-03113: end of file"), "x"))
     assert not is_transient(oracle_error(oracledb.DatabaseError("ORA-00942: no table"), "x"))
     assert not is_transient(ValueError())
+
+
+NOT_UNIQUE = (
+    "ORA-02091: transaction rolled back\nORA-00001: unique constraint (A.PK) violated on"
+    " table A.T columns (ID)"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            f"{NOT_UNIQUE}\nORA-03301: (ORA-00001 details) row with values (ID:'SECRET') exists",
+            NOT_UNIQUE.replace("\n", ": "),
+        ),
+        (
+            "ORA-20001: no credit for SECRET\nSECRET again\nORA-06512: at A.TRG, line 3",
+            "ORA-20001: PL/SQL of the database raised this error: ORA-06512: at A.TRG, line 3",
+        ),
+        (
+            "ORA-01722: unable to convert string value containing 'SECRET' to a number: column N",
+            "ORA-01722: unable to convert string value containing … to a number: column N",
+        ),
+        (
+            "ORA-01438: value SECRET greater than specified precision (3, 1) for column N",
+            "ORA-01438: value … greater than specified precision (3, 1) for column N",
+        ),
+        ("ORA-54013: 'it''s SECRET' is wrong", "ORA-54013: … is wrong"),
+        ('ORA-12899: value too large for column "A"."T"."C" (actual: 9, maximum: 8)', None),
+    ],
+)
+def test_an_error_of_a_write_contains_no_value(text: str, left: str | None) -> None:
+    found = oracle_error(oracledb.DatabaseError(text), "writing", of_rows=True)
+    assert found.detail == f"writing: {left or text}"
+    for whole in (oracledb.DatabaseError(text), oracledb.IntegrityError(text)):
+        with pytest.raises((OlrPgError, _PassingError)) as caught, _passing():
+            raise whole
+        assert "SECRET" not in str(caught.value)
