@@ -5,6 +5,7 @@ a script.
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _RANGE_SECONDS: Final = 30.0
 """Time limit for one range."""
 
+_QUOTE, _QUOTE_IN_SHELL = "'", r"'\''"
 _SAID_BYTES: Final = 400
 """Maximum bytes of a failed command's output that the error contains."""
 
@@ -230,6 +232,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _filled(part: str, words: dict[str, str]) -> str:
-    for word, value in words.items():
-        part = part.replace(f"{{{word}}}", value)
-    return part
+    """Return an argument with the values of its words.
+
+    A word in single quotes is for a shell, such as that of ``ssh``. In its value, single quotes are
+    written so that they do not end the literal: otherwise the shell would execute the rest.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        text = words[found["word"]]
+        return f"'{text.replace(_QUOTE, _QUOTE_IN_SHELL)}'" if found["quote"] else text
+
+    names = "|".join(words)
+    return re.sub(rf"(?P<quote>')?\{{(?P<word>{names})\}}(?(quote)')", value, part)

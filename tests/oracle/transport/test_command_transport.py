@@ -77,7 +77,7 @@ def test_one_that_prints_without_an_end_is_ended(
 
 def test_the_commands_of_the_page_read_a_log_of_any_name(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "transport.md").read_text("utf-8")
-    named = tmp_path / "$HOME of 'today'; a log.arc".replace("'", "")
+    named = tmp_path / "$HOME of 'today'; $(touch taken-over) '; exit 1 # {sequence} a log.arc"
     named.write_bytes(bytes(range(256)) * 600)
     lines = re.findall(r'"(command|range-command)": (\["ssh".*\])', page)
     assert [kind for kind, _ in lines] == ["command", "command", "range-command"]
