@@ -226,7 +226,6 @@ class StoredSegments:
 
     Attributes:
         undo: the name of an encrypted undo tablespace; empty if there is none.
-        unnamed: OBJ# of the partitions among these segments whose names are unknown.
     """
 
     def __init__(self, rows: SysRows, compression: Compression = NOT_TOLD) -> None:
@@ -246,7 +245,6 @@ class StoredSegments:
         self._columnar: dict[int, list[NamedSegment]] = defaultdict(list)
         self._lobs: dict[tuple[int, int], list[NamedSegment]] = defaultdict(list)
         self._parts: dict[int, str] = {}
-        self.unnamed = set[int]()
         if self._names or self._compression.compressed:
             self._parts = {row.obj: f'"{row.subname}"' for row in rows.sys_obj if row.subname}
             self._read(rows)
@@ -341,8 +339,6 @@ class StoredSegments:
             found.append(NamedSegment(kind, part, self._names[ts]))
 
     def _name(self, obj: int) -> str:
-        if obj not in self._parts:
-            self.unnamed.add(obj)
         return self._parts.get(obj, f"<OBJ# {obj}>")
 
 

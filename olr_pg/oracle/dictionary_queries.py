@@ -33,7 +33,7 @@ from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.lob_delivery import BLOB
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.snapshot_file import check_unique_tables
-from olr_pg.dictionary.stored_segments import ENCRYPTED, Compression, StoredSegments, holds_rows
+from olr_pg.dictionary.stored_segments import ENCRYPTED, Compression, holds_rows
 from olr_pg.dictionary.structure import (
     INT64_MAX,
     INT64_MIN,
@@ -189,8 +189,6 @@ def read_snapshot(
     reader = _Reader(connection, scn, encrypted, frozenset(table.name for table in beside))
     rows = reader.rows(list(wanted))
     compression = read_compression(connection, rows, scn)
-    names_of_parts = reader.objects(StoredSegments(rows, compression).unnamed)
-    rows = rows.model_copy(update={"sys_obj": [*rows.sys_obj, *names_of_parts]})
     levels = map(int, read_levels(connection))
     rows = rows.model_copy(update=dict(zip(sys_rows.DATABASE_LEVELS, levels, strict=True)))
     all_logged = rows.supp_log_db_all == 1
@@ -372,14 +370,18 @@ class _Reader:
             *(row.frag_obj for row in fragments),
             *(row.ind for row in fragments),
         }
-        own = {row.obj for row in indexes}
-        segment_objects = self.objects((segments | own) - {0, *objs})
+        organised = [row.obj for row in indexes if holds_rows(row)]
+        index_parts = self._where("sys_indpart", sys_rows.PartitionRow, "BO#", organised)
+        # DDL on a partition is followed by the partition's name.
+        named = {row.obj for row in (*parts, *composite, *index_parts)}
+        named |= {row.obj for row in indexes} | {row.obj for row in subparts}
+        others = self.objects((segments | named) - {0, *objs})
         constraints = self._where("sys_cdef", sys_rows.ConstraintRow, "OBJ#", objs)
         numbers = [row.con for row in constraints] if tables.CON.name in self._beside else []
         commented = objs if tables.COM.name in self._beside else []
         return sys_rows.SysRows(
             sys_user=users,
-            sys_obj=[*objects, *segment_objects],
+            sys_obj=[*objects, *others],
             sys_tab=self._where("sys_tab", sys_rows.TabRow, "OBJ#", objs),
             sys_col=self._where("sys_col", sys_rows.ColRow, "OBJ#", objs),
             sys_cdef=constraints,
@@ -397,12 +399,7 @@ class _Reader:
             sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
             sys_ind=indexes,
             sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
-            sys_indpart=self._where(
-                "sys_indpart",
-                sys_rows.PartitionRow,
-                "BO#",
-                [row.obj for row in indexes if holds_rows(row)],
-            ),
+            sys_indpart=index_parts,
         )
 
     def objects(self, numbers: Iterable[int]) -> list[sys_rows.ObjectRow]:

@@ -60,10 +60,10 @@ class Site:
         self.command("initial-load")
         self.run_with_changes()
 
-    def create(self, name: str, kind: str = "") -> None:
+    def create(self, name: str, kind: str = "", partitions: str = "") -> None:
         """Create a table in the source, with a row."""
         columns = f"id NUMBER(9) {kind}, x NUMBER(9), {_LOGGED}"
-        self._served.execute(f"CREATE TABLE {name} ({columns})")
+        self._served.execute(f"CREATE TABLE {name} ({columns}) {partitions}")
         self._created.append(name)
         self.change()
 
