@@ -1,17 +1,21 @@
 """Stores bytes of large transactions in files when they do not fit in memory.
 
-A file is mapped into memory and unlinked immediately. So the operating system deletes it when its
-bytes are no longer used, even if the process is killed. The pages of a mapping would stay in memory
-until another program needs the memory. A thread releases the pages every few milliseconds, so that
-the process does not seem larger than it is, and other programs keep their memory.
+Batches and messages are stored in files without a name (`files.waiting_rows`), and readers read a
+few MiB at a time. So a byte that cannot be read again is an error of the catalogue. If a key is
+set, these files are encrypted. The more data is already stored, the larger a shared file may grow,
+so there are at most a few dozen files.
 
-Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are stored
-in encrypted files (`files.waiting_rows`), and readers decrypt a few MiB at a time. Some data then
-stays in memory: data that kernels need as one array, such as the largest LOB value; one bit for
-each event of a transaction that rolled back to a savepoint; and one byte for each piece of a LOB.
+Kernels need some data as one array: the values of large LOBs, and one bit for each event of a
+transaction that rolled back to a savepoint. A large buffer for such data is a file that is mapped
+into memory and unlinked immediately. So the operating system deletes it when its bytes are no
+longer used, even if the process is killed. The pages of a mapping would stay in memory until
+another program needs the memory. A thread releases the pages every few milliseconds, so that the
+process does not seem larger than it is, and other programs keep their memory. Encrypted data cannot
+be mapped: with a key, these buffers are in memory. One byte for each piece of a LOB is always in
+memory.
 
-Each mapping uses a file descriptor. So several buffers share one file. The more data is already
-spilled, the larger is a new file, so there are at most a few dozen files.
+A mapping is used as soon as it is written, and only for a moment. If its disk fails meanwhile, an
+access ends the process with a signal, without a message; the next start continues.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import mmap
 import os
 import threading
 import weakref
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -47,17 +51,18 @@ PART_BYTES: Final = 8 << 20
 much memory.
 """
 
-STORED_BYTES: Final = 8 << 20
-"""Approximate bytes of an encrypted batch. Several of them can be open at the same time."""
+_STORED_BYTES_MIN: Final = 64 << 10
+"""A stored batch has about `part_bytes`, because several of them can be open at the same time, but
+not fewer bytes than this.
+"""
 
 _SHARED_BYTES_MIN: Final = 64 << 20
-"""An encrypted file grows at least to this size before a new file is begun. The space of a file is
-released when none of its data is needed.
+"""A file grows at least to this size before a new file is begun, if the limit of the disk allows
+it. The space of a file is released when none of its data is needed.
 """
 
 SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
 
-_PAGE: Final = 4096
 _RELEASE_SECONDS: Final = 0.03
 
 
@@ -91,19 +96,15 @@ class SpillFiles:
         self._file_bytes_min = file_bytes_min
         self.disk_max = disk_max
         self._released = _Release()
-        self._growing: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._shared: weakref.ref[mmap.mmap] | None = None
-        self._shared_end = 0
-        self._sealed = weakref.WeakSet[WaitingRows]()
-        self._stored: WaitingRows | None = None
+        self._files = weakref.WeakSet[WaitingRows]()
+        self._shared: weakref.ref[WaitingRows] | None = None
         self.spilled_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """See `Storage.waiting_bytes`. Files that are still in use are counted."""
-        sealed = sum(one.size for one in list(self._sealed))
-        return self._released.mapped_bytes + sum(list(self._growing.values())) + sealed
+        return self._released.mapped_bytes + sum(one.size for one in list(self._files))
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """Return a buffer of `size` bytes: in memory, or in a file of its own if it is large.
@@ -115,116 +116,71 @@ class SpillFiles:
             return np.empty(size, np.uint8)
         return np.frombuffer(self._reserved(size), np.uint8)
 
-    def spill(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return a buffer of `size` bytes in a file, which several buffers can share. If files must
-        be encrypted, the buffer is in memory.
+    def _reserved(self, size: int) -> mmap.mmap:
+        """Create a new file of this size, and map it."""
+        self.check_limit(size)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with nameless_file(self._directory, "spill-", buffering=0) as file:
+                # Reserve the space now. If the disk is full when pages are written later, the
+                # process crashes.
+                os.posix_fallocate(file.fileno(), 0, size)
+                mapping = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise self._refused(size, error) from error
+        self.spilled_bytes += size
+        self._released.add(mapping)
+        return mapping
+
+    def store(self, batches: Sequence[ChangeBatch]) -> list[_StoredBatch]:
+        """Store batches in a file, which several transactions share.
 
         Raises:
             OlrPgError: 2081 if the file cannot be created or the disk is full, 1097 if the limit is
                 reached. Waiting for space would not help, because most spilled transactions are
                 still open.
         """
-        if must_seal():
-            return np.empty(size, np.uint8)
         with self._lock:
-            shared = None if self._shared is None else self._shared()
-            if shared is None or self._shared_end + size > len(shared):
-                shared, self._shared_end = self._new_shared(size), 0
-                self._shared = weakref.ref(shared)
-            start, self._shared_end = (
-                self._shared_end,
-                -(-(self._shared_end + size) // _PAGE) * _PAGE,
-            )
-        return np.frombuffer(shared, np.uint8, size, start)
+            return [
+                _StoredBatch(self._shared_rows(batch_bytes(part)), part)
+                for part in _parts(batches, max(self.part_bytes, _STORED_BYTES_MIN))
+            ]
 
-    def _new_shared(self, size: int) -> mmap.mmap:
-        larger = self.waiting_bytes // SHARED_PART
-        if larger > size:
-            try:
-                return self._reserved(larger)
-            except OlrPgError:
-                pass  # there is no space for a larger file, but perhaps for one of this size
-        return self._reserved(size)
-
-    def _reserved(self, size: int) -> mmap.mmap:
-        """Create a new file of this size, and map it."""
-        self.check_limit(size)
-        try:
-            with self._file() as file:
-                # Reserve the space now. If the disk is full when pages are written later, the
-                # process crashes.
-                os.posix_fallocate(file.fileno(), 0, size)
-                return self.map(file, size)
-        except OSError as error:
-            raise self.refused(size, error) from error
-
-    def store(self, batches: Sequence[ChangeBatch]) -> list[_StoredBatch] | None:
-        """Store batches in an encrypted file; return None if there is no key.
-
-        Raises:
-            OlrPgError: as for `spill`.
-        """
-        if not must_seal():
-            return None
-        with self._lock:
-            return [self._store(part) for part in _parts(batches)]
-
-    def _store(self, batch: ChangeBatch) -> _StoredBatch:
-        return _StoredBatch(self._shared_rows(batch_bytes(batch)), batch)
-
-    def _shared_rows(self, size: int) -> WaitingRows:
-        """Return the encrypted file to which the next `size` bytes are appended."""
-        self.check_limit(size)
-        rows = self._stored
-        if rows is None or not rows.may_grow(self.waiting_bytes, _SHARED_BYTES_MIN):
-            rows = self._stored = self._sealed_file()
-        self.spilled_bytes += size
-        return rows
-
-    def keep(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | StoredBytes:
+    def keep(self, data: npt.NDArray[np.uint8]) -> StoredBytes:
         """See `Storage.keep`.
 
         Raises:
-            OlrPgError: as for `spill`.
+            OlrPgError: as for `store`.
         """
-        if not must_seal():
-            room = self.spill(data.size)
-            room[:] = data
-            return room
         with self._lock:
             rows = self._shared_rows(data.size)
             return WaitingRange(rows, rows.append(data.data), data.size)
 
-    def _sealed_file(self) -> WaitingRows:
+    def _shared_rows(self, size: int) -> WaitingRows:
+        """Return the file to which the next `size` bytes are appended."""
+        self.check_limit(size)
+        least = _SHARED_BYTES_MIN
+        if self.disk_max is not None:
+            least = min(least, self.disk_max // SHARED_PART)
+        rows = None if self._shared is None else self._shared()
+        if rows is None or not rows.may_grow(self.waiting_bytes, least):
+            rows = self._file()
+            self._shared = weakref.ref(rows)
+        self.spilled_bytes += size
+        return rows
+
+    def _file(self) -> WaitingRows:
         rows = WaitingRows(SPILLED, self._directory)
-        self._sealed.add(rows)
+        self._files.add(rows)
         return rows
 
     def gather(self) -> Gathering:
         """Return an object that collects bytes in a file.
 
         Raises:
-            OlrPgError: as for `spill`. The methods of the returned object raise the same errors.
+            OlrPgError: as for `store`. The methods of the returned object raise the same errors.
         """
-        if must_seal():
-            return _SealedGathering(self, self._sealed_file())
-        try:
-            return _Gathered(self, self._file(), self._growing)
-        except OSError as error:
-            raise self.refused(0, error) from error
-
-    def map(self, file: IO[bytes], size: int) -> mmap.mmap:
-        """Map the bytes of a file into memory. The bytes can be read as long as the mapping is
-        used. `size` must be greater than 0.
-        """
-        mapping = mmap.mmap(file.fileno(), size)
-        self.spilled_bytes += size
-        self._released.add(mapping)
-        return mapping
-
-    def _file(self) -> IO[bytes]:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        return nameless_file(self._directory, "spill-", buffering=0)
+        return _Gathered(self, self._file())
 
     def check_limit(self, size: int) -> None:
         """Raise an error if `size` more bytes would exceed the limit.
@@ -241,67 +197,21 @@ class SpillFiles:
                 directory=str(self._directory),
             )
 
-    def refused(self, size: int, error: OSError) -> OlrPgError:
+    def _refused(self, size: int, error: OSError) -> OlrPgError:
         """Return error 2081, because the disk cannot store `size` bytes."""
         detail = f"{size} bytes: {system_reason(error)}"
         action = advice_unless_full(error)
         return OlrPgError(Code.SPILL_FAILED, detail, action=action, directory=str(self._directory))
 
 
-class _Gathered:
-    """Implements `transactions.waiting_storage.Gathering` in a file.
-
-    Args:
-        file: the file, which is already unlinked.
-        growing: the bytes of each file that still grows. The mapping contains `file` until this
-            file is complete or is dropped.
-    """
-
-    def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:
-        self._files = files
-        self._file = file
-        self._growing = growing
-        growing[id(file)] = 0
-        self._close = weakref.finalize(self, _close, file, growing)
-
-    def append(self, data: npt.NDArray[np.uint8]) -> None:
-        """See `Gathering.append`.
-
-        Raises:
-            OlrPgError: 2081 if the disk cannot store the bytes, 1097 if the limit is reached.
-        """
-        self._files.check_limit(data.size)
-        rest = data.data
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            raise self._files.refused(data.size, error) from error
-        self._growing[id(self._file)] += data.size
-
-    def finish(self) -> npt.NDArray[np.uint8]:
-        """See `Gathering.finish`.
-
-        Raises:
-            OlrPgError: 2081 if the disk cannot store the bytes.
-        """
-        size = self._growing[id(self._file)]
-        try:
-            return np.frombuffer(self._files.map(self._file, size), np.uint8)
-        except OSError as error:
-            raise self._files.refused(size, error) from error
-        finally:
-            self._close()
-
-
-def _parts(batches: Sequence[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Yield the events of the batches in new batches of about `STORED_BYTES` bytes."""
+def _parts(batches: Sequence[ChangeBatch], part_bytes: int) -> Iterator[ChangeBatch]:
+    """Yield the events of the batches in new batches of about `part_bytes` bytes."""
     together: list[ChangeBatch] = []
     for batch in batches:
         together.append(batch)
         size = sum(map(batch_bytes, together))
-        if size >= STORED_BYTES:
-            yield from _cut(copied(together), -(-size // STORED_BYTES))
+        if size >= part_bytes:
+            yield from _cut(copied(together), -(-size // part_bytes))
             together = []
     if together:
         yield copied(together)
@@ -319,7 +229,7 @@ def _cut(batch: ChangeBatch, count: int) -> Iterator[ChangeBatch]:
 
 
 class _StoredBatch:
-    """Implements `transactions.waiting_storage.StoredBatch` in an encrypted file."""
+    """Implements `transactions.waiting_storage.StoredBatch` in a file."""
 
     def __init__(self, rows: WaitingRows, batch: ChangeBatch) -> None:
         self.size = batch_bytes(batch)
@@ -333,7 +243,7 @@ class _StoredBatch:
         """See `StoredBatch.open`.
 
         Raises:
-            OlrPgError: 2082 if the file is damaged.
+            OlrPgError: 2082 if the file is damaged or cannot be read.
         """
         events, pieces, entries, data = self._counts
         batch = ChangeBatch(
@@ -347,10 +257,8 @@ class _StoredBatch:
         return batch
 
 
-class _SealedGathering:
-    """Implements `transactions.waiting_storage.Gathering` in an encrypted file. `finish` returns
-    this file.
-    """
+class _Gathered:
+    """Implements `transactions.waiting_storage.Gathering` in a file. `finish` returns this file."""
 
     def __init__(self, files: SpillFiles, rows: WaitingRows) -> None:
         self._files = files
@@ -369,11 +277,6 @@ class _SealedGathering:
         """See `Gathering.finish`."""
         self._files.spilled_bytes += self._rows.size
         return self._rows
-
-
-def _close(file: IO[bytes], growing: dict[int, int]) -> None:
-    del growing[id(file)]
-    file.close()
 
 
 class _Release:

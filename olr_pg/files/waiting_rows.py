@@ -6,7 +6,8 @@ data cannot be mapped, so ranges of the file are read into memory.
 
 The file consists of pieces of at most 1 MiB. Each piece is encrypted separately; without a key, it
 gets a checksum instead. The positions of the pieces and the checksums are kept in memory. So a
-reader detects a piece that was altered, moved or truncated.
+reader detects a piece that was altered, moved or truncated, or pages that the system could not
+write to the disk. After such a failure, a file system can return zeros for them without an error.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import zlib
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.positioned import read_at, write_at
+from olr_pg.files.positioned import fill_from, read_at, write_at
 from olr_pg.files.sealed import Records, SealError, nameless_file
 from olr_pg.files.system_errors import advice_unless_full
 
@@ -99,7 +102,7 @@ class WaitingRows:
         """
         with self._lock:
             first, view = self.size, memoryview(data).cast("B")
-            if self._together or len(view) < _TOGETHER:
+            if len(view) < _TOGETHER:
                 together = len(self._together)
                 self._together += view
                 try:
@@ -109,6 +112,8 @@ class WaitingRows:
                     del self._together[together:]
                     raise
             else:
+                if self._together:
+                    self._flush()
                 self._put(view)
             self.size += len(view)
         return first
@@ -159,7 +164,7 @@ class WaitingRows:
                 raise self._unwritable(reason, error) from error
             self._starts.append(self._starts[-1] + len(piece))
             self._stored.append(end)
-            self._checks.append(0 if self._records.are_sealed else zlib.crc32(piece))
+            self._checks.append(0 if self._records.are_sealed else _checksum(piece))
 
     def read_into(self, out: memoryview, first: int) -> None:
         """Fill `out` with appended bytes, from offset `first` on.
@@ -176,7 +181,10 @@ class WaitingRows:
             start, end = self._starts[number], self._starts[number + 1]
             low = first + at - start
             count = min(end - start - low, len(out) - at)
-            out[at : at + count] = self._piece(number)[low : low + count]
+            if count == end - start and not self._records.are_sealed:
+                self._read_whole(number, out[at : at + count])
+            else:
+                out[at : at + count] = self._piece(number)[low : low + count]
             at += count
 
     def read(self, first: int, size: int) -> memoryview:
@@ -196,6 +204,18 @@ class WaitingRows:
         for first in range(0, self.size, PIECE_BYTES):
             yield self.read(first, min(PIECE_BYTES, self.size - first))
 
+    def _read_whole(self, number: int, out: memoryview) -> None:
+        """Read a piece that is not encrypted, without a copy of its bytes."""
+        start = self._stored[number]
+        try:
+            count = fill_from(self._handle, [out], start)
+        except OSError as error:
+            raise self._error(self._use.damaged, system_reason(error), start) from error
+        if count < len(out):
+            raise self._error(self._use.damaged, "it is cut off", start)
+        if _checksum(out) != self._checks[number]:
+            raise self._error(self._use.damaged, "the checksum does not match", start)
+
     def _piece(self, number: int) -> memoryview:
         """Return a piece. The last piece that was read is cached, for callers that read a few bytes
         at a time.
@@ -204,15 +224,17 @@ class WaitingRows:
         if last is not None and last[0] == number:
             return last[1]
         start, end = self._stored[number], self._stored[number + 1]
-        try:
-            stored = read_at(self._handle, end - start, start)
-            data = memoryview(self._records.open(number, memoryview(stored)))
-            if len(stored) < end - start:
-                raise SealError("it is cut off", None)
-        except OSError as error:
-            raise self._error(self._use.damaged, system_reason(error), start) from error
-        if not self._records.are_sealed and zlib.crc32(data) != self._checks[number]:
-            raise self._error(self._use.damaged, "the checksum does not match", start)
+        if self._records.are_sealed:
+            try:
+                stored = read_at(self._handle, end - start, start)
+                data = memoryview(self._records.open(number, memoryview(stored)))
+                if len(stored) < end - start:
+                    raise SealError("it is cut off", None)
+            except OSError as error:
+                raise self._error(self._use.damaged, system_reason(error), start) from error
+        else:
+            data = memoryview(bytearray(end - start))
+            self._read_whole(number, data)
         self._read_last = number, data
         return data
 
@@ -224,6 +246,14 @@ class WaitingRows:
     def _error(self, code: Code, reason: str, offset: int | None = None) -> OlrPgError:
         directory = None if self._directory is None else str(self._directory)
         return OlrPgError(code, reason, directory=directory, offset=offset)
+
+
+def _checksum(data: memoryview) -> int:
+    """Return the sum of the 8-byte words of a piece, and a CRC of the rest. A CRC of all bytes
+    would take more time than to write and read them.
+    """
+    end = len(data) // 8 * 8
+    return int(np.frombuffer(data[:end], np.uint64).sum()) ^ zlib.crc32(data[end:])
 
 
 class WaitingRange(NamedTuple):

@@ -112,8 +112,7 @@ class StandingChanges:
         while self._top.size > 2 * STRETCH:
             below = Waiting()
             below.append(empty_batch()._replace(events=head(self._top, STRETCH).copy()))
-            if not below.move_into(self._storage):
-                below.move_to(self._storage.spill(below.in_memory))
+            below.move_into(self._storage)
             self._below.append(below)
             self._top = take(self._top, slice(STRETCH, None)).copy()
 

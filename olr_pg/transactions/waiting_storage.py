@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import ChangeBatch
-from olr_pg.transactions.select import copied, count_changes, select_events
+from olr_pg.transactions.select import count_changes, select_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 U8 = npt.NDArray[np.uint8]
 Allocate: TypeAlias = "Callable[[int], U8]"
-
-
-_ALIGNED: Final = 8
-"""The address of every row of a table is a multiple of this number."""
 
 
 class StoredBytes(Protocol):
@@ -94,13 +90,8 @@ class Storage(Protocol):
         small.
         """
 
-    def spill(self, size: int) -> U8:
-        """Return a writable buffer of `size` bytes: in a file if possible, else in memory."""
-
-    def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
-        """Store the events of batches outside of memory. Return None if the storage cannot do this;
-        the caller must then copy them into a buffer from `spill`.
-        """
+    def store(self, batches: Sequence[ChangeBatch]) -> Sequence[Kept]:
+        """Store the events of batches outside of memory if that is possible."""
 
     def keep(self, data: U8) -> U8 | StoredBytes:
         """Store bytes outside of memory if that is possible. The result can be read but not
@@ -135,10 +126,9 @@ class InMemory:
         """Return a buffer in memory."""
         return np.empty(size, np.uint8)
 
-    spill = allocate
-
-    def store(self, batches: Sequence[ChangeBatch]) -> None:
-        """Return None, because this storage cannot store batches outside of memory."""
+    def store(self, batches: Sequence[ChangeBatch]) -> Sequence[Kept]:
+        """Return the batches unchanged."""
+        return batches
 
     def keep(self, data: U8) -> U8:
         """Return the bytes unchanged."""
@@ -292,31 +282,10 @@ class Waiting:
             needs_opening=lambda stored: stored.lowest_scn < scn,
         )
 
-    def move_to(self, room: U8) -> None:
-        """Move the batches that are in memory into the buffer `room`. `room` must be aligned, and
-        have exactly the size of these batches.
-        """
-        rest = room
-
-        def take(size: int) -> U8:
-            nonlocal rest
-            taken, rest = rest[:size], rest[size:]
-            return taken
-
-        if self._recent:
-            self._spilled.append(copied(self._recent, take))
+    def move_into(self, storage: Storage) -> None:
+        """Move the batches that are in memory to the storage."""
+        self._spilled += storage.store(self._recent)
         self._recent = []
-
-    def move_into(self, storage: Storage) -> bool:
-        """Move the batches that are in memory to the storage. Return False if the storage cannot
-        store batches.
-        """
-        stored = storage.store(self._recent)
-        if stored is None:
-            return False
-        self._spilled += stored
-        self._recent = []
-        return True
 
 
 def _chosen(kept: Kept, chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]) -> list[Kept]:
@@ -334,30 +303,16 @@ def _changes(kept: Kept) -> int:
 def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
     """If too much memory is used, move the largest transactions out of memory until the others use
     at most half of the allowed memory.
-
-    All transactions that are moved share one buffer or file, so that there are few of them.
     """
-    held = [(_aligned(one.in_memory), one) for one in waiting]
+    held = [(one.in_memory, one) for one in waiting]
     total = sum(size for size, _ in held)
     if total <= storage.memory_max:
         return
-    chosen: list[tuple[int, Waiting]] = []
     for size, one in sorted(held, key=itemgetter(0), reverse=True):
         if total <= storage.memory_max // 2:
             break
-        chosen.append((size, one))
+        one.move_into(storage)
         total -= size
-    if all(one.move_into(storage) for _, one in chosen):
-        return
-    room = storage.spill(sum(size for size, _ in chosen))
-    at = 0
-    for size, one in chosen:
-        one.move_to(room[at : at + size])
-        at += size
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
 
 
 @dataclass(slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import threading
 import zlib
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,10 +17,11 @@ import pytest
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.decoding.split_results import read_result
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.ready_transactions import transactions_of
+from olr_pg.redo.batch import EVENT, ChangeBatch, columns_of, empty_batch
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     BLOB,
@@ -30,13 +33,17 @@ from olr_pg.simulator.fields.lob_layout import (
     secure_extents,
     secure_in_row,
 )
-from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
+from olr_pg.transactions.waiting_storage import (
+    IN_MEMORY,
+    Storage,
+    Waiting,
+    batch_cells,
+    spill_largest,
+)
+from tests.files.limits import small_files
 from tests.lobs.lob_redo import LobRedo, table
 from tests.lobs.packed import secure_packed_extents
 from tests.split_results import packed_split
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MIB = 1 << 20
 RANDOM = np.random.default_rng(5)
@@ -121,88 +128,157 @@ def test_spilled_transactions_are_the_same(
     assert key or list((tmp_path / "spill").iterdir()) == []
 
 
-def test_the_largest_go_first_and_share_a_file(tmp_path: Path) -> None:
-    from olr_pg.redo.batch import empty_batch
-    from olr_pg.transactions.waiting_storage import Waiting, spill_largest
+def batch_of(size: int) -> ChangeBatch:
+    """One event, with so many bytes of data."""
+    none = empty_batch()
+    events = columns_of(EVENT, 1)
+    for column in batch_cells(none._replace(events=events)):
+        column[:] = 0
+    return none._replace(events=events, data=np.full(size, size % 251, np.uint8))
 
-    sizes = [16, 704, 32, 400, 0]
+
+def test_the_largest_go_first_and_share_a_file(tmp_path: Path) -> None:
     held = []
-    for size in sizes:
+    for size in (1600, 70_400, 3200, 40_000, 0):
         one = Waiting()
-        one.append(empty_batch()._replace(data=np.full(size, size % 251, np.uint8)))
+        one.append(batch_of(size))
         held.append(one)
-    storage = SpillFiles(tmp_path, 1000)
+    sizes = [one.in_memory for one in held]
+    storage = SpillFiles(tmp_path, 100_000)
     spill_largest(held, storage)
-    assert [one.in_memory for one in held] == [16, 0, 32, 400, 0]
-    assert storage.spilled_bytes == 704
-    assert held[1].batches[0].data.tolist() == [704 % 251] * 704
+    assert [one.in_memory for one in held] == [sizes[0], 0, *sizes[2:]]
+    assert storage.spilled_bytes == sizes[1]
+    assert held[1].batches[0].data.tolist() == [70_400 % 251] * 70_400
     spill_largest(held, storage)
-    assert storage.spilled_bytes == 704
+    assert storage.spilled_bytes == sizes[1]
 
 
 def test_the_pages_are_given_back_and_the_thread_ends(tmp_path: Path) -> None:
-    storage = SpillFiles(tmp_path, 0)
-    room = storage.spill(8 * MIB)
+    storage = SpillFiles(tmp_path, 0, MIB)
+    room = storage.allocate(8 * MIB)
     room[:] = 7
     thread = next(one for one in threading.enumerate() if one.name == "olr-spill")
     assert int(room.sum()) == 7 * 8 * MIB
+    assert storage.waiting_bytes == room.size
     del room
     gc.collect()
     thread.join(timeout=60)
     assert not thread.is_alive()
+    assert storage.waiting_bytes == 0
 
 
 def test_the_bytes_on_disk_are_counted_until_they_are_dropped(tmp_path: Path) -> None:
     storage = SpillFiles(tmp_path, 0)
     assert storage.waiting_bytes == 0
-    room = storage.spill(8192)
+    kept = storage.keep(np.zeros(8192, np.uint8))
     assert storage.waiting_bytes == 8192
-    del room
+    del kept
     gc.collect()
     assert storage.waiting_bytes == 0
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def gathered(storage: SpillFiles) -> object:
+    gathering = storage.gather()
+    gathering.append(np.zeros(7 * MIB, np.uint8))
+    return gathering
+
+
+WRITES: list[Callable[[SpillFiles], object]] = [
+    lambda storage: storage.keep(np.zeros(7 * MIB, np.uint8)),
+    lambda storage: storage.store([batch_of(7 * MIB)]),
+    gathered,
+    lambda storage: storage.allocate(7 * MIB),
+]
+"""Each way to the disk."""
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_place_that_cannot_be_written_is_said(
+    tmp_path: Path, write: Callable[[SpillFiles], object]
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OlrPgError, match="OLR-02081"):
-        SpillFiles(tmp_path / "file" / "spill", 0).spill(10)
-    with pytest.raises(OlrPgError, match="OLR-02081"):
-        SpillFiles(tmp_path, 0).spill(1 << 60)
+        write(SpillFiles(tmp_path / "file" / "spill", 0, 0))
+    with small_files(MIB), pytest.raises(OlrPgError, match="OLR-02081"):
+        write(SpillFiles(tmp_path, 0, 0))
 
 
-def test_the_limit_of_the_disk_counts_what_is_in_use(tmp_path: Path) -> None:
-    storage = SpillFiles(tmp_path, 0, disk_max=3 * MIB)
-    first, second = storage.spill(MIB), storage.spill(2 * MIB)
+@pytest.mark.parametrize("write", WRITES)
+def test_the_limit_of_the_disk_counts_what_is_in_use(
+    tmp_path: Path, write: Callable[[SpillFiles], object]
+) -> None:
+    storage = SpillFiles(tmp_path, 0, 0, disk_max=16 * MIB)
+    first, second = write(storage), storage.keep(np.zeros(5 * MIB, np.uint8))
     with pytest.raises(OlrPgError) as caught:
-        storage.spill(1)
+        write(storage)
     assert caught.value.code == 1097
-    assert storage.waiting_bytes == first.size + second.size
-    del first
+    assert storage.waiting_bytes >= 5 * MIB
+    del first, second, caught
     gc.collect()
-    assert storage.spill(MIB).size == MIB
+    write(storage)
+
+
+def test_the_bytes_of_what_has_ended_do_not_count_up_to_the_limit(tmp_path: Path) -> None:
+    """A shared file is small enough for the limit."""
+    storage = SpillFiles(tmp_path, 0, disk_max=16 * MIB)
+    kept = storage.keep(np.zeros(10, np.uint8))
+    for _ in range(20):
+        storage.keep(np.zeros(2 * MIB, np.uint8))
+    assert kept.read(0, 10) == bytes(10)
 
 
 def test_what_waits_takes_few_descriptors(tmp_path: Path) -> None:
-    storage = SpillFiles(tmp_path, 0)
+    storage = SpillFiles(tmp_path, 0, disk_max=100 * MIB)
     descriptors = Path("/proc/self/fd")
     before = len(list(descriptors.iterdir()))
-    waiting = [storage.spill(8192) for _ in range(2000)]
+    waiting = [storage.keep(np.full(8192, number % 251, np.uint8)) for number in range(2000)]
     assert len(list(descriptors.iterdir())) - before < 150
-    for number, room in enumerate(waiting):
-        room[:] = number % 251
-    assert [int(room[-1]) for room in waiting] == [number % 251 for number in range(2000)]
-    assert all((room == room[0]).all() for room in waiting)
-    assert storage.waiting_bytes < 1.1 * 2000 * 8192
-    del waiting, room
+    assert all(
+        bytes(one.read(0, 8192)) == bytes([number % 251]) * 8192
+        for number, one in enumerate(waiting)
+    )
+    assert storage.waiting_bytes == 2000 * 8192
+    del waiting
     gc.collect()
     assert storage.waiting_bytes == 0
 
 
-def test_a_shared_file_that_would_be_too_large_is_as_small_as_it_can_be(tmp_path: Path) -> None:
-    storage = SpillFiles(tmp_path, 0, disk_max=20 * MIB + 8192)
-    first = storage.spill(20 * MIB)
-    assert storage.spill(8192).size == 8192
-    assert first.size == 20 * MIB
+@pytest.mark.parametrize("fault", ["zeros", "cut off", "unreadable"])
+def test_a_page_that_the_disk_has_lost_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A mapping would return zeros, or end the process."""
+    storage = SpillFiles(tmp_path, 0)
+    (batch,) = storage.store([batch_of(3 * MIB)])
+    messages = storage.gather()
+    messages.append(np.full(3 * MIB, 7, np.uint8))
+    kept = storage.keep(np.full(3 * MIB, 7, np.uint8))
+    for file in Path("/proc/self/fd").iterdir():
+        if str(tmp_path) not in str(file.readlink() if file.is_symlink() else ""):
+            continue
+        if fault == "zeros":
+            for page in range(0, file.stat().st_size, MIB):
+                with file.open("r+b") as opened:
+                    opened.seek(page + 4096)
+                    opened.write(bytes(4096))
+        elif fault == "cut off":
+            os.truncate(file, MIB)
+    if fault == "unreadable":
+
+        def refuse(*_: object) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(os, "preadv", refuse)
+    gathered = messages.finish()
+    assert not isinstance(gathered, np.ndarray)
+    for read in (
+        batch.open,
+        lambda: gathered.read(0, gathered.size),
+        lambda: kept.read(0, kept.size),
+    ):
+        with pytest.raises(OlrPgError) as caught:
+            read()
+        assert caught.value.code == Code.SPILL_DAMAGED
 
 
 def test_gathered_bytes_are_in_a_file_and_counted(tmp_path: Path) -> None:
@@ -213,16 +289,13 @@ def test_gathered_bytes_are_in_a_file_and_counted(tmp_path: Path) -> None:
     assert storage.waiting_bytes == 3000
     with pytest.raises(OlrPgError, match="OLR-01097"):
         gathering.append(np.zeros(MIB, np.uint8))
-    room = gathering.finish()
-    assert isinstance(room, np.ndarray)
-    assert room.tolist() == [number for number in range(3) for _ in range(1000)]
+    found = gathering.finish()
+    assert not isinstance(found, np.ndarray)
+    assert bytes(found.read(0, 3000)) == b"".join(bytes([number]) * 1000 for number in range(3))
     assert storage.waiting_bytes == 3000
     dropped = storage.gather()
     dropped.append(np.zeros(10, np.uint8))
     assert storage.waiting_bytes == 3010
-    del room, gathering, dropped
+    del found, gathering, dropped
     gc.collect()
     assert storage.waiting_bytes == 0
-    (tmp_path / "file").touch()
-    with pytest.raises(OlrPgError, match="OLR-02081"):
-        SpillFiles(tmp_path / "file" / "spill", 0).gather()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import resource
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +24,18 @@ def small_files(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
+def no_more_threads() -> Iterator[None]:
+    """Let Python start no thread. The limit of the system does not apply to root."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "_start_new_thread", refuse)
+        yield
 
 
 @contextmanager
