@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 
 from olr_pg.config.port_sections import TOKEN_LENGTH_MIN
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.system_errors import unexpected_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -183,7 +184,10 @@ class Control:
             return job
         config = ["--config", self._config, *(["--target", target] if target else [])]
         # Options come before "--", because words after it are not options.
-        job.run([*self._command, *words[0], *config, "--", *words[1]], named)
+        try:
+            job.run([*self._command, *words[0], *config, "--", *words[1]], named)
+        except RuntimeError as error:  # the system cannot start more threads
+            job.fail(error)
         return job
 
     def job(self, number: int) -> Job | None:
@@ -356,10 +360,15 @@ class Job:
         try:
             code = self._process.run(command, lines.append, with_errors=True)
         except OSError as error:
-            self.end(70, plain_reason(error))
+            self.fail(error)
             return
         _log.info("command over HTTP ended", **named, exit_code=code)
         self.end(code, b"".join(lines)[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
+
+    def fail(self, error: Exception) -> None:
+        """Record that the job's command could not be started."""
+        failure = unexpected_failure(error)
+        self.end(failure.exit_code, f"{failure}\n  to do: {failure.action}")
 
     def end(self, code: int, output: str) -> None:
         """Record the end of the job with its output and exit code."""

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 
+def join_started(thread: threading.Thread) -> None:
+    """Wait until a thread has ended. Return at once if the system refused to start it, so that this
+    error is reported and not the missing thread.
+    """
+    if thread.ident is not None:
+        thread.join()
+
+
 class Periodic:
     """Runs a task periodically, from `start` to `stop`, or while the context is active.
 
@@ -54,7 +62,7 @@ class Periodic:
     def stop(self) -> None:
         """Stop the thread, and wait until a run in progress has ended."""
         self._over.set()
-        self._thread.join()
+        join_started(self._thread)
 
     def __enter__(self) -> Self:
         self.start()

@@ -28,7 +28,7 @@ from olr_pg.capture.wanted_logs import (
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.system_errors import unexpected_failure
-from olr_pg.observability.periodic import steady_time
+from olr_pg.observability.periodic import join_started, steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.new_incarnation import Incarnations, behind_delivered
 from olr_pg.ordering.ready_transactions import Release, by_view
@@ -388,14 +388,21 @@ class DecodingRun:
                 raise self._parts.recovery.explained(error) from None
 
     def begin(self) -> None:
-        """Start the thread."""
+        """Start the thread.
+
+        Raises:
+            OlrPgError: 1108, the operating system refuses the thread.
+        """
         self._announce_incarnations()
         self._events.publish_past(self._scn)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the system cannot start more threads
+            raise unexpected_failure(error) from error
 
     def join(self) -> None:
         """Wait until the thread has ended."""
-        self._thread.join()
+        join_started(self._thread)
 
     def run(self) -> None:
         """Decode until the run must end. An error ends the targets' queues with that error."""

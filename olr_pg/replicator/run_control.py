@@ -224,7 +224,11 @@ class Runs:
             feed.delivery.progress = progress
         run = self._make(feeds, progress)
         self._running.append(run)
-        run.begin()
+        try:
+            run.begin()
+        except BaseException:
+            self._running.remove(run)
+            raise
 
     def _remove(self, run: Run, feed: Feed) -> None:
         run.feeds = tuple(one for one in run.feeds if one is not feed)

@@ -21,7 +21,7 @@ import structlog
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.periodic import Periodic, join_started
 from olr_pg.server.port_connection import UNUSED_PORT, Connection, PortSettings, shut
 from olr_pg.server.port_session import (
     BUNDLED,
@@ -171,7 +171,7 @@ class Listener:
         if self._socket is not None:
             shut(self._socket)  # wakes accept()
         if self._acceptor is not None:
-            self._acceptor.join()
+            join_started(self._acceptor)
             self._watch.stop()
         for connection, thread in open_now.items():
             connection.shut()  # wakes recv() and sendall()

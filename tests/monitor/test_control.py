@@ -22,6 +22,7 @@ from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import ServiceSettings, StatusService
 from olr_pg.monitor.status_values import Status
 from olr_pg.observability.logging_setup import recent_events
+from tests.files.limits import no_more_threads
 
 ALICE, BOB = "a-token-of-alice-1234", "a-token-of-bob-567890"
 TOKENS = {"alice": ALICE, "bob": BOB}
@@ -217,6 +218,14 @@ def test_a_command_that_fails(service: StatusService, control: Control) -> None:
     control._command = ("/there/is/none",)
     code, job, _ = ask(service, "/control/retry")
     assert (code, job["exit_code"]) == (409, 70)
+
+
+def test_commands_that_cannot_be_started_do_not_count_as_at_work(control: Control) -> None:
+    with no_more_threads():
+        jobs = [control.start("retry", {}, "alice", "::1") for _ in range(RUNNING_MAX + 1)]
+    assert {(job.code, "OLR-01108" in job.output, "ulimit -u" in job.output) for job in jobs} == {
+        (2, True, True)
+    }
 
 
 def test_what_is_at_work_ends_with_the_appliance(control: Control) -> None:

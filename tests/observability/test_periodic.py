@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.observability import periodic as steady
 from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
-from tests.files.limits import no_more_files
+from tests.files.limits import no_more_files, no_more_threads
 
 
 def test_it_works_at_once_and_again_until_it_is_stopped() -> None:
@@ -53,6 +53,14 @@ def no_files() -> OSError:
     with no_more_files(), pytest.raises(OSError, match="Too many") as caught:
         os.open("/", os.O_RDONLY)
     return caught.value
+
+
+def test_one_that_the_system_refused_to_start_can_be_stopped() -> None:
+    """Its owner stops it because of the error, which must not be replaced by another."""
+    periodic = Periodic("test", 3600, lambda: None)
+    with no_more_threads(), pytest.raises(RuntimeError, match="can't start new thread"):
+        periodic.start()
+    periodic.stop()
 
 
 def test_it_may_be_stopped_before_its_first_turn() -> None:

@@ -44,6 +44,8 @@ class Run:
     joined: bool = False
 
     def begin(self) -> None:
+        if "refused" in self.names:
+            raise OlrPgError(Code.SYSTEM_REFUSED, "can't start new thread")
         self.begun = True
 
     def join(self) -> None:
@@ -126,6 +128,14 @@ def together_again(bench: Bench) -> tuple[Run, Run]:
     first.reached, first.recent_scn = 100, 90
     second.reached, second.recent_scn = 95, 85
     return first, second
+
+
+def test_a_run_whose_thread_cannot_be_started_is_none() -> None:
+    bench = Bench(expected=("refused", "a"), apart=("refused",))
+    refused, _ = bench.start("refused", "a")
+    assert refused.failure is not None
+    bench.runs.leave(refused)
+    assert [(run.names, run.joined) for run in bench.made] == [(["refused"], False), (["a"], False)]
 
 
 def test_runs_that_have_come_to_one_place_are_joined() -> None:

@@ -50,7 +50,7 @@ from olr_pg.applier.statements.table_changes import STREAM
 from olr_pg.applier.stopped.refused_changes import refusal
 from olr_pg.applier.target.outage import retry_seconds, retrying
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.periodic import steady_time
+from olr_pg.observability.periodic import join_started, steady_time
 from olr_pg.observability.tracing import span
 from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, target_error
 
@@ -186,8 +186,7 @@ class Worker:
         self._closing.set()
         self._notify()
         for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
+            join_started(thread)
         self._target.close()
 
     @property

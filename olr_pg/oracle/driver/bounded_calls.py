@@ -195,11 +195,12 @@ class BoundedCalls:
             known = self._sockets.get(connection)
             call = None if known is None else _Call(known)
             if call is not None:
-                self._calls.add(call)
                 if self._watching is None:
                     tick = min(_TICK_SECONDS, self._silent_seconds / 4)
-                    self._watching = Periodic("olr-oracle-watch", tick, self._look)
-                    self._watching.start()
+                    watching = Periodic("olr-oracle-watch", tick, self._look)
+                    watching.start()
+                    self._watching = watching
+                self._calls.add(call)
         try:
             yield
         except Exception as error:
