@@ -37,10 +37,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from olr_pg.config.address import Address, Network, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
+from olr_pg.files.system_errors import unexpected_failure
 from olr_pg.monitor.control import ANSWER_SECONDS, Control, RequestRefusedError
 from olr_pg.monitor.history import LEVELS, SERIES, HistoryStore, level_of, series_document
 from olr_pg.monitor.status_values import ServedStatus, overall_health
-from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.periodic import Periodic, join_started
 
 if TYPE_CHECKING:
     import ssl
@@ -79,7 +80,9 @@ closes it.
 _HEADER_BYTES_MAX: Final = 16 << 10
 _BODY_BYTES_MAX: Final = 64 << 10
 _REFUSAL_SECONDS: Final = 60.0
-"""Minimum interval between two log lines about commands without a valid token."""
+"""Minimum interval between two log lines about commands without a valid token, or about the same
+error of the event loop.
+"""
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -151,6 +154,7 @@ class StatusService:
         self._announcement = settings.announcement
         self._announcing: Periodic | None = None
         self._is_unannounced = False
+        self._refused = "", 0.0
         self._instance = secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
@@ -205,7 +209,9 @@ class StatusService:
             server_header=False,
             headers=[(INSTANCE_HEADER, self._instance)],
             timeout_keep_alive=int(REQUEST_SECONDS),
-            backlog=CONNECTIONS_MAX,  # asyncio accepts so many connections at once
+            # asyncio accepts so many connections at once. If it cannot accept one, it tries so many
+            # times each second, and reports each failure.
+            backlog=CONNECTIONS_MAX,
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
@@ -232,7 +238,7 @@ class StatusService:
             self._withdraw(self._announcement)
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
-            self._thread.join()
+            join_started(self._thread)
         if self._socket is not None:
             self._socket.close()
 
@@ -302,9 +308,31 @@ class StatusService:
         assert self._server is not None
         assert self._socket is not None
         try:
-            self._server.run(sockets=[self._socket])
+            asyncio.run(self._serve(self._server, self._socket))
         except Exception:  # noqa: BLE001 - the thread's outer edge: replication goes on without the page
             _log.exception("the status page failed")
+
+    async def _serve(self, server: uvicorn.Server, listening: socket.socket) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._log_refusal)
+        await server.serve(sockets=[listening])
+
+    def _log_refusal(self, _loop: object, context: Mapping[str, Any]) -> None:
+        """Log an error of the event loop, such as a connection for which the system has no file
+        descriptor. The loop repeats it many times a second, so log the same error once a minute.
+        """
+        error = context.get("exception")
+        failure = unexpected_failure(error or RuntimeError(context["message"]))
+        now = time.monotonic()
+        if (str(failure), True) == (self._refused[0], now < self._refused[1] + _REFUSAL_SECONDS):
+            return
+        self._refused = str(failure), now
+        _log.error(
+            "the status page could not serve a connection",
+            code=failure.label,
+            reason=str(failure),
+            action=failure.action,
+            exc_info=error if failure.code == Code.INTERNAL else None,
+        )
 
     # --- answers to requests ---
 

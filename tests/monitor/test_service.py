@@ -38,6 +38,7 @@ from olr_pg.monitor.service import (
 )
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import SourceStatus, StageState, Status
+from tests.files.limits import no_more_files
 from tests.server.certificates import Authority
 from tests.waiting import wait_until
 
@@ -133,6 +134,29 @@ def test_history_of_a_range(shown: Shown, status: Status, tmp_path: Path) -> Non
         assert get(service, "/history.json?what=secrets")[0] == 400
         assert get(service, "/history.json?target=other")[0] == 404
     store.close()
+
+
+def test_without_free_descriptors_known_clients_are_served_and_the_log_stays_short(
+    service: StatusService,
+) -> None:
+    """asyncio reports each of its attempts to accept a connection."""
+    place = urllib.parse.urlsplit(service.url)
+    with ExitStack() as opened, capture_logs() as logs:
+        known = opened.enter_context(closing(connected(service)))
+        known.connect()
+        known.request("GET", "/healthz")
+        known.getresponse().read()
+        others = [opened.enter_context(closing(socket.socket())) for _ in range(3)]
+        with no_more_files():
+            for other in others:
+                other.connect((place.hostname, place.port))
+                other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_until(lambda: bool(logs))
+            known.request("GET", "/healthz")
+            assert known.getresponse().read().startswith(b"{")
+        assert {other.recv(12) for other in others} == {b"HTTP/1.1 200"}
+    assert [one["code"] for one in logs] == ["OLR-01108"]
+    assert "ulimit -n" in logs[0]["action"]
 
 
 def test_health_is_what_a_container_asks(service: StatusService, shown: Shown) -> None:
