@@ -32,6 +32,7 @@ same database. Logs, status pages and reports may be read by people who must not
 
 from __future__ import annotations
 
+import errno
 import re
 from enum import Enum
 from typing import Final, NamedTuple
@@ -39,6 +40,7 @@ from typing import Final, NamedTuple
 import psycopg
 
 from olr_pg.errors import Code, OlrPgError, Place
+from olr_pg.files.system_errors import advice
 from olr_pg.observability.redaction import mask
 
 _DATA_EXCEPTION: Final = "22"
@@ -135,6 +137,12 @@ _POOL_REFUSES: Final = Meant(
     "a connection pooler does not accept this parameter. If the parameter is `replication`, name"
     " PostgreSQL itself in `apply.connect-string`, because the way back needs this parameter."
     " Otherwise remove the parameter from the connection string",
+)
+_NO_SOCKET: Final = Meant(
+    Meaning.AWAY,
+    Code.POSTGRES_UNREACHABLE,
+    f"{advice(OSError(errno.EMFILE, ''))}. If this limit is not reached, look for a lack of memory"
+    " for the network in the log of the system (`dmesg`)",
 )
 LEDGER_GONE_ACTION: Final = (
     "restore the tables and the schema olr_pg from the same backup. Or stop the appliance, create"
@@ -317,6 +325,10 @@ _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
 """Texts of messages for which libpq returns no SQLSTATE, because the server refuses or ends the
 connection.
 """
+_NO_DETAILS: Final = "no error details available"
+"""Text of psycopg if the operating system gives libpq no socket: libpq does not return the reason.
+"""
+_NO_SOCKET_WORDS: Final = re.compile(f"{_NO_DETAILS}|Too many open files|No buffer space available")
 _TLS_WORDS: Final = re.compile(
     "server does not support SSL|certificate verify failed|SSL error|root certificate file"
     "|server certificate for|could not load .*(?:certificate|key)|sslmode"
@@ -385,6 +397,8 @@ def meant(error: psycopg.Error) -> Meant:
         # If psycopg cannot send a value (text with U+0000), this is an error of the row. Other
         # errors are defects of the appliance.
         return _REFUSED if isinstance(error, psycopg.DataError) else _DEFECT
+    if error.sqlstate is None and state == _NOT_MADE and _NO_SOCKET_WORDS.search(str(error)):
+        return _NO_SOCKET
     if error.sqlstate is None and state in {_NOT_MADE, _LOST} and _TLS_WORDS.search(str(error)):
         return _TLS
     if _POOL_FULL_WORDS.search(str(error)) and state in _OF_POOLERS:
@@ -520,7 +534,7 @@ def plain_words(error: psycopg.Error) -> str:
         text = f"{text}: {detail}"
     for aside in _ASIDES:
         text = text.replace(aside, "")
-    return text
+    return text.replace(_NO_DETAILS, "the operating system gave this process no socket")
 
 
 def target_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import threading
@@ -28,6 +29,7 @@ from olr_pg.postgres.sqlstates import (
 )
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.trial import CREATED, FAILED, run_statements, tried
+from tests.files.limits import no_more_files
 from tests.postgres.errors_brought_about import SETUP, STATEMENTS, postgresql_codes
 
 if TYPE_CHECKING:
@@ -311,6 +313,23 @@ def test_nobody_listens_or_answers() -> None:
         _judge(error, "08001")
     _judge(_connects("host=never.invalid"), "08001")
     _judge(_connects("host=/never/made"), "08001")
+
+
+@pytest.mark.parametrize(
+    ("user", "reason"),
+    [
+        ("user=x passfile=/none", "the operating system gave this process no socket"),
+        ("", f"could not look up local user ID {os.getuid()}: Too many open files"),
+    ],
+)
+def test_no_socket_is_a_limit_of_this_machine(user: str, reason: str) -> None:
+    with no_more_files(), pytest.raises(psycopg.OperationalError) as caught:
+        psycopg.connect(f"host=127.0.0.1 port=1 sslmode=disable {user}")
+    failure = coded(caught.value)
+    assert failure.code == Code.POSTGRES_UNREACHABLE
+    assert failure.detail == reason
+    assert "ulimit -n" in failure.action
+    assert meant(caught.value).meaning is AWAY
 
 
 def test_a_lost_connection(database: str) -> None:
