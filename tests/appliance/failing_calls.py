@@ -1,10 +1,12 @@
-"""Runs whose system calls fail, one call in each life, and commands whose output fails.
+"""Runs and commands whose system calls fail, one call in each life.
 
-In the first life, one call on a log or on a file of `context.data` fails, reads or writes only
-half, or finds the file deleted. The second life goes on from what the first left. Run all of them,
-which takes an hour for each scene, with ``python -m tests.appliance.failing_calls --scene NAME``;
-``--only TEXT`` takes those whose line matches a regular expression. A scene of `OUTPUTS` is a
-command that writes files: with an error, none of them may look whole and be cut.
+In the first life, one call on a log, on a file of `context.data` or on a socket fails, reads or
+writes only half, or finds the file deleted; or the system refuses memory, a thread or a process.
+The second life goes on from what the first left. Run all of them, which takes an hour for each
+scene, with ``python -m tests.appliance.failing_calls --scene NAME``; ``--only TEXT`` takes those
+whose line matches a regular expression, ``--count N`` so many at random. A scene of `OUTPUTS` is a
+command that writes files: with an error, none of them may look whole and be cut. A scene of `WORKS`
+is a command of a migration: an operator repeats it.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ import tempfile
 from collections import Counter
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.simulator.database_shape import choose_shape, demo_shape
 from olr_pg.simulator.sessions.row_shape import RowShape
@@ -34,7 +41,7 @@ from tests.oracle.live_source import LiveSource
 from tests.replicator.test_simulated import check_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.simulator.simulated_files import Summary
 
@@ -60,6 +67,17 @@ ERRORS: Final = {
     "readdir": (errno.EIO,),
     "flock": (errno.ENOLCK, errno.EIO),
     "mmap": (errno.ENOMEM,),
+    "malloc": (errno.ENOMEM,),
+    "thread": (errno.EAGAIN,),
+    "fork": (errno.EAGAIN, errno.ENOMEM),
+    "exec": (errno.ENOMEM, errno.EACCES),
+    "socket": (errno.EMFILE, errno.ENOBUFS),
+    "connect": (errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.EINTR),
+    "send": (errno.ECONNRESET, errno.EPIPE, errno.ENOBUFS, errno.EINTR, HALF),
+    "recv": (errno.ECONNRESET, errno.ETIMEDOUT, errno.EINTR, HALF),
+    "poll": (errno.EINTR, errno.ENOMEM),
+    "epoll": (errno.EINTR,),
+    "accept": (errno.EMFILE, errno.ECONNABORTED, errno.ENOBUFS),
 }
 """What the manual page of each call lists, as far as a machine and not our code can cause it."""
 
@@ -175,8 +193,10 @@ class Lives:
         self._live = LiveSource(made, folder) if scene.is_live else None
         if self._live is None:
             self._config = write_config(folder, databases[0])
+            self._sockets = _socket_names(databases[0])
         else:
             self._live.archive_all()
+            self._sockets = _socket_names(databases[0], self._live.server.connect_string)
             vault = {"directory": str(folder / "data" / "vault")}
             self._config = self._live.write_config(folder, databases[0], vault=vault)
         document = json.loads(self._config.read_text("utf-8"))
@@ -231,13 +251,12 @@ class Lives:
         assert self.live(FAILING_CALLS_LOG=str(log)) == ""
         lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
         log.unlink()
-        return Counter((call, _share(path, self._folder)) for call, path in lines)
+        return Counter((call, _share(path, self._folder, self._sockets)) for call, path in lines)
 
     def fail(self, fault: Fault) -> str:
         """Let a call fail in the first life; what that life said, empty if it did not notice. The
         second life must complete the target."""
-        rule = f"{fault.call} {fault.share} {fault.number} {fault.error}"
-        said = self.live(FAILING_CALL=rule)
+        said = self.live(FAILING_CALL=_rule(fault, self._sockets))
         after = self.live()
         assert after == "", after
         return said
@@ -312,6 +331,199 @@ class Outputs:
         return said
 
 
+class Work(NamedTuple):
+    """A command of a migration whose calls fail, and the commands around it. A command is its
+    arguments; ``archive N`` lets the source archive so many logs more, ``sql TEXT`` is carried out
+    in the target, ``without NAME`` configures the other tables, ``fails`` is in front of a
+    command that must fail, and ``struck FAULT`` in front of one whose call fails.
+
+    Attributes:
+        before: commands before it.
+        again: what an operator runs after its failure; empty for the command itself.
+        after: commands after it.
+        done: its exit code when it does its work.
+        output: a file that the command writes; it is there if the command does its work.
+    """
+
+    command: tuple[str, ...]
+    before: tuple[tuple[str, ...], ...] = ()
+    again: tuple[str, ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+    done: int = 0
+    output: str = ""
+
+
+_LOADED: Final = (("archive", "2"), ("initial-load",), ("archive", "99"), ("run", "--once"))
+_DAMAGED: Final = (
+    *_LOADED,
+    ("sql", "UPDATE shop.customers SET name = name || 'x' WHERE customer_id < 4"),
+    ("sql", "DELETE FROM shop.order_lines WHERE order_id < 3"),
+)
+_STOPPED: Final = (
+    *(("archive", "2"), ("initial-load",), ("archive", "99")),
+    ("sql", "ALTER TABLE shop.orders ADD CONSTRAINT no CHECK (false) NOT VALID"),
+    ("fails", "run", "--once"),
+    ("sql", "ALTER TABLE shop.orders DROP CONSTRAINT no"),
+)
+_DIFFERENCES: Final = ("verify", "--differences", "OUT/differences")
+_REPAIR: Final = ("repair", "--yes", "--differences", "OUT/differences")
+_CUTOVER: Final = ("cutover", "--accept", "*")
+
+WORKS: Final = {
+    "load": Work(
+        ("initial-load",),
+        (("archive", "2"),),
+        ("initial-load", "--resume"),
+        (("archive", "99"), ("run", "--once")),
+    ),
+    "resume": Work(
+        ("initial-load", "--resume"),
+        (("archive", "2"), ("struck", "send oracle 200 104", "initial-load")),
+        (),
+        (("archive", "99"), ("run", "--once")),
+    ),
+    "add": Work(
+        ("tables", "add", "SHOP.ORDERS"),
+        (("without", "SHOP.ORDERS"), *_LOADED),
+        (),
+        (("run", "--once"),),
+    ),
+    "verify": Work(_DIFFERENCES, _DAMAGED, (), (_REPAIR,), 1, "differences"),
+    "repair": Work(_REPAIR, (*_DAMAGED, ("fails", *_DIFFERENCES)), (), (("verify",),)),
+    "retry": Work(("errors", "retry"), _STOPPED, (), (("run", "--once"), ("verify",))),
+    "migrate": Work(
+        ("migrate", "--once"),
+        (("archive", "2"),),
+        (),
+        (("archive", "99"), ("run", "--once")),
+    ),
+    "cutover": Work(_CUTOVER, _LOADED, (), ()),
+    "schema": Work(("schema", "export", "--out", "OUT/schema"), _LOADED),
+}
+"""Commands on a live source."""
+
+
+def shop_source(folder: Path) -> Summary:
+    """A shop that has rows before its logs begin."""
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
+    return simulate(5, folder / "sim", workload="orders", size=150_000, shape=shape, prefilled=True)
+
+
+class Works:
+    """Lives of a command. What is before it is done once.
+
+    Args:
+        folder: gets the source (`sim`), and the run's files.
+        database: a connection string of the target; another database `NAME_before` is made.
+    """
+
+    def __init__(
+        self, server: ForkServer, made: Summary, folder: Path, database: str, work: Work
+    ) -> None:
+        self._server, self._made, self._database, self._work = server, made, database, work
+        self._folder = folder
+        folder.mkdir()
+        (folder / "out").mkdir()
+        self._live = LiveSource(made, folder)
+        self._live.keep_rows()
+        self._config = self._live.write_config(folder, database)
+        self._sockets = _socket_names(database, self._live.server.connect_string)
+        for step in work.before:
+            self._do(step)
+        self._document = self._config.read_bytes()
+        for part in ("data", "out"):
+            if (folder / part).exists():
+                shutil.copytree(folder / part, folder / f"{part}-before")
+        self._admin("CREATE DATABASE {0}_before TEMPLATE {0} STRATEGY file_copy")
+
+    def close(self) -> None:
+        """End the live source, and drop the database."""
+        self._live.close()
+        self._admin("DROP DATABASE IF EXISTS {0}_before")
+
+    def _admin(self, *statements: str) -> None:
+        name = str(conninfo_to_dict(self._database)["dbname"])
+        other = make_conninfo(self._database, dbname="postgres")
+        with psycopg.connect(other, autocommit=True) as connection:
+            for one in statements:
+                connection.execute(one.format(name).encode())
+
+    def _restore(self) -> None:
+        """Begin a life with what was before the command."""
+        self._config.write_bytes(self._document)
+        for part in ("data", "out"):
+            shutil.rmtree(self._folder / part, ignore_errors=True)
+            if (self._folder / f"{part}-before").exists():
+                shutil.copytree(self._folder / f"{part}-before", self._folder / part)
+        self._admin(
+            "DROP DATABASE {0} WITH (FORCE)",
+            "CREATE DATABASE {0} TEMPLATE {0}_before STRATEGY file_copy",
+        )
+
+    def _do(self, step: Sequence[str]) -> None:
+        """Do a step, which must do its work."""
+        if step[0] == "archive":
+            for _ in range(min(int(step[1]), len(self._live.waiting))):
+                self._live.archive()
+        elif step[0] == "without":
+            names = [one.full_name for one in self._made.tables if one.full_name != step[1]]
+            self._config = self._live.write_config(self._folder, self._database, tables=names)
+        elif step[0] == "sql":
+            with psycopg.connect(self._database, autocommit=True) as connection:
+                connection.execute(step[1].encode())
+        elif step[0] == "struck":
+            call, share, number, error = step[1].split()
+            fault = Fault(call, share, int(number), int(error))
+            below = f"{self._folder}/"
+            rule = _rule(fault, self._sockets)
+            done = self._run(step[2:], FAILING_CALL=rule, FAILING_CALLS_BELOW=below)
+            assert done.returncode > 0, done.stdout
+        else:
+            fails = step[0] == "fails"
+            done = self._run(step[fails:])
+            assert bool(done.returncode) == fails, (step, done.stdout, done.stderr)
+
+    def _run(self, command: Sequence[str], **environ: str) -> subprocess.CompletedProcess[str]:
+        words = [word.replace("OUT", str(self._folder / "out")) for word in command]
+        return self._server.run(
+            [*words, "--config", str(self._config)], self._folder, {**os.environ, **environ}
+        )
+
+    def _life(self, **environ: str) -> str:
+        """Carry the command out, and what is needed after it; what it said if it failed."""
+        self._restore()
+        work = self._work
+        done = self._run(work.command, **environ)
+        output = self._folder / "out" / work.output
+        said = ""
+        if done.returncode != work.done or re.search(r"^OLR-", done.stderr, re.MULTILINE):
+            said = done.stderr
+            assert done.returncode > 0, (done.returncode, done.stdout, said)
+            check_told(said)
+            assert not work.output or not output.exists(), said
+            again = self._run(work.again or work.command)
+            assert again.returncode == work.done, (said, again.stdout, again.stderr)
+        for step in work.after:
+            self._do(step)
+        check_tables(self._made, self._database)
+        return said
+
+    def calls(self) -> Counter[tuple[str, str]]:
+        """How often each (call, name of a file or of a socket) comes in the command."""
+        log = self._folder.parent / "calls"
+        below = f"{self._folder}/"
+        assert self._life(FAILING_CALLS_LOG=str(log), FAILING_CALLS_BELOW=below) == ""
+        lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
+        log.unlink()
+        return Counter((call, _share(path, self._folder, self._sockets)) for call, path in lines)
+
+    def fail(self, fault: Fault) -> str:
+        """Let a call fail; what the command said, empty if it did its work. After what an operator
+        does then, the target is complete."""
+        below = f"{self._folder}/"
+        return self._life(FAILING_CALL=_rule(fault, self._sockets), FAILING_CALLS_BELOW=below)
+
+
 def check_told(said: str) -> None:
     """Check that what a command says on stderr is an error of the catalogue that is no defect."""
     assert re.search(r"^OLR-\d{5}: ", said, re.MULTILINE), said
@@ -331,14 +543,38 @@ OUTPUTS: Final = {
 """Commands that write files."""
 
 
-def _share(path: str, folder: Path) -> str:
+def _share(path: str, folder: Path, sockets: Mapping[str, str]) -> str:
+    """The part of a path that is the same in each life.
+
+    Args:
+        sockets: see `_socket_names`.
+    """
     name = path.removeprefix(f"{folder}/").removesuffix(" (deleted)")
+    for server, pattern in sockets.items():
+        if fnmatch(name, f"system/{pattern}"):
+            return server
+    if name.startswith("system/socket/"):
+        return "system/socket/*"
     if name.startswith(("sim/logs/", "mount/")):
         return name[: name.rindex("/") + 1]
     name = re.sub(r"/#\d+$", "/#", name)  # a file without a name
     name = re.sub(r"vault/[0-9_]+", "vault/*", name)
     name = re.sub(r"-[0-9a-f]{16}\b", "-*", name)  # a recovery image
+    name = re.sub(r"\.[0-9a-f]{8}$", ".*", name)  # a file before it gets its name
     return re.sub(r"-[a-z0-9_]{8}$", "-", name)
+
+
+def _socket_names(target: str, oracle: str = "") -> dict[str, str]:
+    """The pattern of each server's sockets, by its name."""
+    found = {"postgres": f"socket/*/*{conninfo_to_dict(target)['port']}"}
+    port = re.search(r":(\d+)", oracle)
+    return found if port is None else {**found, "oracle": f"socket/*/{port[1]}"}
+
+
+def _rule(fault: Fault, sockets: Mapping[str, str]) -> str:
+    """The fault for the library."""
+    share = sockets.get(fault.share, fault.share)
+    return f"{fault.call} {share} {fault.number} {fault.error}"
 
 
 def faults(calls: Counter[tuple[str, str]], most: int) -> Iterator[Fault]:
@@ -371,20 +607,64 @@ def _write_outputs(chosen: argparse.Namespace) -> None:
             print(f"{wrong} faults with a wrong end")  # noqa: T201
 
 
+def _wanted(calls: Counter[tuple[str, str]], chosen: argparse.Namespace) -> list[Fault]:
+    found = [one for one in faults(calls, chosen.most) if re.search(chosen.only, str(one))]
+    return found if chosen.count is None else Random(1).sample(found, min(chosen.count, len(found)))
+
+
+def _campaign(faults: Iterable[Fault], fail: Callable[[Fault], str]) -> None:
+    """Print the end of each fault, and what is wrong."""
+    wrong = 0
+    for fault in faults:
+        try:
+            said = fail(fault).strip().splitlines()
+            end = next((line for line in said if line.startswith("OLR-")), "went on")
+            print(fault, "|", end, flush=True)  # noqa: T201
+        except AssertionError as error:
+            wrong += 1
+            print(fault, "| WRONG:", str(error)[-2000:], flush=True)  # noqa: T201
+    print(f"{wrong} faults with a wrong end")  # noqa: T201
+
+
+def _do_works(chosen: argparse.Namespace) -> None:
+    from tests.postgres.own_cluster import own_cluster
+
+    with own_cluster("fsync = off") as cluster, tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        library = compiled(folder)
+        assert library is not None, "a C compiler is needed"
+        made = shop_source(folder)
+        with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE work")
+        database = f"{cluster.connect_string} dbname=work"
+        with (
+            failing_server(library) as server,
+            closing(Works(server, made, folder / "life", database, WORKS[chosen.scene])) as works,
+        ):
+            calls = works.calls()
+            if chosen.calls:
+                for call, count in sorted(calls.items()):
+                    print(*call, count)  # noqa: T201
+                return
+            _campaign(_wanted(calls, chosen), works.fail)
+
+
 def main() -> None:
     """Go through all faults; print those after which something is wrong."""
-    import psycopg
-
     from tests.postgres.own_cluster import own_cluster
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scene", choices=[*SCENES, *OUTPUTS], default="once")
+    parser.add_argument("--scene", choices=[*SCENES, *OUTPUTS, *WORKS], default="once")
     parser.add_argument("--only", default="", help="a regular expression: a part of the line")
     parser.add_argument("--most", type=int, default=8, help="most numbers of a call on a file")
+    parser.add_argument("--count", type=int, help="so many of them at random")
     parser.add_argument("--calls", action="store_true", help="only list the calls")
     chosen = parser.parse_args()
     if chosen.scene in OUTPUTS:
         _write_outputs(chosen)
+        return
+    if chosen.scene in WORKS:
+        _do_works(chosen)
         return
     scene = SCENES[chosen.scene]
     with own_cluster("fsync = off") as cluster, tempfile.TemporaryDirectory() as name:
@@ -409,7 +689,7 @@ def main() -> None:
                 for call, count in sorted(calls.items()):
                     print(*call, count)  # noqa: T201
                 return
-            wanted = [one for one in faults(calls, chosen.most) if re.search(chosen.only, str(one))]
+            wanted = _wanted(calls, chosen)
             wrong = 0
             for number, fault in enumerate(wanted, 1):
                 try:

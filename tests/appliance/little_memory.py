@@ -2,7 +2,7 @@
 its own.
 
 Transactions are spilled and spooled, those that are ready wait in the backlog, and each log leaves
-a recovery image.
+a recovery image. Commands copy and compare rows without Spark.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from olr_pg.appliance import appliance
 from olr_pg.decoding.spill import SpillFiles
+from olr_pg.load import copy_task
 from olr_pg.server import backlog
 from tests.simulation.entry import recovery_at_each_log
 
@@ -31,3 +32,4 @@ for _name, _value in {
 }.items():
     setattr(appliance, _name, _value)
 vars(backlog)["SEGMENT_BYTES"] = 1 << 10
+vars(copy_task)["HERE_BYTES"] = 1 << 40

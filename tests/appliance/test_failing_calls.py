@@ -16,12 +16,15 @@ from tests.appliance.failing_calls import (
     HALF,
     OUTPUTS,
     SCENES,
+    WORKS,
     Fault,
     Lives,
     Outputs,
+    Works,
     compiled,
     failing_server,
     made_source,
+    shop_source,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +64,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ("once", Fault("pread", "sim/logs/", 10, HALF), ""),
         ("once", Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
         ("once", Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
+        ("once", Fault("thread", "system/thread", 12, errno.EAGAIN), "OLR-01108"),
+        ("once", Fault("send", "postgres", 191, errno.ECONNRESET), "OLR-05003"),
+        ("large", Fault("pread", "data/spill/#", 1, errno.EIO), "OLR-02082"),
         ("large", Fault("read", "data/recovery/image-1-*.redo", 2, errno.EIO), ""),
         ("large", Fault("fallocate", "data/spill/#", 3, errno.ENOSPC), "OLR-02081"),
         ("encrypted", Fault("pread", "data/spill/#", 2, HALF), ""),
@@ -84,6 +90,26 @@ def test_a_call_that_fails_costs_no_change(
     with closing(Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)) as lives:
         said = lives.fail(fault)
     assert code in said if code else not said
+
+
+@pytest.mark.parametrize(
+    ("work", "fault", "code"),
+    [("load", Fault("send", "postgres", 300, errno.EPIPE), "OLR-05003")],
+    ids=str,
+)
+def test_a_command_of_a_migration_is_repeated_after_a_call_that_failed(
+    tmp_path: Path,
+    postgres_database: str,
+    server: ForkServer,
+    made: Made,
+    work: str,
+    fault: Fault,
+    code: str,
+) -> None:
+    folder = tmp_path / "life"
+    with closing(Works(server, made(shop_source), folder, postgres_database, WORKS[work])) as works:
+        said = works.fail(fault)
+    assert code in said
 
 
 @pytest.mark.parametrize(
