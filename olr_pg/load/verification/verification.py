@@ -49,7 +49,12 @@ from olr_pg.load.verification.digests import (
 )
 from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.load.verification.target_state import SourceArrival, TargetState, files_of, read_state
-from olr_pg.postgres.sqlstates import INTERNAL_ERROR, is_transient, target_error
+from olr_pg.postgres.sqlstates import (
+    INTERNAL_ERROR,
+    is_transient,
+    target_error,
+    text_without_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -190,7 +195,7 @@ def _done(
         name = job.tables[task.table].source.full_name
         return OlrPgError(
             Code.TARGET_TABLE_UNREADABLE,
-            error.diag.message_primary or str(error).strip(),
+            text_without_values(error),
             table=name,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pyarrow as pa
@@ -18,6 +18,7 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.parquet import find_table_data
+from olr_pg.load.verification import verification
 from olr_pg.load.verification.digests import chunk_count
 from olr_pg.load.verification.verification import (
     Blocks,
@@ -256,3 +257,20 @@ def test_parts_of_a_target_tell_their_size(postgres_database: str) -> None:
     assert parts[-1].end is None
     assert row[0] <= sum(part.size for part in parts) < row[0] + 4 * 8_192
     assert empty == Blocks(0, None, 8_192)
+
+
+def test_an_error_of_reading_contains_no_value(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reading(connection: Any, *_: object) -> None:
+        connection.execute("SELECT v::int FROM (VALUES ('SECRET')) AS t (v)")
+
+    monkeypatch.setattr(verification, "_do", reading)
+    table = Table("S", "R", 1, 1, (Column("ID", 1, 1, 1, OracleType.NUMBER, 22),))
+    job = VerifyJob(cast("Any", None), "", (VerifyTable(table, cast("Any", None), 1, 1),))
+    with psycopg.connect(postgres_database) as connection:
+        found = verification._done(connection, job, VerifyTask(0, cast("Any", None)))
+    assert isinstance(found, OlrPgError)
+    assert found.code == 5116
+    assert "invalid input syntax for type integer" in found.detail
+    assert "SECRET" not in str(found)
