@@ -15,6 +15,7 @@ from rich.filesize import decimal
 
 from olr_pg.assessment.report import Carrier, Effort, duration
 from olr_pg.dictionary.inventory import named_version, release_name
+from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -356,7 +357,13 @@ def report_lines(report: Report) -> Iterator[str]:
 
 
 def whole_report(report: Report) -> Iterator[str]:
-    """Yield the lines of `report_lines`, then every table, column and object."""
+    """Yield the lines of `report_lines`, then every table, column and object. Control characters
+    and ends of lines in names are escapes.
+    """
+    return map(one_line, _whole_report(report))
+
+
+def _whole_report(report: Report) -> Iterator[str]:
     yield from report_lines(report)
     yield ""
     yield "Tables and their columns:"

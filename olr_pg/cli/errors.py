@@ -165,7 +165,8 @@ def show(
         return
     for name, value in {**shown, **_for_people(line, change)}.items():
         if value is not None:
-            print_line(f"{name.replace('_', ' ')}: {_text(value)}")
+            for number, text in enumerate(_text(value).split("\n")):
+                print_line(f"    {text}" if number else f"{name.replace('_', ' ')}: {text}")
 
 
 @app.command("retry")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.observability.wording import one_line, visible
+from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,8 @@ them.
 
 
 def print_line(text: str, *, at_once: bool = False) -> None:
-    """Print one line to stdout, without control characters that a terminal would execute.
+    """Print one line to stdout, without control characters that a terminal would execute. Ends of
+    lines in it are printed as escapes, so that a name cannot add lines to the output.
 
     Args:
         at_once: flush at once, so that a reader sees the line immediately, even through a pipe.
@@ -40,7 +41,7 @@ def print_line(text: str, *, at_once: bool = False) -> None:
         BrokenPipeError: the reader has closed the pipe.
         OlrPgError: 1107, the line cannot be written.
     """
-    _write(visible(text), at_once=at_once)
+    _write(one_line(text), at_once=at_once)
 
 
 def _write(text: str, *, at_once: bool) -> None:

@@ -14,10 +14,19 @@ import re
 import shlex
 from typing import Final, TypedDict
 
-from olr_pg.errors import OlrPgError, Place, format_place
+from olr_pg.errors import Code, OlrPgError, Place, format_place
 from olr_pg.observability.wording import one_line
 
 _COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+)[^`]*)`")
+_WITH_LISTS: Final = frozenset(
+    f"OLR-{code:05d}"
+    for code in (
+        *(Code.CONFIG_INVALID, Code.SECRET_UNRESOLVED, Code.ENCRYPTION_KEY_UNUSABLE),
+        *(Code.TLS_FILES_UNUSABLE, Code.ORACLE_ADDRESS_INVALID, Code.CONTROL_TOKEN_WEAK),
+    )
+)
+"""Errors of the configuration file, which list their problems in lines."""
+
 _WITHOUT: Final = frozenset(
     ("bench", "config", "decode", "demo", "dump", "init", "prepare", "simulate", "version")
 )
@@ -96,9 +105,12 @@ def failure_record(error: OlrPgError) -> Failure:
 
 
 def format_failure(failure: Failure) -> str:
-    """Format an error for people, in lines: the code and what failed, where, and what to do."""
-    lines = [f"{failure['code']}: {failure['what']}"]
+    """Format an error for people, in lines: the code and what failed, where, and what to do. Line
+    breaks in names are escapes.
+    """
+    what = failure["what"] if failure["code"] in _WITH_LISTS else one_line(failure["what"])
+    lines = [f"{failure['code']}: {what}"]
     if failure["where"]:
         lines.append(f"  where: {one_line(format_place(failure['where']))}")
-    lines.append(f"  to do: {failure['action']}")
+    lines.append(f"  to do: {one_line(failure['action'])}")
     return "\n".join(lines)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.observability.advised_commands import failure_record
 from olr_pg.observability.redaction import Redactor, register_secrets
-from olr_pg.observability.wording import visible
+from olr_pg.observability.wording import one_line, visible
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -250,10 +250,16 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
 
 
 def show_controls(_logger: object, _method: str, event: _Event) -> _Event:
-    """Replace the control characters of the texts, which a terminal would execute, by escapes."""
-    return {
+    """Replace the control characters of the texts, which a terminal would execute, by escapes. In
+    the message, do so with ends of lines, too, because a name in it must not forge a line of the
+    log. In other values, structlog does this, except in tracebacks.
+    """
+    shown = {
         key: visible(value) if isinstance(value, str) else value for key, value in event.items()
     }
+    if isinstance(shown.get("event"), str):
+        shown["event"] = one_line(shown["event"])
+    return shown
 
 
 def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:

@@ -17,6 +17,10 @@ from olr_pg.cli.printing import (
     report_console,
     report_table,
 )
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.advised_commands import failure_record, format_failure
+from olr_pg.observability.wording import visible
+from tests.hostile import TEXTS
 
 
 def test_nothing_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +102,20 @@ def test_names_of_tables_are_printed_as_they_are_and_nothing_in_them_is_executed
     print_json(names[3])
     printed = capsys.readouterr().out
     assert all(name in printed for name in names[:3])
-    assert printed.count("S.C\\x1b[2J\\n\\x9b1mD") == 1  # in the table: on one line
-    assert "S.C\\x1b[2J\n\\x9b1mD\n" in printed
+    assert printed.count("S.C\\x1b[2J\\n\\x9b1mD") == 2  # in the table, and as a line
     assert '"S.C\\u001b[2J\\n\x9b1mD"' in printed  # JSON is for programs
     assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize("hostile", TEXTS.values(), ids=list(TEXTS))
+def test_a_name_adds_no_line_and_controls_no_terminal(
+    hostile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_line(f"S.{hostile}: equal")
+    error = OlrPgError(Code.TABLE_UNKNOWN, f"no S.{hostile}", action=f"a {hostile}", table=hostile)
+    told = format_failure(failure_record(error))
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert told.count("\n") == 2  # what, where, and what to do
+    for line in (*shown.splitlines(), *visible(told).splitlines()):
+        assert not {"\x1b", "\x9b", "\r", "\u202e", "\u2028", "\x85"} & set(line)

@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 import structlog
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.logging_setup import (
     EVENTS_MAX,
+    INFORMATION,
     LogFormat,
     configure_logging,
     get_logger,
     recent_events,
     remember,
 )
+from tests.hostile import TEXTS
 
 
 @pytest.fixture(autouse=True)
@@ -211,3 +213,24 @@ def test_the_event_goes_on_as_it_is_and_the_copy_is_short() -> None:
     assert kept["event"] == "x" * 2_000
     assert kept["where"] == "a 1"
     assert "_record" not in kept
+
+
+@pytest.mark.parametrize("hostile", TEXTS.values(), ids=list(TEXTS))
+@pytest.mark.parametrize("form", ["human", "json"])
+def test_a_name_forges_no_line(hostile: str, form: LogFormat) -> None:
+    stream = io.StringIO()
+    configure_logging(INFORMATION, form, stream=stream)
+    log = get_logger("applier")
+    log.warning(
+        f"the table {hostile} has stopped", table=hostile, tables=[hostile], n={"a": hostile}
+    )
+    error = OlrPgError(Code.TABLE_UNKNOWN, f"no {hostile}", table=hostile)
+    log.error(str(error), error=error)
+    logging.getLogger("library").warning("of a library: %s", hostile)
+    lines = stream.getvalue().split("\n")
+    assert len(lines) == 4
+    assert lines.pop() == ""
+    if form == "human":
+        assert not {"\x1b", "\x9b", "\r", "\u202e", "\u2028"} & set("".join(lines))
+    else:
+        assert json.loads(lines[0])["table"] == hostile
