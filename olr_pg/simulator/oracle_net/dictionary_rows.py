@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         InventoryTable,
         InventoryView,
         NamedObject,
+        SchemaObject,
     )
     from olr_pg.dictionary.model import Column, LobSegment, Snapshot, Table
     from olr_pg.dictionary.sys_rows import SysRows
@@ -544,8 +545,7 @@ class _Writer:
     def write(self) -> None:
         found = self._inventory
         for schema_object in found.objects:
-            name, _, part = schema_object.name.partition(".")
-            self._one("DBA_OBJECTS", schema_object, OBJECT_NAME=name, SUBOBJECT_NAME=part or None)
+            self._object(schema_object)
         for table in found.tables:
             self._table(table)
         for constraint in found.constraints:
@@ -589,6 +589,12 @@ class _Writer:
         statement = f'UPDATE SYS."{view}" SET {changes} WHERE {where}'  # noqa: S608
         if not self._catalogue.update(statement, *row.values(), *key.values()):
             self._catalogue.insert(view, [key | row])
+
+    def _object(self, one: SchemaObject) -> None:
+        name, part = one.name, ""
+        if "PARTITION" in one.kind:  # other names can contain a dot, too
+            name, _, part = name.partition(".")
+        self._one("DBA_OBJECTS", one, OBJECT_NAME=name, SUBOBJECT_NAME=part or None)
 
     def _table(self, table: InventoryTable) -> None:
         own = {"OWNER": table.owner, "TABLE_NAME": table.name}
