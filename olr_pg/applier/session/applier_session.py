@@ -643,7 +643,7 @@ class Applier:
             try:
                 session.converse(once=once, drained=drained)
                 return
-            except OSError as error:
+            except ConnectionError as error:
                 if not self._shared.stop.is_set():
                     _log.warning(
                         "lost the connection to the decoder's port", error=plain_reason(error)

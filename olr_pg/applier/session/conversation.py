@@ -189,7 +189,8 @@ class Conversation:
         """Request and apply changes until `stop` or the end of the source.
 
         Raises:
-            OSError: the connection is lost.
+            ConnectionError: the connection is lost, or must be opened again.
+            OSError: another operation failed, also one of a worker. A new connection does not help.
             OlrPgError: any error that ends the run.
         """
         was_drained = drained()
@@ -453,6 +454,10 @@ class Conversation:
 # --- requests and answers ---
 
 
+class LinkLostError(ConnectionError):
+    """The connection to the server is lost, whatever the reason of the system is."""
+
+
 class Exchange:
     """Sends requests and receives their answers, over one connection at a time.
 
@@ -500,7 +505,8 @@ class Exchange:
         """Send one request and return its answer. No other request may be in flight.
 
         Raises:
-            OSError: the connection is lost, or another client is connected.
+            LinkLostError: the connection is lost.
+            ConnectionRefusedError: another client is connected.
             OlrPgError: 5012, the server refuses.
         """
         self.send(request)
@@ -519,14 +525,29 @@ class Exchange:
         self._link.decline_image()
 
     def send(self, request: Request, count: int = 1) -> None:
-        """Send a request `count` times; `next_answer` returns the answers."""
+        """Send a request `count` times; `next_answer` returns the answers.
+
+        Raises:
+            LinkLostError: the connection is lost.
+        """
         assert self._link is not None
-        self._link.send(self._protocol.request(request, count))
+        requests = self._protocol.request(request, count)
+        try:
+            self._link.send(requests)
+        except OSError as error:
+            raise LinkLostError(*error.args) from error
 
     def receive(self) -> None:
-        """Wait until the server sends answers, and receive them."""
+        """Wait until the server sends answers, and receive them.
+
+        Raises:
+            LinkLostError: the connection is lost.
+        """
         assert self._link is not None
-        self._link.receive(self._protocol, self._is_stopped)
+        try:
+            self._link.receive(self._protocol, self._is_stopped)
+        except OSError as error:
+            raise LinkLostError(*error.args) from error
 
     def next_answer(self) -> Elements | Answer | SchemaEvent | Ancestry | None:
         """Return the next received answer, in the order of the requests, or an event. Return None

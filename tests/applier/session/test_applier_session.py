@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from contextlib import nullcontext
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.session.conversation import Conversation
 from olr_pg.applier.settings import DdlPolicy
@@ -47,6 +50,22 @@ def test_a_second_run_applies_nothing(replication: Replication) -> None:
     r.apply()
     assert _ledger(r) == before
     assert _table(r) == [(1, 1, "x")]
+
+
+@pytest.mark.timeout(60)
+def test_an_error_of_the_system_in_a_worker_is_no_lost_connection(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new session would end with the same error at once, again and again."""
+
+    def refuse(_: Worker) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    replication.transaction(replication.insert({"ID": 1, "N": 1}))
+    monkeypatch.setattr(Worker, "_apply_batches", refuse)
+    with capture_logs() as lines, pytest.raises(OSError, match="Cannot allocate memory"):
+        replication.apply()
+    assert not [one for one in lines if "lost the connection" in one["event"]]
 
 
 def test_changes_that_another_subscription_has_applied_are_announced(
