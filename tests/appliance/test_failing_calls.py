@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ("once", Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
         ("once", Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
         ("once", Fault("thread", "system/thread", 12, errno.EAGAIN), "OLR-01108"),
-        ("once", Fault("send", "postgres", 191, errno.ECONNRESET), "OLR-05003"),
+        ("once", Fault("poll", "postgres", 985, errno.ENOMEM), "OLR-01108"),
         ("large", Fault("pread", "data/spill/#", 1, errno.EIO), "OLR-02082"),
         ("large", Fault("read", "data/recovery/image-1-*.redo", 2, errno.EIO), ""),
         ("large", Fault("fallocate", "data/spill/#", 3, errno.ENOSPC), "OLR-02081"),
