@@ -238,7 +238,7 @@ def init(
     # not be set yet.
     parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
     try:
-        with written_whole(out) as file:
+        with written_whole(out, 0o600 if _has_password(connect_string) else None) as file:
             file.write(text.encode())
     except OSError as error:
         raise OlrPgError(Code.CONFIG_UNWRITABLE, plain_reason(error), file=str(out)) from error
@@ -248,6 +248,20 @@ def init(
             print_line(f"  export {secret}=…   # in the environment of each command below")
     for command, what in _next_steps(is_live=not logs):
         print_line(f"  olr-pg {command:<14} --config {out}   # {what}")
+
+
+def _has_password(connect_string: str) -> bool:
+    """Return whether a connect string contains a password, and not a variable in its place."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    from olr_pg.cli.init import SECRETS
+
+    try:
+        password = conninfo_to_dict(connect_string).get("password")
+    except ProgrammingError:  # "embedded"
+        return False
+    return password not in (None, *(f"${{{name}}}" for name in SECRETS))
 
 
 def _source(

@@ -80,6 +80,28 @@ def test_paths_are_those_of_the_command_line_wherever_the_file_is(cli: Cli, tmp_
     assert '"logs": ["archive"]' in (tmp_path / "olr-pg.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("target", "is_private"),
+    [
+        ("host=pg password=hunter2", True),
+        ("postgresql://u:hunter2@pg/d", True),
+        ("host=pg password='${PG_PASSWORD}'", False),
+        ("host=pg", False),
+        ("embedded", False),
+    ],
+)
+def test_a_file_with_a_password_is_private(
+    cli: Cli, tmp_path: Path, target: str, *, is_private: bool
+) -> None:
+    before = os.umask(0o022)
+    try:
+        assert cli("init", *COPIED[:4], "--target", target, *COPIED[6:]).returncode == 0
+    finally:
+        os.umask(before)
+    mode = (tmp_path / "olr-pg.json").stat().st_mode & 0o777
+    assert mode == (0o600 if is_private else 0o644)
+
+
 def test_a_file_that_is_there_is_kept(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "olr-pg.json"
     file.write_text("mine")
