@@ -609,6 +609,7 @@ def monitored(
                     server_context(settings.tls) if settings.tls else None,
                     settings.allow,
                     data / FILE_NAME,
+                    settings.hosts,
                 ),
                 history=history,
                 control=control,

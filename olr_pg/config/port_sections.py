@@ -254,6 +254,13 @@ class Status(Section):
     )
     tls: Tls | None = Field(default=None, description="an object: TLS settings of the page")
     allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
+    hosts: tuple[PlainText, ...] | None = Field(
+        default=None,
+        strict=False,
+        description="a list of the DNS names with which browsers and proxies may request the page"
+        " (the header Host); addresses and localhost are always accepted. Default: if the page"
+        " listens on a loopback address without TLS, no names; otherwise all names (security.md)",
+    )
     control: Control | None = Field(
         default=None,
         description="an object: commands over HTTP (control.md); without it, no commands are"

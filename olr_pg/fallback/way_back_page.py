@@ -128,6 +128,7 @@ def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusSer
             address=section.metrics_address,
             tls=server_context(settings.tls) if settings.tls else None,
             allow=settings.allow,
+            hosts=settings.hosts,
         ),
     )
     looking = Periodic("olr-way-back-page", LOOK_SECONDS, watch.look)

@@ -76,6 +76,7 @@ def load_page(
             tls=server_context(settings.tls) if settings.tls else None,
             allow=settings.allow,
             announcement=announcement,
+            hosts=settings.hosts,
         ),
     )
     looking = Periodic("olr-load-page", LOOK_SECONDS, loading.look, at_once=True)

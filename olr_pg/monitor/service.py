@@ -17,12 +17,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import socket
 import threading
 import time
 from contextlib import suppress
 from importlib import resources
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -30,6 +32,7 @@ import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
@@ -84,6 +88,7 @@ _REFUSAL_SECONDS: Final = 60.0
 error of the event loop.
 """
 
+_PORT: Final = re.compile(r":\d*$")
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -110,12 +115,16 @@ class ServiceSettings(NamedTuple):
         allow: networks that may connect, in addition to loopback; None for all.
         announcement: a file that contains the address of the service; it exists while the service
             runs.
+        hosts: DNS names that the header Host may contain, in addition to addresses and localhost;
+            None for no names if the service listens on a loopback address without TLS, and
+            otherwise for all names. See `_named`.
     """
 
     address: Address | None = None
     tls: ssl.SSLContext | None = None
     allow: Sequence[Network] | None = None
     announcement: Path | None = None
+    hosts: Sequence[str] | None = None
 
 
 USUAL_SERVICE: Final = ServiceSettings()
@@ -152,6 +161,7 @@ class StatusService:
         self._refused_at = -_REFUSAL_SECONDS
         self._wanted, self._tls = settings.address, settings.tls
         self._announcement = settings.announcement
+        self._hosts = settings.hosts
         self._announcing: Periodic | None = None
         self._is_unannounced = False
         self._refused = "", 0.0
@@ -197,8 +207,12 @@ class StatusService:
                 Route("/control/jobs/{number:int}", self._job, methods=["GET"]),
             ]
         tls = self._tls
+        app: ASGIApp = Starlette(routes=routes)
+        is_here = tls is None and ip_address(self._socket.getsockname()[0]).is_loopback
+        if self._hosts is not None or is_here:
+            app = _named(app, frozenset(one.lower() for one in self._hosts or ()))
         config = uvicorn.Config(
-            Starlette(routes=routes),
+            app,
             http=_guarded(door),
             ws="none",
             loop="asyncio",
@@ -573,6 +587,40 @@ def _guarded(door: _Door) -> type[H11Protocol]:
                 self._looking.cancel()
 
     return Guarded
+
+
+def _named(app: ASGIApp, names: frozenset[str]) -> ASGIApp:
+    """Return an application that rejects requests whose header Host contains another DNS name.
+
+    A malicious web page can point its own DNS name at a loopback address. For the browser, the
+    answers of this service then belong to that page, which can read them (DNS rebinding). The
+    header Host then contains the name of the page. A request without the header is no browser's.
+    """
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else ""
+        if not _is_known_host(host, names):
+            reason = (
+                "the header Host contains a DNS name that is not in status.hosts; request the page"
+                " by its address, or add the name to status.hosts"
+            )
+            await _json({"error": reason}, 421)(scope, receive, send)
+            return
+        await app(scope, receive, send)
+
+    return checked
+
+
+def _is_known_host(host: str, names: frozenset[str]) -> bool:
+    name = host.rpartition(":")[0] if _PORT.search(host) else host
+    name = name.lower().removesuffix(".")
+    if not host or name == "localhost" or name in names:
+        return True
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _served(name: str) -> Callable[[Request], Awaitable[Response]]:

@@ -341,6 +341,40 @@ def test_an_address_that_is_not_allowed_begins_no_handshake(
         assert one.recv(1) == b""
 
 
+def code_for(service: StatusService, host: str | None) -> int:
+    with raw(service) as client:
+        named = "" if host is None else f"Host: {host}\r\n"
+        version = "1.0" if host is None else "1.1"
+        request = f"GET /status.json HTTP/{version}\r\n{named}Connection: close\r\n\r\n"
+        client.sendall(request.encode())
+        return int(await_end(client).split()[1])
+
+
+def test_the_page_of_another_site_cannot_read_it(
+    shown: Shown, service: StatusService, tmp_path: Path
+) -> None:
+    """Its DNS name leads to the loopback address, and the browser sends the name."""
+    ours = ("127.0.0.1", "127.0.0.1:9701", "localhost", "LocalHost:1", "[::1]:9701", "10.1.2.3")
+    assert {host: code_for(service, host) for host in ours} == dict.fromkeys(ours, 200)
+    assert code_for(service, None) == 200
+    others = ("evil.example", "evil.example:9701", "127.0.0.1.evil.example", "localhost.evil")
+    assert {code_for(service, host) for host in others} == {421}
+    settings = ServiceSettings(address=ANY, hosts=["Olr.example"])
+    with StatusService({"": shown}, make_registry(shown), settings) as named:
+        assert code_for(named, "olr.EXAMPLE.:443") == 200
+        assert code_for(named, "evil.example") == 421
+    authority = Authority(tmp_path)
+    pair = authority.issue("server")
+    files = {"certificate": str(pair.certificate), "key": str(pair.key)}
+    with_tls = ServiceSettings(address=ANY, tls=server_context(Tls.model_validate(files)))
+    with (
+        StatusService({"": shown}, make_registry(shown), with_tls) as served,
+        closing(connected(served, context=authority.client_context())) as client,
+    ):
+        client.request("GET", "/healthz", headers={"Host": "olr-pg.monitoring.svc"})
+        assert client.getresponse().status == 200  # a browser rejects the certificate
+
+
 def test_open_pages_keep_no_place_of_the_health(service: StatusService) -> None:
     with ExitStack() as stack:
         codes = []
