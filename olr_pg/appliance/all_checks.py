@@ -18,7 +18,12 @@ import psycopg
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.encryption import check_key
-from olr_pg.appliance.exposure_checks import check_files, check_source_peer, check_target_peer
+from olr_pg.appliance.exposure_checks import (
+    check_files,
+    check_search_path,
+    check_source_peer,
+    check_target_peer,
+)
 from olr_pg.appliance.mapping_checks import check_idle
 from olr_pg.appliance.offline_checks import check_encryption, check_logs, check_supplemental
 from olr_pg.appliance.target import target_path
@@ -243,7 +248,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
 def _check_peer(settings: ApplierSettings) -> list[Finding]:
     try:
         with connect_with(settings, writes=False) as connection:
-            return list(check_target_peer(connection))
+            return [*check_target_peer(connection), *check_search_path(connection)]
     except (psycopg.Error, OlrPgError):
         return []  # another check reports it
 

@@ -2,7 +2,8 @@
 which code is loaded, the configuration and its secrets, and connections to the databases.
 
 The commands refuse directories with code that another user could replace (`check_code_places`).
-``olr-pg doctor`` reports the rest (`check_files`, `check_target_peer`, `check_source_peer`).
+``olr-pg doctor`` reports the rest (`check_files`, `check_target_peer`, `check_search_path`,
+`check_source_peer`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,17 @@ FILES: Final = "files"
 TARGET_PEER: Final = "postgres.tls"
 SOURCE_PEER: Final = "oracle.tls"
 
+SEARCH_PATH: Final = "postgres.search-path"
+_OPEN_SCHEMAS: Final = """
+SELECT n.nspname::text
+FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS path (name, place)
+    JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) path.name
+WHERE EXISTS (
+    SELECT FROM pg_catalog.aclexplode(n.nspacl)
+    WHERE grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+        AND privilege_type OPERATOR(pg_catalog.=) 'CREATE'::pg_catalog.text)
+ORDER BY path.place
+"""
 _PASSWORD_LENGTH_MIN: Final = 4
 _VERIFIED: Final = "verify-full"
 
@@ -156,6 +168,26 @@ def check_target_peer(connection: Connection[Any]) -> Iterator[Finding]:
     )
     mend = f"add sslmode={_VERIFIED} and sslrootcert to `apply.connect-string` (deploy.md)"
     yield warning(TARGET_PEER, what, mend)
+
+
+def check_search_path(connection: Connection[Any]) -> Iterator[Finding]:
+    """Yield a finding for each schema of the search path in which every role can create objects.
+
+    A function or an operator there can replace one of PostgreSQL's, if the types of its parameters
+    match better. It then runs with the privileges of the applier (CVE-2018-1058).
+    """
+    from psycopg import sql
+
+    from olr_pg.observability.findings import warning
+
+    for (schema,) in connection.execute(_OPEN_SCHEMAS):
+        name = sql.Identifier(schema).as_string(connection)
+        yield warning(
+            SEARCH_PATH,
+            f"every role can create functions in the schema {schema} of the search path, and the"
+            " applier can call them instead of PostgreSQL's",
+            f"REVOKE CREATE ON SCHEMA {name} FROM PUBLIC;",
+        )
 
 
 def check_source_peer(source: OracleSource) -> Iterator[Finding]:

@@ -157,6 +157,11 @@ TARGET: Final = (
     Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
     Check("postgres.privileges", "the role has the required privileges", _POSTGRES[:4]),
     Check("postgres.tls", "the connection is encrypted and verified, or local", _POSTGRES),
+    Check(
+        "postgres.search-path",
+        "only certain roles can create functions in the schemas of the search path",
+        _POSTGRES,
+    ),
     Check("postgres.ledger", "no table of the schema olr_pg is missing", _POSTGRES),
     Check("postgres.database", "the database stores all characters and is writable", _POSTGRES),
     Check("postgres.connections", "PostgreSQL allows enough connections", _POSTGRES),

@@ -9,14 +9,16 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.appliance.exposure_checks import (
     check_code_places,
     check_files,
+    check_search_path,
     check_source_peer,
     check_target_peer,
 )
@@ -203,6 +205,22 @@ def test_a_target_that_nobody_has_verified(postgres: str) -> None:
         (found,) = check_target_peer(connection)
     assert found.what == "the connection to db.example is not encrypted"
     assert "sslmode=verify-full" in found.mend[0]
+
+
+PATH: Final = """CREATE SCHEMA "it's"; GRANT CREATE ON SCHEMA "it's" TO PUBLIC;
+    CREATE SCHEMA beside; GRANT CREATE ON SCHEMA beside TO PUBLIC"""
+
+
+def test_a_search_path_in_which_everybody_can_create_functions(postgres_database: str) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute(PATH.encode())
+    with connect(postgres_database, replica=None) as connection:
+        assert list(check_search_path(connection)) == []
+        connection.execute("""SET search_path = "it's", public""")
+        (found,) = check_search_path(connection)
+        assert found.mend == ("""REVOKE CREATE ON SCHEMA "it's" FROM PUBLIC;""",)
+        connection.execute(found.mend[0].encode())
+        assert list(check_search_path(connection)) == []
 
 
 @pytest.mark.parametrize(
