@@ -57,6 +57,7 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
         *(
             "postgres.privileges",
             "postgres.tls",
+            "postgres.search-path",
             "postgres.ledger",
             "postgres.database",
             "postgres.connections",
