@@ -89,44 +89,55 @@ WHERE version() !~* 'msvc|mingw|visual c'
 # Trusted are: roles that this session could act as, and roles that could act as this session's role
 # (its administrators are among its members since PostgreSQL 16, and before, all roles with
 # CREATEROLE); superusers; and the owner of the database, who creates the ledger if the applier's
-# role may not. The names of the catalogue are qualified, because a search path of the role can name
-# the schema of a stranger.
+# role may not. All names and operators are qualified, because the search path of the role can name
+# the schema of a stranger, whose operators can match better than PostgreSQL's.
 _STRANGERS: Final = """
 WITH RECURSIVE own AS (
-    SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+    SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user
     UNION
-    SELECT m.roleid FROM pg_catalog.pg_auth_members AS m JOIN own ON m.member = own.oid
+    SELECT m.roleid FROM pg_catalog.pg_auth_members AS m
+        JOIN own ON m.member OPERATOR(pg_catalog.=) own.oid
 ), masters AS (
-    SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+    SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user
     UNION
-    SELECT m.member FROM pg_catalog.pg_auth_members AS m JOIN masters ON m.roleid = masters.oid
+    SELECT m.member FROM pg_catalog.pg_auth_members AS m
+        JOIN masters ON m.roleid OPERATOR(pg_catalog.=) masters.oid
 ), trusted AS (
     SELECT oid FROM own UNION ALL SELECT oid FROM masters
     UNION ALL SELECT datdba FROM pg_catalog.pg_database
-        WHERE datname = pg_catalog.current_database()
+        WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
     UNION ALL SELECT r.oid FROM pg_catalog.pg_roles AS r
-        WHERE r.rolsuper OR r.rolname = 'pg_database_owner' OR r.rolcreaterole
-            AND pg_catalog.current_setting('server_version_num')::int < 160000
-            AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS i
-                WHERE i.rolname = current_user AND i.rolsuper)
+        WHERE r.rolsuper
+            OR r.rolname OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.name
+            OR r.rolcreaterole
+                AND pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+                    OPERATOR(pg_catalog.<) 160000
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS i
+                    WHERE i.rolname OPERATOR(pg_catalog.=) current_user AND i.rolsuper)
 ), ledger AS (
-    SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'olr_pg'
+    SELECT oid, nspowner FROM pg_catalog.pg_namespace
+    WHERE nspname OPERATOR(pg_catalog.=) 'olr_pg'::pg_catalog.name
 ), found AS (
     SELECT 'the schema olr_pg' AS what, nspowner AS owner FROM ledger
     UNION ALL
-    SELECT 'the relation olr_pg.' || c.relname, c.relowner
-    FROM ledger AS l JOIN pg_catalog.pg_class AS c ON c.relnamespace = l.oid
+    SELECT pg_catalog.concat('the relation olr_pg.', c.relname), c.relowner
+    FROM ledger AS l
+        JOIN pg_catalog.pg_class AS c ON c.relnamespace OPERATOR(pg_catalog.=) l.oid
     UNION ALL
-    SELECT 'the function olr_pg.' || p.proname, p.proowner
-    FROM ledger AS l JOIN pg_catalog.pg_proc AS p ON p.pronamespace = l.oid
+    SELECT pg_catalog.concat('the function olr_pg.', p.proname), p.proowner
+    FROM ledger AS l
+        JOIN pg_catalog.pg_proc AS p ON p.pronamespace OPERATOR(pg_catalog.=) l.oid
     UNION ALL
-    SELECT 'the function of the trigger ' || t.tgname || ' on olr_pg.' || c.relname, p.proowner
-    FROM ledger AS l JOIN pg_catalog.pg_class AS c ON c.relnamespace = l.oid
-        JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = c.oid AND NOT t.tgisinternal
-        JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
+    SELECT pg_catalog.concat('the function of the trigger ', t.tgname, ' on olr_pg.', c.relname),
+        p.proowner
+    FROM ledger AS l
+        JOIN pg_catalog.pg_class AS c ON c.relnamespace OPERATOR(pg_catalog.=) l.oid
+        JOIN pg_catalog.pg_trigger AS t
+            ON t.tgrelid OPERATOR(pg_catalog.=) c.oid AND NOT t.tgisinternal
+        JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
 )
-SELECT what, pg_catalog.pg_get_userbyid(owner)::text FROM found
-WHERE owner NOT IN (SELECT oid FROM trusted) ORDER BY what LIMIT 1
+SELECT what, pg_catalog.pg_get_userbyid(owner)::pg_catalog.text FROM found
+WHERE NOT owner OPERATOR(pg_catalog.=) ANY (SELECT oid FROM trusted) ORDER BY what LIMIT 1
 """
 
 

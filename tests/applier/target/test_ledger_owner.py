@@ -170,3 +170,32 @@ def test_an_administrator_may_have_made_the_ledger(replication: Replication) -> 
                 r.execute(taken)
         finally:
             r.execute("DROP ROLE olr")
+
+
+REPLACED: Final = [
+    f"CREATE FUNCTION public.{name}({left}, {right}) RETURNS {gives} LANGUAGE plpgsql AS $$ BEGIN"
+    " IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN"
+    f" ALTER ROLE mallory SUPERUSER; END IF; RETURN {value}; END $$;"
+    f" CREATE OPERATOR public.{operator} (LEFTARG = {left}, RIGHTARG = {right},"
+    f" FUNCTION = public.{name})"
+    for name, operator, left, right, gives, value in (
+        ("joined", "||", "text", "name", "text", "'x'"),
+        ("joined", "||", "name", "text", "text", "'x'"),
+        ("same", "=", "name", "varchar", "bool", "true"),
+        ("same", "=", "varchar", "name", "bool", "true"),
+        ("less", "<", "int4", "numeric", "bool", "true"),
+    )
+]
+
+
+def test_the_check_uses_no_operator_of_a_stranger(replication: Replication) -> None:
+    """Their types can match better than those of PostgreSQL's own operators."""
+    r = replication
+    r.apply()
+    with stranger(r) as theirs:
+        r.execute("GRANT CREATE ON SCHEMA public TO mallory")
+        with psycopg.connect(theirs, autocommit=True) as connection:
+            for made in REPLACED:
+                connection.execute(made.encode())
+        with connect(r.target):
+            assert not is_superuser(r)
