@@ -160,20 +160,22 @@ def others_can_write(path: Path) -> bool:
     """Return whether another user can change or replace a file or the contents of a directory;
     False if it cannot be examined.
 
-    The path may belong to this user or to root. A group that can write counts as trusted, because
-    many systems give each user a group, and Kubernetes gives a volume to a group. In a directory
-    such as /tmp, where everybody can write, only the owner of a file can replace it.
+    In a directory such as /tmp, where everybody can write, another user may have created the path
+    first, so there it must belong to this user or to root. Elsewhere, an administrator has given it
+    to its owner, who is trusted; the image does so. A group that can write is trusted, too: many
+    systems give each user a group, and Kubernetes gives a volume to a group.
+
+    The directories above may be open to everybody, as volumes of Kubernetes often are: whoever
+    replaces the path there is its owner.
     """
     try:
         place = path.resolve(strict=True)
         status = place.stat()
-        if status.st_uid not in (0, os.geteuid()):
+        if status.st_mode & stat.S_IWOTH and _is_reachable(place):
             return True
-        if not _is_reachable(place):
-            return False
-        return bool(status.st_mode & stat.S_IWOTH) or any(
-            status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-            for status in (folder.stat() for folder in place.parents)
+        is_strangers = status.st_uid not in (0, os.geteuid())
+        return is_strangers and any(
+            folder.stat().st_mode & stat.S_IWOTH for folder in place.parents
         )
     except OSError:
         return False
