@@ -791,17 +791,11 @@ class Code(IntEnum):
     TABLE_UNKNOWN = _Entry(
         3012,
         "a table is not in the dictionary",
-        "check the spelling: a name without quotes means upper case, a name in quotes is used as"
-        " it is. Check that `apply.tables` contains the table, and that the snapshot contains"
-        " its schema and was taken after the table was created. With a live source, `olr-pg run`"
-        " reads the dictionary as of the SCN at which it starts. If `context.data` was lost, set"
-        " `apply.start-scn` to the value of `start_scn` in the target's table"
-        " `olr_pg.subscription`. If the table is a new one, and other tables are replicated"
-        " already, remove this table from `apply.tables` (or run `olr-pg tables remove"
-        " OWNER.NAME`), start `olr-pg run`, and wait until it is up to date. Then add the table"
-        " again. If you had loaded it and removed it from `apply.tables`, its load is still valid."
-        " Before the first run, use `olr-pg initial-load`, or set `apply.start-scn` to an SCN after"
-        " the creation",
+        "check the spelling: a name without quotes means upper case, a name in quotes is used"
+        " as it is. With a dictionary snapshot, check that the snapshot contains the table's"
+        " schema and was taken after the table was created. With a live source, the table is"
+        " newer than the SCN at which `olr-pg run` starts, or `context.data` was lost: follow"
+        " docs/control.md, “A table is missing in the dictionary”",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -1165,9 +1159,10 @@ class Code(IntEnum):
     CLIENT_AHEAD = _Entry(
         4050,
         "a client starts after the confirmed SCN",
-        "nothing is lost: this client receives transactions, but its confirmations do not change"
-        " the saved SCN. Start a client at the SCN that GetSavedSCN returns. To skip the changes"
-        " in between, stop the appliance and remove checkpoint.json",
+        "nothing is lost: this client receives transactions, but its confirmations do not"
+        " change the saved SCN. Start a client at the SCN that GetSavedSCN returns. If the"
+        " client does not need the changes in between, let it confirm them without using them."
+        " Do not remove `checkpoint.json` instead: olr_pg would not follow the DDL in between",
     )
     NEVER_SENT = _Entry(
         4051,
@@ -1233,7 +1228,8 @@ class Code(IntEnum):
     TARGET_TABLE_MISSING = _Entry(
         5005,
         "a target table is missing",
-        "create the table in PostgreSQL, correct the table mapping, or set `apply.create-tables`",
+        "create the table in PostgreSQL, correct the table mapping, or set"
+        " `apply.create-tables`. Then start the same command again",
     )
     TARGET_COLUMN_MISSING = _Entry(
         5006,
@@ -1247,7 +1243,8 @@ class Code(IntEnum):
         "a source column does not fit the type of the target column",
         "change the column's type in PostgreSQL, or in `apply.columns`, to one that the type"
         " mapping allows. If the column's character set is unsupported, exclude the column with"
-        " `filter.columns`",
+        " `filter.columns`. Then start the same command again. If the table is stopped, run"
+        " `olr-pg errors retry`",
     )
     CHANGE_REFUSED = _Entry(
         5008,
@@ -1319,7 +1316,8 @@ class Code(IntEnum):
         " character of most CLOBs). If replication stopped the table, run `olr-pg errors skip`:"
         " the table continues without this change. If a row is missing because of this, its"
         " later changes are conflicts. If a load failed, or if you want to prevent more such"
-        " changes, exclude the column with `filter.columns`, or do not replicate the table",
+        " changes, exclude the column with `filter.columns`, or do not replicate the table. Then"
+        " run `olr-pg initial-load --restart`, or restart the appliance",
     )
     SPOOL_LIMIT = _Entry(
         5020,
@@ -1471,7 +1469,8 @@ class Code(IntEnum):
         " ledger does not record. Stop the appliance and load the table again:"
         " `olr-pg initial-load --anew --table OWNER.NAME`. If you have replaced the table yourself"
         " and copied all its rows, run `UPDATE olr_pg.ledger SET target_oid = NULL WHERE"
-        " source_table = 'OWNER.NAME'`, then `olr-pg errors retry OWNER.NAME`",
+        " subscription = 'NAME' AND source_table = 'OWNER.NAME'` with the value of"
+        " `apply.subscription`, then `olr-pg errors retry OWNER.NAME`",
     )
     TABLE_TRUNCATED = _Entry(
         5070,
@@ -1651,9 +1650,10 @@ class Code(IntEnum):
         5117,
         "more rows differ than `verify --continuous` is allowed to correct in an hour, so it"
         " corrects no more rows",
-        "find out who or what changes the target's rows, and stop these changes. `olr-pg verify"
-        " --table NAME --differences FILE` lists the rows. Then start the verification or"
-        " `olr-pg run` again. `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
+        "find out who or what changes the target's rows, and stop these changes. List the rows"
+        " with `olr-pg verify --table NAME --differences FILE`, and correct them with `olr-pg"
+        " repair --differences FILE --yes`. Then start the verification or `olr-pg run` again."
+        " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
     DEFINITION_CHANGED = _Entry(
         5118,
@@ -1676,14 +1676,19 @@ class Code(IntEnum):
     SOURCE_NOT_QUIET = _Entry(
         5121,
         "the source is not quiet",
-        "stop every application that writes to the replicated tables, wait until its transactions"
-        " have ended, then start `olr-pg cutover` again",
+        "stop every application that writes to the source, and wait until its transactions have"
+        " ended. GV$TRANSACTION lists the open transactions; those of tables that are not"
+        " replicated count, too. End a transaction that is in doubt with COMMIT FORCE 'ID' or"
+        " ROLLBACK FORCE 'ID'. Then start `olr-pg cutover` again",
     )
     LAST_REDO_NOT_ARCHIVED = _Entry(
         5122,
         "the last redo is not archived",
-        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source (in a CDB: in CDB$ROOT). Copy the"
-        " log to a place that `source` names, and start `olr-pg cutover` again",
+        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source (in a CDB: in CDB$ROOT). With an"
+        " offline source, copy the last log of each redo thread to a place that `source` names."
+        " Then start `olr-pg cutover` again. The last logs of several redo threads can end at"
+        " different SCNs. If you have copied all of them, begin again with the SCN that the"
+        " source had after its last transaction: `olr-pg cutover --restart --final-scn SCN`",
     )
     SOURCE_CHANGED_AFTER_CUTOVER = _Entry(
         5123,
@@ -1802,7 +1807,10 @@ class Code(IntEnum):
     CLOB_NOT_TEXT = _Entry(
         5146,
         "a CLOB of the source cannot be read as text",
-        "the bytes at the offset above are not UTF-16. Correct the value in the source",
+        "the bytes at the offset above are not UTF-16. Correct the value in the source, or"
+        " exclude the column with `filter.columns`. If a load has failed, then run `olr-pg"
+        " initial-load --restart`: with --resume, the load reads the value again that the"
+        " column had at the load's SCN",
     )
     TARGET_NAME_TAKEN = _Entry(
         5147,
@@ -2207,8 +2215,9 @@ class Code(IntEnum):
     LOAD_SCN_TOO_OLD = _Entry(
         7040,
         "Oracle cannot read the rows as of the load's SCN any more",
-        "raise UNDO_RETENTION (and the undo tablespace) above the duration of the load, then run"
-        " `initial-load --restart`. Or load the table again as of now with --later-scn",
+        "raise UNDO_RETENTION (and the undo tablespace) above the duration of the load, then"
+        " run `olr-pg initial-load --restart`. Or load the table again as of the current SCN:"
+        " `olr-pg initial-load --resume --later-scn`",
     )
     STANDBY_HIDES_TRANSACTIONS = _Entry(
         7041,

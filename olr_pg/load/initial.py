@@ -422,9 +422,10 @@ def _undo_needed(
     return OlrPgError(
         error.code,
         f"{words}; {source}" if source else words,
-        action=f"ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; make sure that the"
-        " undo tablespace is large enough, then run `initial-load --restart`. Or load"
-        " the table again as of the current SCN with --later-scn",
+        action=f"if UNDO_RETENTION is lower than {needed + needed // 4}, run"
+        f" ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; make sure that the undo"
+        " tablespace is large enough, then run `olr-pg initial-load --restart`. Or load the table"
+        " again as of the current SCN: `olr-pg initial-load --resume --later-scn`",
         **error.where,
     )
 

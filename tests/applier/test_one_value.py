@@ -21,7 +21,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.live_rows import live_data
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
@@ -37,9 +37,10 @@ from olr_pg.load.verification.verification import (
 )
 from olr_pg.oracle import table_query as lob_rows
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.oracle_net.row_versions import RowVersions
+from olr_pg.simulator.oracle_net.row_versions import VERSIONS, RowVersions
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
+from tests.advice import followed
 from tests.applier.test_every_type import COLUMNS, DATABASE, ELEMENTS, TABLE, redo_of_every_type
 from tests.datatypes.xml_documents import TOKENS
 from tests.lobs.lob_decoding import decode
@@ -135,18 +136,23 @@ class LiveTypes:
         self.server = StandIn(OracleState(snapshot, dbid=1))
         self._rows = RowVersions(self.server.state.catalogue, (TABLE,))
 
-    def put(self, number: int, values: Mapping[str, Any]) -> None:
+    def put(self, number: int, values: Mapping[str, Any], scn: int = SCN) -> None:
         """A row; columns that are not named are NULL."""
         row = {"ID": str(number), **values}
         columns = [row.get(column.name) for column in TABLE.delivered]
-        self._rows.put(TABLE, SCN, format_rowid(TABLE_OBJ, 1 << 22 | 131, number), columns)
+        self._rows.put(TABLE, scn, format_rowid(TABLE_OBJ, 1 << 22 | 131, number), columns)
 
-    def data(self) -> TableData:
+    def end(self, scn: int) -> None:
+        """The rows until now have other values from an SCN on."""
+        update = f'UPDATE "APP"."TYPES{VERSIONS}" SET "/until" = ?'
+        self.server.state.catalogue.update(update, scn)
+
+    def data(self, scn: int = SCN) -> TableData:
         """Its rows for a load."""
         source = OracleSource.model_validate(
             {"user": "olr", "password": "olr", "server": self.server.connect_string}
         )
-        return live_data(source, TABLE, LoadMoment(SCN, SCN), [None])
+        return live_data(source, TABLE, LoadMoment(scn, scn), [None])
 
 
 @pytest.fixture
@@ -249,8 +255,15 @@ def test_a_clob_that_is_no_text_is_named(
     live.put(1, {"CL": "half a character: \ud83d, and more".encode("utf-16-be", "surrogatepass")})
     with pytest.raises(OlrPgError) as caught:
         load(replication.target, "live", live.data())
-    assert caught.value.code == 5146
     assert caught.value.where["column"] == "CL"
+    words = "Correct the value in the source", "`olr-pg initial-load --restart`"
+    followed(caught.value, Code.CLOB_NOT_TEXT, *words)
+    live.server.state.scn = SCN + 1
+    live.end(SCN + 1)
+    live.put(1, {"CL": "a whole text".encode("utf-16-be")}, SCN + 1)
+    with pytest.raises(OlrPgError):
+        load(replication.target, "live", live.data())  # as with --resume
+    load(replication.target, "live", live.data(SCN + 1))
 
 
 def vars_of(counters: Any) -> dict[str, int]:

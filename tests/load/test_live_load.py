@@ -31,6 +31,7 @@ from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
+from tests.advice import followed
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
@@ -200,8 +201,9 @@ def test_a_verification_without_undo_does_not_recommend_to_load_again(shop: Shop
         assert list(error.where) == ["table", "scn"]
 
 
-def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["resume", "restart", "later"])
+def test_undo_that_is_gone_ends_the_load_until_it_continues(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(TableLoadProgress, "age_seconds", lambda _self, _connection: 4_000.0)
     shop.live.archive()
@@ -220,8 +222,22 @@ def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
     assert int(raised[1]) == int(needed[1]) * 5 // 4
     first = shop.live.state.scn
     shop.live.archive_all()
-    assert {one.scn for one in shop.load(resume=True)} == {first}
-    assert all(one.identical for one in shop.verify(first))
+    followed(
+        caught.value, Code.LOAD_SCN_TOO_OLD, "`olr-pg initial-load --restart`",
+        "as of the current SCN: `olr-pg initial-load --resume --later-scn`",
+    )  # fmt: skip
+    if way == "resume":
+        assert {one.scn for one in shop.load(resume=True)} == {first}
+        assert all(one.identical for one in shop.verify(first))
+        return
+    if way == "later":
+        shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
+        loaded = shop.load(resume=True, later=True)
+    else:
+        loaded = shop.load(restart=True)
+    assert max(one.scn for one in loaded) > first
+    shop.run()
+    assert shop.rows() == shop.live.summary.rows
 
 
 def test_a_load_belongs_to_an_incarnation_of_the_source(shop: Shop) -> None:
@@ -333,7 +349,9 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
     # A transaction is open: the source is not quiet.
     busy = live.state.scn
     stopped, code = cut()
-    assert (code, stopped["states"]) == (5121, {"quiet": "failed"})
+    assert (code, stopped["states"]) == (Code.SOURCE_NOT_QUIET, {"quiet": "failed"})
+    words = "wait until its transactions have ended", "Then start `olr-pg cutover` again"
+    followed(OlrPgError(Code.SOURCE_NOT_QUIET, ""), Code.SOURCE_NOT_QUIET, *words)
     assert stopped["way_back"] == "nothing is done yet"
     shop.run()
 
@@ -345,6 +363,8 @@ def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., A
     stopped, code = cut()
     assert (code, stopped["states"]) == (5122, {"quiet": "done", "archived": "failed"})
     assert "use the source again and start `olr-pg run`" in stopped["way_back"]
+    words = "run ALTER SYSTEM ARCHIVE LOG CURRENT", "Then start `olr-pg cutover` again"
+    followed(OlrPgError(Code.LAST_REDO_NOT_ARCHIVED, ""), Code.LAST_REDO_NOT_ARCHIVED, *words)
     live.archive()
     done, code = cut(until="verified")
     assert code is None

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from olr_pg.config.reading import load_config
-from olr_pg.errors import Code
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.initial import initial_load
 from olr_pg.migration.migration_progress import STEPS
 from olr_pg.monitor.status_client import ask_status
 from olr_pg.simulator.simulation import simulate
+from tests.advice import followed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +72,8 @@ def test_from_an_empty_target_to_the_cut_over(
     assert printed["steps"] == []
     _, code = run(cutover=True)
     assert code == Code.MIGRATION_NOT_READY
+    words = "start `olr-pg migrate` and let it finish its steps"
+    followed(OlrPgError(Code.MIGRATION_NOT_READY, ""), Code.MIGRATION_NOT_READY, words)
 
     printed, code = run()
     assert code is not None

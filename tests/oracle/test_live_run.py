@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import threading
 from functools import partial
@@ -15,10 +16,11 @@ from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle import oracle_connection
 from olr_pg.simulator.oracle_net.session import Fault
 from tests import waiting
+from tests.advice import followed
 from tests.oracle.live_source import reincarnated, switched_over, without_redo
 from tests.replicator.test_simulated import expected_rows
 from tests.target_rows import differing_from
@@ -392,9 +394,25 @@ def test_a_log_that_is_not_there_stops_a_single_run(
     missing = live.archive(copied=False)
     live.archive_all()
     error = failure_of(live.write_config(tmp_path, postgres_database))
-    assert error.code == 7011
+    followed(error, Code.ARCHIVED_LOG_UNREADABLE, "path-mapping", "Restore a deleted log")
     assert missing.name in error.detail
-    assert "path-mapping" in error.action
+    live.copy(missing)
+    run_once(live.write_config(tmp_path, postgres_database))
+    assert differences(postgres_database, live.summary) == []
+
+
+def test_a_log_that_is_another_one_stops_a_single_run(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    first, second = live.archive(), live.archive()
+    live.archive_all()
+    shutil.copy(first, live.mount / second.name)
+    error = failure_of(live.write_config(tmp_path, postgres_database))
+    words = "the path must lead to this database's own archived logs"
+    followed(error, Code.NOT_THE_LISTED_LOG, words)
+    live.copy(second)
+    run_once(live.write_config(tmp_path, postgres_database))
+    assert differences(postgres_database, live.summary) == []
 
 
 def test_a_deleted_log_is_a_gap(live: LiveSource, tmp_path: Path, postgres_database: str) -> None:

@@ -15,6 +15,7 @@ from olr_pg.oracle import live_source
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
+from tests.advice import followed
 from tests.oracle.conftest import ORDERS
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def test_it_is_noticed_although_the_redo_behind_it_was_read(
     ],
 )
 def test_other_settings_are_noticed_before_the_redo_of_a_new_list_is_read(
-    live: LiveDatabase, state: OracleState, name: str, value: str, code: Code
+    live: LiveDatabase, state: OracleState, tmp_path: Path, name: str, value: str, code: Code
 ) -> None:
     live.resolve("SELECT owner, table_name FROM all_tables")
     live.scan(100, 0)
@@ -151,6 +152,12 @@ def test_other_settings_are_noticed_before_the_redo_of_a_new_list_is_read(
         live.scan(100, 0)
     assert caught.value.code == code
     assert value in caught.value.detail
+    if code == Code.DBTIMEZONE_CHANGED:
+        followed(caught.value, Code.DBTIMEZONE_CHANGED, "start the appliance again: it continues")
+        again = LiveDatabase(vars(live)["_source"], Lineage(tmp_path / "again"))
+        again.resolve("SELECT owner, table_name FROM all_tables")
+        again.scan(100, 0)
+        again.close()
 
 
 @pytest.mark.parametrize("seconds", [3_600.0, 0.0])

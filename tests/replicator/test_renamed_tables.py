@@ -337,6 +337,8 @@ def test_what_has_the_new_name_in_the_target_stops_both_until_it_is_away(
         connection.execute(f"CREATE {in_the_way} shop.b AS SELECT 5 AS id")
     with pytest.raises(OlrPgError, match="5147"):
         run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
+    error = OlrPgError(Code.TARGET_NAME_TAKEN, "")
+    followed(error, Code.TARGET_NAME_TAKEN, "rename or drop that table")
     with psycopg.connect(postgres_database) as connection:
         assert rows_of(connection, "A") == [{"ID": 1, "NAME": "old"}]
         connection.execute(f"DROP {in_the_way} shop.b")

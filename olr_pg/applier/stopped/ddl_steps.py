@@ -95,15 +95,15 @@ _DO_IT_YOURSELF: Final = {
     ),
     DdlKind.RENAME_TABLE: (
         "rename the target table yourself, in one transaction: `UPDATE olr_pg.ledger SET target_oid"
-        " = NULL WHERE source_table IN ('{table}', '{other}')`, then ALTER TABLE ... RENAME. Then"
-        " run `olr-pg errors skip`. Or set"
+        " = NULL WHERE subscription = '{subscription}' AND source_table IN ('{table}', '{other}')`,"
+        " then ALTER TABLE ... RENAME. Then run `olr-pg errors skip`. Or set"
         " `rename-table` in `apply.ddl` to follow, and restart the appliance, which retries the"
         " table"
     ),
     DdlKind.EXCHANGE_PARTITION: (
         "exchange the partition and the table in the target yourself, in one transaction:"
-        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE source_table = '{other}'`, then DETACH,"
-        " rename and ATTACH. Then run `olr-pg errors skip`."
+        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE subscription = '{subscription}' AND"
+        " source_table = '{other}'`, then DETACH, rename and ATTACH. Then run `olr-pg errors skip`."
         " Or set `exchange-partition` in `apply.ddl` to follow, and restart the appliance, which"
         " retries both tables"
     ),
@@ -130,7 +130,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
             continue  # the DDL was about a table or column, not about this object
         match policy:
             case DdlPolicy.STOP:
-                raise _stopped(event, step)
+                raise _stopped(settings, event, step)
             case DdlPolicy.IGNORE:
                 if step.kind is DdlKind.DROP_PARTITION:
                     kept.add(step.partition)
@@ -145,12 +145,14 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
     return wanted
 
 
-def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
+def _stopped(settings: ApplierSettings, event: SchemaEvent, step: Step) -> OlrPgError:
     code = _CODES.get(step.kind, Code.COLUMNS_CHANGED)
     text = f" ({event.statement[:500]})" if event.statement else ""
     action = _DO_IT_YOURSELF.get(step.kind)
     if action is not None:
-        action = action.format(table=event.table, other=step.table)
+        action = action.format(
+            subscription=settings.subscription, table=event.table, other=step.table
+        )
     return OlrPgError(code, f"{step}{text}", action=action, table=event.table)
 
 

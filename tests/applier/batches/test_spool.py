@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -88,7 +89,8 @@ def test_the_limit_of_the_disk(replication: Replication) -> None:
     r.transaction(*large(2_000))
     with pytest.raises(OlrPgError) as caught:
         r.apply(**SMALL, spool_max=50_000)
-    assert caught.value.code == 5020
+    words = "raise `context.max-spill-mb` and start the command again"
+    followed(caught.value, Code.SPOOL_LIMIT, words)
     assert rows(r) == []
     r.serve()
     r.apply(**SMALL, spool_max=5_000_000)
@@ -116,8 +118,32 @@ def test_a_damaged_spool_is_told(replication: Replication, monkeypatch: pytest.M
     monkeypatch.setattr("olr_pg.files.positioned.os.pread", damaged)
     with pytest.raises(OlrPgError) as caught:
         r.apply(**SMALL)
-    assert caught.value.code == 5022
+    followed(caught.value, Code.SPOOL_DAMAGED, "Then start the command again")
     assert rows(r) == []
+    monkeypatch.undo()
+    r.serve()
+    r.apply(**SMALL)
+    assert len(rows(r)) == 1_000
+
+
+def test_a_full_disk_of_the_spool_is_told(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = replication
+    r.transaction(*large(1_000))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("olr_pg.files.positioned.os.pwrite", full)
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(**SMALL)
+    words = "free disk space in `context.data`", "Then start the command again"
+    followed(caught.value, Code.SPOOL_UNWRITABLE, *words)
+    monkeypatch.undo()
+    r.serve()
+    r.apply(**SMALL)
+    assert len(rows(r)) == 1_000
 
 
 def test_the_limit_of_the_hold(replication: Replication) -> None:

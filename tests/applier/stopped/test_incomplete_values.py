@@ -17,10 +17,11 @@ from olr_pg.applier.target.ledger import VERSION
 from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.schema_event import SchemaEvent
+from tests.advice import followed
 
 Replication = Any  # tests/applier/conftest.py
 Line = tuple[Any, ...]
@@ -251,6 +252,9 @@ def test_the_policy_stops_the_table_until_somebody_decides(told: Told, way: dict
         assert r.rows("SELECT id FROM s.t") == [(1,)]
         assert lines(r) == [("1", "update", first)]
         # With another policy what stays refused goes in, and is listed.
+        words = "set the column to `null` or `fetch` in `apply.incomplete-lobs`"
+        retry = "Then run `olr-pg errors retry`: this command applies the row"
+        followed(OlrPgError(Code.LOB_STOPS_TABLE, ""), Code.LOB_STOPS_TABLE, words, retry)
         assert replay(connection, r.settings(), "S.T").error is None
     assert lines(r) == [("1", "update", alone)]
     assert r.rows("SELECT id FROM s.t ORDER BY 1") == [(1,), (3,)]

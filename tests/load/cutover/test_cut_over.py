@@ -17,7 +17,9 @@ from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.target import data_directory
 from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import open_log
+from olr_pg.cli.errors import retry
 from olr_pg.cli.migration.cutover import cutover
+from olr_pg.cli.tables import resume
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.cutover.cut_over import (
     APPLICATION,
@@ -26,6 +28,7 @@ from olr_pg.load.cutover.cut_over import (
     application_grants,
     check_constraints,
 )
+from tests.advice import followed
 from tests.applier.test_target_checks import run_script
 from tests.load.test_initial import fetch
 from tests.load.test_kills import CHANGES, FINISHED, KILLED, PARTS, killed_at
@@ -100,6 +103,10 @@ def test_a_paused_table_is_called_paused(ready: Project, cut: Callable[..., Any]
     stopped, code = cut()
     assert code == Code.TABLE_PAUSED
     assert states(stopped)["applied"] == "failed"
+    words = "`olr-pg tables resume OWNER.NAME`, then start the same command again"
+    followed(OlrPgError(Code.TABLE_PAUSED, ""), Code.TABLE_PAUSED, words)
+    resume(ready.write(), table=["SHOP.STOCK"])
+    assert states(cut(until="applied"))["applied"] == "done"
 
 
 def test_every_step_and_going_on_where_it_stopped(
@@ -126,6 +133,8 @@ def test_every_step_and_going_on_where_it_stopped(
     verified = stopped["steps"][3]["detail"]
     assert verified == {"tables": 9, "rows": sum(ready.source.summary.rows.values())}
 
+    words = "enable the trigger, or drop what you do not need. Then start `olr-pg cutover` again"
+    followed(OlrPgError(Code.CONSTRAINTS_NOT_READY, ""), Code.CONSTRAINTS_NOT_READY, words)
     execute(ready, "DROP TRIGGER audit ON shop.stock")
     execute(ready, "ALTER TABLE shop.stock ENABLE TRIGGER copy")
     done = cut()
@@ -175,6 +184,8 @@ def test_a_difference_stops_it_and_is_mended(ready: Project, cut: Callable[..., 
     assert states(stopped)["verified"] == "failed"
     assert "SHOP.SETTINGS" in stopped["steps"][-1]["detail"]["reason"]
     ready.tables = ready.source.folder / "final"
+    words = "list the rows", "correct them with `olr-pg repair", "start the same command again"
+    followed(OlrPgError(Code.SOURCE_AND_TARGET_DIFFER, ""), Code.SOURCE_AND_TARGET_DIFFER, *words)
     ready.repair(ready.verify())
     assert states(cut(until="verified"))["verified"] == "done"
 
@@ -358,6 +369,8 @@ def test_a_sequence_that_ends_too_early_fails_its_step(
     assert code == 5129
     assert states(stopped)["sequences"] == "failed"
     assert "out of bounds" in stopped["steps"][-1]["detail"]["reason"]
+    words = "correct the problem", "then start the same command again"
+    followed(OlrPgError(Code.CUTOVER_STEP_REFUSED, ""), Code.CUTOVER_STEP_REFUSED, *words)
     execute(ready, "ALTER SEQUENCE shop.orders_seq NO MAXVALUE")
     assert cut()["finished"]
 
@@ -410,8 +423,12 @@ def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: P
     execute(ready, "UPDATE olr_pg.ledger SET stopped = true WHERE source_table = 'SHOP.ORDERS'")
     final = ready.source.folder / "final" / "dictionary.json"
     stopped, code = cut(dictionary=[final])
-    assert code == 5128
+    assert code == Code.TABLE_STOPPED
     assert states(stopped)["report"] == "failed"
+    words = "correct the cause, run `olr-pg errors retry`, then start `olr-pg cutover` again"
+    followed(OlrPgError(Code.TABLE_STOPPED, ""), Code.TABLE_STOPPED, words)
+    retry(ready.write())
+    assert cut(dictionary=[final])["finished"]
 
 
 def test_the_grants_are_all_that_an_application_needs(postgres_database: str) -> None:

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import filters_of
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.verification.continuous import (
     LAG_SECONDS,
@@ -22,6 +23,7 @@ from olr_pg.load.verification.continuous import (
 )
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.monitor.proofs import FILE_NAME, Proof, ProofFile, read_proofs, write_proofs
+from tests.advice import followed
 from tests.load.verification.damaged import check_seed
 
 if TYPE_CHECKING:
@@ -106,6 +108,15 @@ def test_rows_are_mended_up_to_a_bound_and_past_it_none_any_more(project: Projec
             assert one.prove(orders).differences == 2
         assert (proof.mended, proof.differences) == (0, 2)
         assert [entry["code"] for entry in logs if entry["log_level"] == "error"] == ["OLR-05117"]
+        connection.execute(remove, (5,))
+        assert verification(project, Mending(3)).prove(orders).mended == 0  # and so on for ever
+        followed(
+            OlrPgError(Code.MENDING_ENDED, ""), Code.MENDING_ENDED, "stop these changes",
+            "`olr-pg repair --differences FILE --yes`", "Then start the verification",
+        )  # fmt: skip
+        project.repair(project.verify())
+        connection.execute(remove, (3,))
+        assert verification(project, Mending(3)).prove(orders).mended == 3
 
 
 @pytest.mark.parametrize(

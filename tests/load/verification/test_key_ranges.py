@@ -20,7 +20,7 @@ from olr_pg.applier.target.catalogue import TargetColumn
 from olr_pg.config.reading import load_config
 from olr_pg.datatypes.mapping import OracleType, PgKind
 from olr_pg.dictionary.model import Column
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
@@ -38,6 +38,7 @@ from olr_pg.load.verification.repair import repair
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, LargeRow, key_cuts
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.serve import SqlServer
+from tests.advice import followed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -436,6 +437,8 @@ def test_no_row_is_mended_by_an_old_definition(walked: Walked) -> None:
         found = prove()
         assert "OLR-05118" in found.failure
         assert walked.of_target("SELECT count(*) FROM app.numbers") == [(ROWS - 1,)]
+    error = OlrPgError(Code.DEFINITION_CHANGED, "")
+    followed(error, Code.DEFINITION_CHANGED, "run the command again: it then reads the new")
     with sources.open_tables(config) as source:  # it reads the definitions again
         settings = sources.target_settings(config, source.snapshot, walked.database)
         (table,) = source.choose(())
