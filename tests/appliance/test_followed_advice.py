@@ -4,6 +4,7 @@ and the target has every row of the source once.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from functools import partial
@@ -19,11 +20,13 @@ from olr_pg.applier.session import applier_session
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import is_sealed
+from olr_pg.oracle.live_source import LiveDatabase
 from tests.advice import followed
 from tests.oracle.test_pdb_incarnations import row
 from tests.simulation.entry import recovery_at_each_log
 
 if TYPE_CHECKING:
+    from olr_pg.capture.logs import LogScan
     from tests.appliance.operated_site import Site
 
 pytestmark = pytest.mark.timeout(900)
@@ -166,6 +169,28 @@ def test_damaged_changes_of_the_dictionary_are_removed_with_the_dictionary(site:
     (site.data / "dictionary.json").unlink()
     site.run()
     assert site.differing() == []
+    site.run_with_changes()
+
+
+def test_files_of_the_data_directory_are_restored_or_deleted(site: Site) -> None:
+    backup = site.data.parent / "backup"
+    shutil.copytree(site.data, backup)
+    site.run_with_changes()
+    threads, incarnation = site.data / "threads.json", site.data / "incarnation.json"
+    threads.write_text("{", "utf-8")
+    followed(site.failure(), Code.STATE_FILE_DAMAGED, "restore the file from a backup")
+    shutil.copy(backup / "threads.json", threads)
+    incarnation.write_text("{", "utf-8")
+    followed(site.failure(), Code.STATE_FILE_DAMAGED, "Or delete the file")
+    incarnation.unlink()
+    site.run_with_changes()
+    path = site.data / "checkpoint.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"version": 99}), "utf-8")
+    site.change()
+    words = "restore a backup of the data directory from before the upgrade"
+    followed(site.failure(), Code.FILE_OF_NEWER_VERSION, words)
+    shutil.rmtree(site.data)
+    shutil.copytree(backup, site.data)
     site.run_with_changes()
 
 
@@ -465,6 +490,42 @@ def test_a_target_table_that_is_refused_is_altered_as_its_error_says(site: Site)
     site.run_with_changes()
 
 
+def test_changes_that_the_target_refuses_are_retried_or_skipped(site: Site) -> None:
+    table = f"app.{site.b}"
+    raising = (
+        "CREATE OR REPLACE FUNCTION app.raises() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RAISE EXCEPTION USING ERRCODE = ''{}''; END';"
+        f" CREATE TRIGGER raises BEFORE INSERT ON {table} FOR EACH ROW"
+        f" EXECUTE FUNCTION app.raises(); ALTER TABLE {table} ENABLE ALWAYS TRIGGER raises"
+    )
+    undo = f"DROP TRIGGER raises ON {table}"
+    altered = f"ALTER TABLE {table} ALTER x TYPE "
+    causes = [
+        (Code.TARGET_LIMIT, raising.format("54001"), undo),
+        (Code.CHANGE_REFUSED, raising.format("P0001"), undo),
+        (Code.TARGET_TYPE_UNFIT, altered + "int[] USING ARRAY[x]", altered + "int USING x[1]"),
+    ]
+    for code, cause, cure in causes:
+        site.sql(cause)
+        site.change()
+        assert site.error_line(site.stopped_by()).code == code
+        site.sql(cure)
+        site.command("errors", "retry")
+        assert site.differing() == []
+    retry = "run `olr-pg errors retry`"
+    followed(OlrPgError(Code.TARGET_LIMIT, ""), Code.TARGET_LIMIT, retry)
+    followed(OlrPgError(Code.TARGET_TYPE_UNFIT, ""), Code.TARGET_TYPE_UNFIT, retry)
+    site.sql(causes[1][1])
+    site.change_one(site.b)
+    number = str(site.stopped_by())
+    skip = "skip the change with `olr-pg errors skip`"
+    followed(OlrPgError(Code.CHANGE_REFUSED, ""), Code.CHANGE_REFUSED, retry, skip)
+    site.sql(undo)
+    site.command("errors", "skip", number)
+    site.verify_and_repair()
+    site.run_with_changes()
+
+
 def test_a_table_that_a_crash_has_emptied_is_loaded_again(site: Site) -> None:
     site.apply["unlogged-tables"] = "accept"
     site.sql(f"ALTER TABLE app.{site.b} SET UNLOGGED")
@@ -564,6 +625,30 @@ def test_sys_tables_that_were_built_anew_are_read_behind_the_upgrade(site: Site)
             site.failure(), Code.SYS_TABLES_REBUILT, "empty `context.data`",
             "set `apply.start-scn` to an SCN after the upgrade", "then load each table again",
         )  # fmt: skip
+        site.begin_anew()
+    finally:
+        site.catalogue.update(update, number)
+
+
+def test_a_pdb_that_was_replaced_while_it_was_read_is_loaded_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = 'UPDATE SYS."V$DATABASE" SET "CON_DBID" = ?'
+    ((number,),) = site.catalogue.rows('SELECT "CON_DBID" FROM SYS."V$DATABASE"')
+    site.change()
+    scan = LiveDatabase.scan
+
+    def replaced(live: LiveDatabase, scn: int, delivered_scn: int) -> LogScan:
+        site.catalogue.update(update, 4711)
+        return scan(live, scn, delivered_scn)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(LiveDatabase, "scan", replaced)
+            followed(
+                site.failure(), Code.PDB_REPLACED, "empty `context.data`", "set `apply.start-scn`",
+                "If another PDB has its name now, then load each table of the PDB again",
+            )  # fmt: skip
         site.begin_anew()
     finally:
         site.catalogue.update(update, number)

@@ -92,7 +92,12 @@ def test_a_stream_that_names_its_columns_goes_on(tmp_path: Path) -> None:
         "dictionary": str(tmp_path / "dictionary.json"),
         "table": "APP.T", "path": str(tmp_path / "archive"),
     }).schema())  # fmt: skip
-    _, end = batch(reader, reader.initialOffset())
+    with pytest.raises(OlrPgError) as caught:
+        batch(reader, {"index": 3})  # of another query
+    words = "start it again with another checkpointLocation: it then reads all logs again"
+    followed(caught.value, Code.STREAM_OFFSET, words)
+    rows, end = batch(reader, reader.initialOffset())
+    assert [row["A"] for row in rows] == ["a1"]
     archive()
     rows, _ = batch(reader, end)
     assert len(rows) == 2

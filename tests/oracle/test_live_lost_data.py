@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from olr_pg.capture.logs import open_log
+from olr_pg.errors import Code
+from tests.advice import followed
 from tests.oracle.live_source import reincarnated
 from tests.oracle.test_live_run import (
     applied_scn,
@@ -51,7 +53,7 @@ def positions(database: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
-def followed(database: str) -> set[int]:
+def incarnations(database: str) -> set[int]:
     with psycopg.connect(database) as connection:
         query = "SELECT resetlogs_id FROM olr_pg.ledger UNION SELECT resetlogs_id"
         return {row[0] for row in connection.execute(f"{query} FROM olr_pg.incarnation")}
@@ -59,7 +61,12 @@ def followed(database: str) -> set[int]:
 
 @pytest.mark.parametrize("is_restored", [False, True])
 def test_a_resetlogs_behind_the_ledger_stops_hard(
-    live: LiveSource, tmp_path: Path, postgres_database: str, *, is_restored: bool
+    live: LiveSource,
+    summary: Summary,
+    tmp_path: Path,
+    postgres_database: str,
+    *,
+    is_restored: bool,
 ) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     config = live.write_config(tmp_path, postgres_database)
@@ -81,10 +88,19 @@ def test_a_resetlogs_behind_the_ledger_stops_hard(
         assert f"up to SCN {applied_scn(postgres_database)}" in error.detail
     assert positions(postgres_database) == applied
     # The operator has set the tables back to what the new incarnation has, and says so.
+    followed(
+        error, Code.RESETLOGS_BEHIND_DELIVERED, "First empty `context.data`",
+        "correct the ledger (docs/operations.md, “RESETLOGS, flashback, failover”)",
+    )  # fmt: skip
+    shutil.rmtree(data)
+    document = json.loads(config.read_text("utf-8"))
+    document["apply"]["start-scn"] = scn
+    config.write_text(json.dumps(document), "utf-8")
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("UPDATE olr_pg.ledger SET resetlogs_id = NULL")
     run_once(config)
-    assert followed(postgres_database) == {RESETLOGS}
+    assert incarnations(postgres_database) == {RESETLOGS}
+    assert differences(postgres_database, summary) == []
 
 
 def test_the_ledger_follows_a_resetlogs_behind_nothing(
@@ -98,9 +114,9 @@ def test_the_ledger_follows_a_resetlogs_behind_nothing(
         for _ in before:
             live.archive()
         wait_until(lambda: applied_scn(postgres_database) > 0)
-        (first,) = followed(postgres_database)
+        (first,) = incarnations(postgres_database)
         reopen(live, last, tmp_path)
-        wait_until(lambda: followed(postgres_database) == {RESETLOGS})
+        wait_until(lambda: incarnations(postgres_database) == {RESETLOGS})
         assert first != RESETLOGS
         wait_until(lambda: differences(postgres_database, summary) == [])
 
@@ -138,7 +154,7 @@ def test_a_target_ahead_of_the_resetlogs_stops_although_another_one_follows_it(
         assert error.code == 7020
         assert positions(second_database) == applied
     assert differences(postgres_database, summary) == []
-    assert (followed(postgres_database), RESETLOGS in followed(second_database)) == (
+    assert (incarnations(postgres_database), RESETLOGS in incarnations(second_database)) == (
         {RESETLOGS},
         False,
     )
