@@ -39,7 +39,7 @@ REASONS: Final[dict[str, set[int]]] = {
     },
     "a defect, to be reported": {4005, 4014, 4015, 4019, 4045, 5013, 5141, 6004, 7203, 7300},
     "not followed by a test yet, although the advice changes positions, rows or tables": {
-        3070, 3080, 5005, 5018, 5260,
+        5018, 5260,
     },
 }  # fmt: skip
 """Why no test follows the advice of a code."""

@@ -9,7 +9,7 @@ import re
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from olr_pg.appliance import appliance
 from olr_pg.applier.session import applier_session
 from olr_pg.applier.target.source_position import check_not_ahead
+from olr_pg.dictionary.followed_dictionary import FollowedDictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import is_sealed
 from olr_pg.oracle.live_source import LiveDatabase
@@ -242,6 +243,30 @@ def test_a_target_table_with_right_rows_is_added_without_a_load(site: Site) -> N
     site.apply["tables"].remove(f"APP.{new}")
     site.command("initial-load")
     site.command("tables", "add", f"APP.{new}", "--no-load")
+    site.run_with_changes()
+
+
+def test_a_new_table_that_is_reported_is_added(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = f"N{site.a[1:]}"
+    site.apply["tables"].append(f"APP.{new}*")
+    site.apply |= {"create-tables": False, "ddl": {"new-table": "ignore"}}
+    site.create(new, "PRIMARY KEY")
+    capsys.readouterr()
+    site.run()
+    assert "OLR-03080" in "".join(capsys.readouterr())
+    words = "with a live source, `olr-pg tables add` loads and replicates the table"
+    error = OlrPgError(Code.TABLE_NEWER_THAN_SNAPSHOT, "")
+    followed(error, Code.TABLE_NEWER_THAN_SNAPSHOT, words)
+    assert "OLR-05005" in site.refused("tables", "add", f"APP.{new}")
+    error = OlrPgError(Code.TARGET_TABLE_MISSING, "")
+    again = "Then start the same command again"
+    followed(error, Code.TARGET_TABLE_MISSING, "create the table in PostgreSQL", again)
+    site.sql(f"CREATE TABLE app.{new} (id int PRIMARY KEY, x int)")
+    site.command("tables", "add", f"APP.{new}")
+    site.run()
+    assert site.differing() == []
     site.run_with_changes()
 
 
@@ -652,6 +677,32 @@ def test_a_pdb_that_was_replaced_while_it_was_read_is_loaded_again(
         site.begin_anew()
     finally:
         site.catalogue.update(update, number)
+
+
+def test_a_dictionary_row_that_cannot_be_read_is_passed_by_a_load(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = FollowedDictionary._value
+
+    def unreadable(self: FollowedDictionary, field: str, raw: bytes | None) -> Any:
+        if field == "name" and raw == b"UNREADABLE":
+            raise OlrPgError(Code.DICTIONARY_ROW_UNREADABLE, field)
+        return value(self, field, raw)
+
+    monkeypatch.setattr(FollowedDictionary, "_value", unreadable)
+    site.change(f"ALTER TABLE {site.a} ADD (unreadable NUMBER(9))")
+    followed(
+        site.failure(), Code.DICTIONARY_ROW_UNREADABLE, "So empty `context.data`",
+        "load each table again (`olr-pg initial-load --anew --table OWNER.NAME`), and start",
+    )  # fmt: skip
+    shutil.rmtree(site.data)
+    lacking = site.refused("initial-load", "--anew", "--table", f"APP.{site.a}")
+    assert OlrPgError(Code.TARGET_COLUMN_MISSING, "").label in lacking, lacking
+    site.sql(f"ALTER TABLE app.{site.a} ADD unreadable int")
+    site.load_anew(site.a, site.b)
+    site.run()
+    assert site.differing() == []
+    site.run_with_changes()
 
 
 def test_a_pdb_that_was_set_back_is_loaded_again(site: Site) -> None:
