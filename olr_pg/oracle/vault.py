@@ -30,6 +30,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import removed_on_failure, sync_directory
 from olr_pg.files.sealed import SEALING, SealedReader, current_key, is_sealed, row_file, seal_file
 from olr_pg.files.system_errors import advice
+from olr_pg.observability.periodic import steady_time
 from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.local_copy import writing_copy
 
@@ -335,8 +336,11 @@ class LogVault:
             _log.info("log removed from the vault", file=str(path))
 
     def _ended_copies(self, scn: int) -> list[tuple[Path, int]]:
-        """Return the copies that are old enough and end at or before an SCN, each with its end."""
-        oldest = time.time() - self._keep_seconds
+        """Return the copies that are old enough and end at or before an SCN, each with its end.
+
+        If the clock of the machine jumped ahead, no copy becomes older: a removed copy is lost.
+        """
+        oldest = min(time.time(), steady_time()) - self._keep_seconds
         found = list[tuple[Path, int]]()
         for path in self._named(_COPY):
             try:

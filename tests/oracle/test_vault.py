@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,6 +225,25 @@ def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(
     confirmed[0] = end = max(open_log(str(path)).next_scn for path in own)
     vault.remove_confirmed(end)
     assert sorted(live.mount.iterdir()) == [*own, live.mount / "restored.copying"]
+
+
+def test_a_clock_that_jumps_ahead_makes_no_copy_old(
+    live: LiveSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is corrected later, but a removed copy is lost."""
+    folder = tmp_path / "vault"
+    live.archive()
+    with live.database(vault=folder) as database:
+        (log,) = database.scan(0, 0).logs
+    end = log.next_scn
+    section = Vault.model_validate({"directory": str(folder), "keep-hours": 1})
+    vault, real = LogVault(section, lambda: end), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 20 * 365 * 86_400)
+    vault.remove_confirmed(end)
+    assert Path(log.path).exists()
+    os.utime(log.path, (0, 0))
+    vault.remove_confirmed(end)
+    assert not Path(log.path).exists()
 
 
 def listed(thread: int, sequence: int) -> ListedLog:

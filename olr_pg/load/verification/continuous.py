@@ -459,11 +459,13 @@ class ContinuousVerification:
 
     def _due(self, table: Table) -> tuple[bool, float, str]:
         """Return the sort key of a table: a table with an unfinished walk comes first, then the
-        table with the oldest comparison.
+        table with the oldest comparison. A comparison in the future was made while the clock was
+        wrong; the table must not wait until then.
         """
         known = self._known(table)
+        tried_at = known.tried_at if known.tried_at <= time.time() else 0.0
         goes_on = self.is_walking(table.full_name) and not known.failure
-        return not goes_on, known.tried_at, table.full_name
+        return not goes_on, tried_at, table.full_name
 
     def is_walking(self, table: str) -> bool:
         """Return whether a walk through a table has begun and not ended."""

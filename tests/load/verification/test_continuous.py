@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,19 @@ def test_every_table_is_compared_in_turn_and_what_differs_is_counted(project: Pr
     differing = {proof.table: proof.differences for proof in again if not proof.is_equal}
     assert differing == {"SHOP.ORDERS": 2}
     assert read_proofs(project.folder / FILE_NAME) == {proof.table: proof for proof in again}
+
+
+def test_a_comparison_in_the_future_keeps_no_table_waiting(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the machine was wrong for a time."""
+    loaded(project)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 20 * 365 * 86_400)
+    (first,) = walk(project, 1)
+    monkeypatch.setattr(time, "time", real)
+    assert walk(project, 1)[0].table == first.table
+    assert len({proof.table for proof in walk(project, 2)} | {first.table}) == 3
 
 
 def test_a_table_that_cannot_be_compared_keeps_its_proof_and_does_not_keep_the_others(
