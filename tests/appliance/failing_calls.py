@@ -6,7 +6,7 @@ The second life goes on from what the first left. Run all of them, which takes a
 scene, with ``python -m tests.appliance.failing_calls --scene NAME``; ``--only TEXT`` takes those
 whose line matches a regular expression, ``--count N`` so many at random. A scene of `OUTPUTS` is a
 command that writes files: with an error, none of them may look whole and be cut. A scene of `WORKS`
-is a command of a migration: an operator repeats it.
+is a command of a migration, one of `WAYS` of the way back: an operator repeats it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 from tests.appliance.test_kills_between_writes import write_config
 from tests.cli.fork_server import ForkServer, fork_server
+from tests.fallback.killed_steps import COMMANDS, Commands, Reached, Strike, Ways
 from tests.oracle.live_source import LiveSource
 from tests.replicator.test_simulated import check_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from olr_pg.postgres.embedded import EmbeddedPostgres
     from olr_pg.simulator.simulated_files import Summary
+    from tests.proving.served import Served
 
 HALF: Final = 0
 """Instead of a number of errno: the call reads or writes half of what it was asked for."""
@@ -524,6 +527,97 @@ class Works:
         return self._life(FAILING_CALL=_rule(fault, self._sockets), FAILING_CALLS_BELOW=below)
 
 
+class WayCommands(Commands):
+    """Carries out the commands of a way back; a struck one is one whose call fails.
+
+    Attributes:
+        rule: environment variables that let it fail, or list its calls.
+        said: what the struck command said, if it failed.
+    """
+
+    def __init__(self, server: ForkServer, config: Path) -> None:
+        self._server, self._config = server, config
+        self.rule: dict[str, str] = {}
+        self.said = ""
+
+    def close(self) -> None:
+        """Do nothing: the server belongs to somebody else."""
+
+    def carry_out(self, command: str, strike: Strike | None = None) -> Reached:
+        """See `Commands.carry_out`."""
+        words = [*command.split(), *WAY_OPTIONS.get(command, ())]
+        environ = os.environ if strike is None else {**os.environ, **self.rule}
+        done = self._server.run(
+            ["fallback", *words, "--config", str(self._config)], self._config.parent, environ
+        )
+        if done.returncode == 0:
+            return Reached(is_struck=False, failure="", step="")
+        check_told(done.stderr)
+        if strike is not None:
+            self.said = done.stderr
+        return Reached(is_struck=True, failure=f"OLR- {done.stderr}", step="")
+
+
+WAY_OPTIONS: Final = {"run": ("--once",), "cutover": ("--unverified",)}
+
+
+WAYS: Final = {f"fallback-{command}": command for command in COMMANDS}
+"""Commands of the way back to Oracle."""
+
+
+class WaysBack:
+    """Ways back, one after the other, with a call of one command that fails; see `Ways`."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        folder: Path,
+        cluster: EmbeddedPostgres,
+        served: Served,
+        command: str,
+    ) -> None:
+        self._folder, self._command = folder, command
+        self._ways = ways = Ways(folder, cluster, served)
+        ways.commands.close()
+        self._commands = ways.commands = WayCommands(server, folder / "olr-pg.json")
+        self._sockets = _socket_names(cluster.connect_string, served.dsn)
+
+    def _life(self, **environ: str) -> str:
+        self._commands.rule = {"FAILING_CALLS_BELOW": f"{self._folder}/", **environ}
+        self._commands.said = ""
+        _, wrong = self._ways.judge({self._command: Strike(0, "appliance", 1)})
+        assert not wrong, wrong
+        return self._commands.said
+
+    def calls(self) -> Counter[tuple[str, str]]:
+        """How often each (call, name of a file or of a socket) comes in the command."""
+        log = self._folder.parent / "calls"
+        assert self._life(FAILING_CALLS_LOG=str(log)) == ""
+        lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
+        log.unlink()
+        return Counter((call, _share(path, self._folder, self._sockets)) for call, path in lines)
+
+    def fail(self, fault: Fault) -> str:
+        """Let a call fail; what the command said, empty if it did its work. After the same command
+        again and those after it, both sides are as if nothing had happened."""
+        return self._life(FAILING_CALL=_rule(fault, self._sockets))
+
+
+@contextmanager
+def ways_back(command: str) -> Iterator[WaysBack]:
+    """Make both sides."""
+    from tests.fallback.kills import logical_postgres
+    from tests.proving.served import served_source
+
+    with tempfile.TemporaryDirectory() as name, logical_postgres() as cluster:
+        folder = Path(name).resolve()
+        library = compiled(folder)
+        assert library is not None, "a C compiler is needed"
+        (folder / "life").mkdir()
+        with served_source(folder / "source") as served, failing_server(library) as server:
+            yield WaysBack(server, folder / "life", cluster, served, command)
+
+
 def check_told(said: str) -> None:
     """Check that what a command says on stderr is an error of the catalogue that is no defect."""
     assert re.search(r"^OLR-\d{5}: ", said, re.MULTILINE), said
@@ -582,7 +676,8 @@ def faults(calls: Counter[tuple[str, str]], most: int) -> Iterator[Fault]:
     for (call, share), count in sorted(calls.items()):
         step = max(1, count // most)
         for error in ERRORS.get(call, ()):
-            if error == GONE and share.endswith("/"):  # a log that is lost must be loaded again
+            # A log, a configuration or an input that is lost must be restored.
+            if error == GONE and share.endswith(("/", "config.json", "olr-pg.json", "differences")):
                 continue
             for number in range(1, count + 1, step):
                 yield Fault(call, share, number, error)
@@ -605,6 +700,11 @@ def _write_outputs(chosen: argparse.Namespace) -> None:
                     wrong += 1
                     print(fault, "| WRONG:", str(error)[-2000:], flush=True)  # noqa: T201
             print(f"{wrong} faults with a wrong end")  # noqa: T201
+
+
+def _print_calls(calls: Counter[tuple[str, str]]) -> None:
+    for call, count in sorted(calls.items()):
+        print(*call, count)  # noqa: T201
 
 
 def _wanted(calls: Counter[tuple[str, str]], chosen: argparse.Namespace) -> list[Fault]:
@@ -643,8 +743,7 @@ def _do_works(chosen: argparse.Namespace) -> None:
         ):
             calls = works.calls()
             if chosen.calls:
-                for call, count in sorted(calls.items()):
-                    print(*call, count)  # noqa: T201
+                _print_calls(calls)
                 return
             _campaign(_wanted(calls, chosen), works.fail)
 
@@ -654,7 +753,7 @@ def main() -> None:
     from tests.postgres.own_cluster import own_cluster
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scene", choices=[*SCENES, *OUTPUTS, *WORKS], default="once")
+    parser.add_argument("--scene", choices=[*SCENES, *OUTPUTS, *WORKS, *WAYS], default="once")
     parser.add_argument("--only", default="", help="a regular expression: a part of the line")
     parser.add_argument("--most", type=int, default=8, help="most numbers of a call on a file")
     parser.add_argument("--count", type=int, help="so many of them at random")
@@ -662,6 +761,14 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.scene in OUTPUTS:
         _write_outputs(chosen)
+        return
+    if chosen.scene in WAYS:
+        with ways_back(WAYS[chosen.scene]) as ways:
+            calls = ways.calls()
+            if chosen.calls:
+                _print_calls(calls)
+            else:
+                _campaign(_wanted(calls, chosen), ways.fail)
         return
     if chosen.scene in WORKS:
         _do_works(chosen)
@@ -686,8 +793,7 @@ def main() -> None:
             with closing(lives(0)) as first:
                 calls = first.calls()
             if chosen.calls:
-                for call, count in sorted(calls.items()):
-                    print(*call, count)  # noqa: T201
+                _print_calls(calls)
                 return
             wanted = _wanted(calls, chosen)
             wrong = 0
