@@ -545,11 +545,10 @@ class WayCommands(Commands):
 
     def carry_out(self, command: str, strike: Strike | None = None) -> Reached:
         """See `Commands.carry_out`."""
-        words = [*command.split(), *WAY_OPTIONS.get(command, ())]
+        words = ["fallback", *command.split(), *WAY_OPTIONS.get(command, ())]
+        words += ["--config", str(self._config)]
         environ = os.environ if strike is None else {**os.environ, **self.rule}
-        done = self._server.run(
-            ["fallback", *words, "--config", str(self._config)], self._config.parent, environ
-        )
+        done = self._server.run(words, self._config.parent, environ)
         if done.returncode == 0:
             return Reached(is_struck=False, failure="", step="")
         check_told(done.stderr)
