@@ -430,8 +430,8 @@ class Code(IntEnum):
         2018,
         "the undo tablespace is encrypted, so no transaction can be decoded",
         "decrypt the undo tablespace, or create an unencrypted one and switch UNDO_TABLESPACE to"
-        " it. Then load the tables again: olr_pg cannot read the redo that was written before"
-        " the switch",
+        " it. Then load the tables again (`olr-pg initial-load --anew --table OWNER.NAME`):"
+        " olr_pg cannot read the redo that was written before the switch",
     )
     LOGS_DO_NOT_JOIN = _Entry(
         2020,
@@ -462,10 +462,10 @@ class Code(IntEnum):
         "a value is not valid for its Oracle type",
         "compare the value with SELECT DUMP(column, 16) in Oracle. If Oracle stores this value,"
         " an application wrote an invalid value: correct the value with UPDATE, and load the"
-        " table again. To replace invalid dates by NULL, set `apply.policies.invalid-date`; in"
-        " `olr-pg decode`, use the option `--invalid-date null`; in Spark, the option"
-        " `invalidDate`. If Oracle does not store the value, the dictionary may not match the"
-        " log",
+        " table again (`olr-pg initial-load --anew --table OWNER.NAME`). To replace invalid"
+        " dates by NULL, set `apply.policies.invalid-date`; in `olr-pg decode`, use the option"
+        " `--invalid-date null`; in Spark, the option `invalidDate`. If Oracle does not store"
+        " the value, the dictionary may not match the log",
     )
     TEXT_UNDECODABLE = _Entry(
         2051,
@@ -605,7 +605,8 @@ class Code(IntEnum):
         "a LOB was changed without a change of its row in the redo",
         "the target keeps the old value, and the redo does not show which row has changed. Find"
         " the rows with `olr-pg verify --differences FILE` and correct them with `olr-pg repair"
-        " --differences FILE --yes`, or load the table again",
+        " --differences FILE --yes`, or load the table again (`olr-pg initial-load --anew"
+        " --table OWNER.NAME`)",
     )
     LOB_LOCATOR_MALFORMED = _Entry(
         2122,
@@ -690,15 +691,16 @@ class Code(IntEnum):
         2160,
         "the redo does not contain the columns of a condition in `filter.rows`",
         "let Oracle always log the columns of the condition: ALTER TABLE … ADD SUPPLEMENTAL LOG"
-        " GROUP … (…) ALWAYS. Then load the table again",
+        " GROUP … (…) ALWAYS. Then load the table again (`olr-pg initial-load --anew --table"
+        " OWNER.NAME`)",
     )
     ROW_MOVES_IN_INCOMPLETE = _Entry(
         2161,
-        "a row begins to fulfil its condition in `filter.rows`, and the redo does not contain all"
-        " columns of the row",
-        "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again."
-        " Oracle never logs LOB columns this way: exclude them with `filter.columns`, or remove"
-        " the condition",
+        "a row begins to fulfil its condition in `filter.rows`, and the redo does not contain"
+        " all columns of the row",
+        "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again"
+        " (`olr-pg initial-load --anew --table OWNER.NAME`). Oracle never logs LOB columns this"
+        " way: exclude them with `filter.columns`, or remove the condition",
     )
     LOG_URL_UNUSABLE = _Entry(
         2210,
@@ -735,9 +737,10 @@ class Code(IntEnum):
     LOG_SHORTER_THAN_READ = _Entry(
         2251,
         "an archived log is shorter than the part of the online log that was read",
-        "the storage of the online logs returned redo that was lost later. Set `source.verify-ms`,"
-        " or set `source.redo` to archived. If the source lacks changes that olr_pg has delivered"
-        " from the online log, load the tables again",
+        "the storage of the online logs returned redo that was lost later. Set"
+        " `source.verify-ms`, or set `source.redo` to archived. If the source lacks changes that"
+        " olr_pg has delivered from the online log, load the tables again (`olr-pg initial-load"
+        " --anew --table OWNER.NAME`)",
     )
     # 3xxx dictionary and table list
     DICTIONARY_UNREADABLE = _Entry(
@@ -938,7 +941,7 @@ class Code(IntEnum):
         "a column of a replicated table is excluded",
         "the table is replicated without this column, and the target column keeps its values. If"
         " the reason is TDE, decrypt the column in the source (ALTER TABLE … MODIFY (… DECRYPT))"
-        " and load the table again",
+        " and load the table again (`olr-pg initial-load --anew --table OWNER.NAME`)",
     )
     DICTIONARY_LOST = _Entry(
         3082,
@@ -1260,7 +1263,8 @@ class Code(IntEnum):
         " overwrite. If the change lacks its key, add supplemental logging of the key in the"
         " source (`olr-pg doctor` prints the statement), and run `olr-pg errors skip`. Then"
         " correct the skipped rows with `olr-pg verify --differences FILE` and `olr-pg repair"
-        " --differences FILE --yes`, or load the table again",
+        " --differences FILE --yes`, or load the table again (`olr-pg initial-load --anew"
+        " --table OWNER.NAME`)",
     )
     TABLES_STOPPED = _Entry(
         5010,
@@ -1590,7 +1594,8 @@ class Code(IntEnum):
         5106,
         "an initial load was interrupted",
         "continue the load with --resume, or start over with --restart, which empties the tables"
-        " that the interrupted load had begun",
+        " that the interrupted load had begun. If you have corrected rows of a live source, use"
+        " --restart: with --resume, the load reads the rows as of its former SCN",
     )
     TABLE_LOADED_IN_PART = _Entry(
         5107,
@@ -2151,8 +2156,8 @@ class Code(IntEnum):
         7022,
         "the source cannot be checked for a PDB that was set back to an earlier SCN",
         "run the grants of sql/oracle/grants.sql, which include V_$PDB_INCARNATION. Until then,"
-        " load the tables again after FLASHBACK PLUGGABLE DATABASE or a point-in-time recovery of"
-        " the PDB",
+        " load the tables again (`olr-pg initial-load --anew --table OWNER.NAME`) after"
+        " FLASHBACK PLUGGABLE DATABASE or a point-in-time recovery of the PDB",
     )
     PDB_REPLACED = _Entry(
         7023,
