@@ -61,6 +61,7 @@ from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.dictionary.client_queries import check_relations
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import tells_of_full_disk
@@ -378,6 +379,8 @@ def _open(
                 limits=port.limits,
                 tls=server_context(port.tls) if port.tls else None,
                 allow=port.allow,
+                # The query of a client runs in Oracle, with the privileges of our account.
+                check_query=check_relations if isinstance(config.source, OracleSource) else None,
             ),
             applier=None if section is None else confirming_applier(section),
         )

@@ -13,12 +13,12 @@ disconnects.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.dictionary.client_queries import END, Token, tokens_of
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import OTHER, PRIVILEGE, TIMEOUT
 
@@ -175,16 +175,6 @@ def _coded(error: OlrPgError) -> OlrPgError:
     return error
 
 
-_TOKEN: Final = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
-      | (?P<text>n?q'(?:\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(?P<mark>[^\s\[{(<]).*?(?P=mark))'
-          | n?'(?:[^']|'')*')
-      | (?P<quoted>"[^"]*")
-      | (?P<broken>/\*|n?q'|n?'|")
-      | (?P<word>[^\W\d][\w$#]*)
-      | (?P<other>.)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 _FIRST: Final = ("SELECT", "WITH")
 
 FUNCTIONS: Final = frozenset(
@@ -211,19 +201,6 @@ _BEFORE_BRACKETS: Final = FUNCTIONS | {
 }
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-
-    @property
-    def word(self) -> str:
-        """The token in upper case if it is a word; otherwise empty."""
-        return self.text.upper() if self.kind == "word" else ""
-
-
-_END: Final = _Token("end", "")
-
-
 def check_plain(query: str) -> None:
     """Refuse a query that is not a single SELECT, or that uses locks, database links, sequences or
     unknown functions.
@@ -234,8 +211,8 @@ def check_plain(query: str) -> None:
     Raises:
         OlrPgError: 3010 a literal or a comment is not closed, 3016 the query is refused.
     """
-    tokens = _tokens(query)
-    first = next((token for token in tokens if token.text != "("), _END)
+    tokens = tokens_of(query)
+    first = next((token for token in tokens if token.text != "("), END)
     if first.word not in _FIRST:
         raise OlrPgError(
             Code.TABLE_QUERY_NOT_READ_ONLY, "the query does not begin with SELECT or WITH"
@@ -252,24 +229,10 @@ def check_plain(query: str) -> None:
         raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, "the brackets of the query do not match")
 
 
-def _tokens(query: str) -> list[_Token]:
-    found = []
-    for match in _TOKEN.finditer(query):
-        kind = match.lastgroup or ""
-        if match["broken"]:
-            raise OlrPgError(
-                Code.TABLE_QUERY_INVALID,
-                f"the text that begins with {match['broken']} does not end",
-            )
-        if not match["space"]:
-            found.append(_Token("text" if match["text"] else kind, match.group()))
-    return found
-
-
-def _reason(tokens: list[_Token], at: int) -> str | None:
+def _reason(tokens: list[Token], at: int) -> str | None:
     """Return the reason why a token is not allowed; None if it is allowed."""
     token = tokens[at]
-    before = tokens[at - 1] if at else _END
+    before = tokens[at - 1] if at else END
     if token.text == ";":
         return "the query is more than one statement"
     if token.text == "@":
@@ -285,12 +248,12 @@ def _reason(tokens: list[_Token], at: int) -> str | None:
     return None
 
 
-def _may_open(tokens: list[_Token], at: int) -> bool:
+def _may_open(tokens: list[Token], at: int) -> bool:
     """Return whether the opening bracket is allowed: it belongs to no function call, or to the call
     of an allowed function.
     """
-    name = tokens[at - 1] if at else _END
-    before = tokens[at - 2] if at > 1 else _END
+    name = tokens[at - 1] if at else END
+    before = tokens[at - 2] if at > 1 else END
     if name.kind not in ("word", "quoted"):
         return True
     if [token.text for token in tokens[at + 1 : at + 3]] == ["+", ")"]:
@@ -300,7 +263,7 @@ def _may_open(tokens: list[_Token], at: int) -> bool:
     return (before.word == "WITH" or before.text == ",") and _names_columns(tokens, at)
 
 
-def _names_columns(tokens: list[_Token], at: int) -> bool:
+def _names_columns(tokens: list[Token], at: int) -> bool:
     """Return whether the bracket contains the column names of a WITH clause: it contains only
     names, and AS follows it.
     """

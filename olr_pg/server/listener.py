@@ -228,6 +228,7 @@ class Listener:
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
         session = PortSession(self._source, self._checkpoint, self._claim, peer)
+        session.check_query = self.settings.check_query
         # Many clients do not report why they stopped, so log it here.
         told = partial(self._refused_requests.add, peer=peer)
         connection = Connection(connected, session, peer, self.settings, told)

@@ -57,6 +57,8 @@ class PortSettings(NamedTuple):
         limits: the limits of each connection, and of the number of connections.
         tls: the TLS context.
         allow: networks that may connect, in addition to loopback; None for all networks.
+        check_query: raises an error for a TableList query that clients may not run; None to allow
+            every query that the source accepts.
     """
 
     host: str = LOOPBACK
@@ -65,6 +67,7 @@ class PortSettings(NamedTuple):
     limits: Limits = Limits()
     tls: ssl.SSLContext | None = None
     allow: Sequence[Network] | None = None
+    check_query: Callable[[str], None] | None = None
 
 
 UNUSED_PORT: Final = PortSettings()

@@ -219,6 +219,8 @@ class PortSession:
         is_abandoned: returns whether the client has disconnected; then its work is cancelled. The
             session's creator sets it; it is called from the session's thread, and from threads that
             work for the session.
+        check_query: raises an error for a TableList query that the client may not run. The
+            session's creator sets it.
         piece_bytes: approximate maximum number of bytes that are taken from the queue at once. The
             session's creator can change it.
         asked_at: the time of the client's last request for replication (`time.monotonic`).
@@ -241,6 +243,7 @@ class PortSession:
         self._queue: ReadyQueue | None = None
         self.piece_bytes = ANSWER_BYTES
         self.is_abandoned: Callable[[], bool] | None = None
+        self.check_query: Callable[[str], None] | None = None
         self._who = ""
         self._start_scn = 0
         self._takes_image = True
@@ -271,8 +274,11 @@ class PortSession:
         """Answer TableList.
 
         Raises:
-            OlrPgError: 4008 another client is replicating; or any error of the source.
+            OlrPgError: 4008 another client is replicating; any error of `check_query`; or any
+                error of the source.
         """
+        if self.check_query is not None:
+            self.check_query(sql)
         self._claim.acquire(self)
         self._who = self.applier or f"tables {hashlib.sha256(sql.encode()).hexdigest()}"
         _log.info("client subscribed", peer=self.peer)

@@ -1,0 +1,104 @@
+"""Checks which relations the TableList query of a client over the network reads.
+
+A client needs no password. A query that reads other relations could read every row that the account
+of the source may read, for example hashes of passwords in SYS.USER$: in the names that an error
+contains, or bit by bit by whether the query returns rows. So the query may read only the views of
+the dictionary that list objects. The queries of the configuration are not limited.
+
+The text is divided into tokens as Oracle does it (`tokens_of`), because a parser with other rules
+for comments and literals could be deceived.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from olr_pg.errors import Code, OlrPgError
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<text>n?q'(?:\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(?P<mark>[^\s\[{(<]).*?(?P=mark))'
+          | n?'(?:[^']|'')*')
+      | (?P<quoted>"[^"]*")
+      | (?P<broken>/\*|n?q'|n?'|")
+      | (?P<word>[^\W\d][\w$#]*)
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+class Token(NamedTuple):
+    """A token of a query; `kind` is the name of its group in the pattern, or "end"."""
+
+    kind: str
+    text: str
+
+    @property
+    def word(self) -> str:
+        """The token in upper case if it is a word; otherwise empty."""
+        return self.text.upper() if self.kind == "word" else ""
+
+
+END: Final = Token("end", "")
+
+
+def tokens_of(query: str) -> list[Token]:
+    """Return the tokens of a query as Oracle reads them, without comments and white space.
+
+    Raises:
+        OlrPgError: 3010, a literal or a comment is not closed.
+    """
+    found = []
+    for match in _TOKEN.finditer(query):
+        kind = match.lastgroup or ""
+        if match["broken"]:
+            raise OlrPgError(
+                Code.TABLE_QUERY_INVALID,
+                f"the text that begins with {match['broken']} does not end",
+            )
+        if not match["space"]:
+            found.append(Token("text" if match["text"] else kind, match.group()))
+    return found
+
+
+_LISTS: Final = re.compile(r"(?:ALL|DBA|USER)_[A-Z_]+|DUAL")
+_READS: Final = (
+    "a client can read only DUAL and the views ALL_…, DBA_… and USER_… of the dictionary"
+)
+
+
+def check_relations(query: str) -> None:
+    """Refuse a query that reads anything but views of the dictionary.
+
+    Raises:
+        OlrPgError: 3010 a literal or a comment is not closed, 3016 the query is refused.
+    """
+    from sqlglot import exp, parse_one  # it takes time to load, and few processes need it
+    from sqlglot.errors import SqlglotError
+
+    tokens = tokens_of(query.strip().rstrip(";"))
+    text = " ".join("'x'" if token.kind == "text" else token.text for token in tokens)
+    try:
+        tree = parse_one(text, read="oracle")
+    except (SqlglotError, RecursionError):
+        raise OlrPgError(
+            Code.TABLE_QUERY_NOT_READ_ONLY, f"the query cannot be checked: {_READS}"
+        ) from None
+    own = {one.alias.upper() for one in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        name, owner = (_spelled(table.args.get(part)) for part in ("this", "db"))
+        is_own = not owner and name.upper() in own
+        if not is_own and (owner not in ("", "SYS") or not _LISTS.fullmatch(name)):
+            raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, f"the query reads {name}: {_READS}")
+
+
+def _spelled(name: object) -> str:
+    """Return a name as Oracle stores it; "?" for something that is no name."""
+    from sqlglot import exp
+
+    if name is None:
+        return ""
+    if not isinstance(name, exp.Identifier):
+        return "?"
+    return str(name.this) if name.quoted else str(name.this).upper()
