@@ -107,6 +107,9 @@ class KernelLibrary(_LinkedLate):
 class _KernelSteps(Compiler):
     """Numba's compiler without the steps of `_UNNEEDED`."""
 
+    def __init__(self, typing: Any, target: Any, *arguments: Any) -> None:
+        super().__init__(typing, _remembering_sizes(target), *arguments)
+
     def define_pipelines(self) -> list[Any]:
         """Return Numba's steps that kernels need."""
         pipelines: list[Any] = super().define_pipelines()
@@ -114,6 +117,25 @@ class _KernelSteps(Compiler):
             one.passes = [step for step in one.passes if step[0] not in _UNNEEDED]
             one.finalize()
         return pipelines
+
+
+def _remembering_sizes(target: Any) -> Any:
+    """Make a target context ask LLVM only once for the size of a type; return the context.
+
+    Numba asks for the size of each variable that a function stores. For each answer, LLVM parses a
+    module. Without this function, that would be a fourteenth of the compile time.
+    """
+    if "get_abi_sizeof" not in vars(target):
+        measure, sizes = target.get_abi_sizeof, dict[str, int]()
+
+        def get_abi_sizeof(of: Any) -> int:
+            text = str(of)
+            if text not in sizes:
+                sizes[text] = measure(of)
+            return sizes[text]
+
+        target.get_abi_sizeof = get_abi_sizeof
+    return target
 
 
 class PartCompiler(_KernelSteps):

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import ir
 from numba.core.caching import NullCache
 from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
 
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.kernels.dispatchers import PartLibrary
@@ -71,3 +73,19 @@ def test_python_code_whose_compilation_steps_are_left_out_is_an_error() -> None:
     whole.dispatcher._cache = NullCache()
     with pytest.raises(NumbaError):
         whole(np.zeros(3, np.int64))
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="kernels are not compiled")
+def test_llvm_is_asked_once_for_the_size_of_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole: Any = kernel(triple)
+    whole.dispatcher._cache = NullCache()
+    assert whole(2) == 6
+    members = [ir.IntType(8), ir.IntType(64)]
+    structures = [ir.LiteralStructType(members, packed=packed) for packed in (False, True)]
+    types = [*members, *structures, ir.ArrayType(ir.IntType(16), 5), ir.IntType(8).as_pointer()]
+    context = cpu_target.target_context
+    assert list(map(context.get_abi_sizeof, types)) == [1, 8, 16, 9, 10, 8]
+    monkeypatch.setattr("llvmlite.binding.parse_assembly", None)
+    assert list(map(context.get_abi_sizeof, types)) == [1, 8, 16, 9, 10, 8]
+    with pytest.raises(TypeError):
+        context.get_abi_sizeof(ir.ArrayType(ir.IntType(16), 6))
