@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-import tests.uninlined_parts  # noqa: F401 - before the kernels
+import tests.uninlined_parts  # before the kernels
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
+from olr_pg.redo import log_extraction
 from olr_pg.redo.dump.log_text import dump_logs
 from olr_pg.redo.format.layout import layout_of
 from olr_pg.redo.format.opcodes import OP_UNDO, UNDONE
@@ -35,7 +36,7 @@ from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from olr_pg.replicator.kernel_warmup import uncollected
 from olr_pg.transactions.assembler import Assembler
-from tests.fuzz_kernel import OUTSIDE, fuzz_blocks, fuzz_records
+from tests.fuzz_kernel import OUTSIDE, extract_by_mutator, fuzz_blocks, fuzz_records
 from tests.redo.log_builder import LogBuilder, all_records, open_log, seal, without_lwn
 from tests.vectors.redo_cases import VERSIONS, closed, load_cases, vectors_dir
 
@@ -306,6 +307,9 @@ def run_chain(subjects: list[Subject], seeds: range) -> Counter[str]:
 
 def run_share(share: Share) -> Counter[str]:
     """The mutations of one share."""
+    if tests.uninlined_parts.CHECKS_BOUNDS:
+        # Else the walk would be compiled a second time: no such kernel is on disk.
+        log_extraction.extract_groups = extract_by_mutator
     subjects = load_subjects()
     with uncollected():
         for item in subjects:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from olr_pg.kernels.compile import inlined, kernel, part
+from olr_pg.kernels.compile import inlined, kernel, part, uncompiled
 from olr_pg.redo.batch import columns_of
 from olr_pg.redo.blocks import LWN, RECORD
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 NUMBERS = np.array([0, 1, 2, 3, 4, 7, 8, 16, 20, 24, 127, 128, 254, 255, 256, 0x7FFF, 0x8000,
                     0xFFFE, 0xFFFF], np.int64)  # fmt: skip
 WORDS = np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.int64)
+extract = part(uncompiled(extract_groups))
+"""Not the kernel, which would be optimized by itself, too."""
+
 OUTSIDE = -1
 """The ending of a mutation that made a kernel point outside the bytes it was given."""
 
@@ -130,6 +133,14 @@ class Group(NamedTuple):
     room: Room
 
 
+class Run(NamedTuple):
+    """Blocks [block, end) of a log, and whether to check their checksums."""
+
+    block: int
+    end: int
+    verify: bool
+
+
 @part
 def walk_mutated_record(walk: Walk, sound: Sound, random: Any) -> tuple[int, int]:
     """Walk a mutated record; return (stage, status).
@@ -161,7 +172,7 @@ def extract_mutated_blocks(walk: Walk, group: Group, random: Any) -> tuple[int, 
         group.raw[k] = group.sound[k]
     mutate(group.raw, 2 * block_size, group.raw.size, random)
     verify = draw(random, 20) == 0
-    stage, status, _, _ = extract_groups(
+    stage, status, _, _ = extract(
         walk, group.log[0], group.log[1], 2, blocks, group.sequence, verify, group.room
     )
     return stage, status
@@ -169,13 +180,19 @@ def extract_mutated_blocks(walk: Walk, group: Group, random: Any) -> tuple[int, 
 
 @kernel
 def mutate_redo(
-    walk: Walk, sound: Sound, group: Group, count: int, random: Any, endings: Any
-) -> int:
+    walk: Walk, sound: Sound, group: Group, run: Run, count: int, random: Any, endings: Any
+) -> tuple[int, int, int, int]:
     """Walk `count` mutated records of `sound`, or extract as many mutated logs of `group`.
 
-    ``endings[stage, status]`` counts. Returns how many of them left the bytes they were given. It
-    is one kernel, since to compile the walk into two takes seconds.
+    ``endings[stage, status]`` counts. Returns how many of them left the bytes they were given, and
+    three zeros. If `count` is 0, extracts `run` of the log of `group` as it is, and returns what
+    `extract_groups` does. It is one kernel, since to compile the walk into two takes seconds.
     """
+    if count == 0:
+        return extract(
+            walk, group.log[0], group.log[1], run.block, run.end, group.sequence, run.verify,
+            group.room,
+        )  # fmt: skip
     outside = 0
     for _ in range(count):
         empty(walk)
@@ -186,7 +203,24 @@ def mutate_redo(
         endings[stage, status] += 1
         if (status == 0 or group.raw.size) and not stays_inside(walk):
             outside += 1
-    return outside
+    return outside, 0, 0, 0
+
+
+def extract_by_mutator(
+    walk: Walk,
+    raw: npt.NDArray[np.uint8],
+    words: npt.NDArray[np.uint64],
+    block: int,
+    end: int,
+    sequence: int,
+    verify: bool,
+    room: Room,
+) -> tuple[int, int, int, int]:
+    """Do what `extract_groups` does, with the kernel that mutates, which is compiled anyway."""
+    nothing = np.empty(0, np.uint8)
+    group, run = Group(nothing, nothing, (raw, words), sequence, room), Run(block, end, verify)
+    endings = np.empty((0, 0), np.int64)
+    return mutate_redo(walk, _no_records(), group, run, 0, _generator(0), endings)
 
 
 def fuzz_records(
@@ -229,9 +263,12 @@ def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tu
         (size, size),
     )
     assert walk.width == width
-    nothing = Sound(np.frombuffer(b"", np.uint8), np.empty(0, np.int64))
     group = _group(log.raw, log.header.sequence, most, walk)
-    return _mutated(walk, nothing, group, count, seed)
+    return _mutated(walk, _no_records(), group, count, seed)
+
+
+def _no_records() -> Sound:
+    return Sound(np.frombuffer(b"", np.uint8), np.empty(0, np.int64))
 
 
 def _group(sound: npt.NDArray[np.uint8], sequence: int, records: int, walk: Walk) -> Group:
@@ -247,7 +284,9 @@ def _mutated(
     walk: Walk, sound: Sound, group: Group, count: int, seed: int
 ) -> Counter[tuple[int, int]]:
     endings = np.zeros((4, 64), np.int64)
-    outside = mutate_redo(walk, sound, group, count, _generator(seed), endings)
+    outside, _, _, _ = mutate_redo(
+        walk, sound, group, Run(0, 0, verify=False), count, _generator(seed), endings
+    )
     return _counted(endings, int(outside))
 
 

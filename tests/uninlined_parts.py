@@ -10,5 +10,7 @@ import os
 
 from olr_pg.kernels import compile as decorators
 
-if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
+CHECKS_BOUNDS = os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0"
+
+if CHECKS_BOUNDS:
     decorators.inlined = decorators.part
