@@ -47,7 +47,10 @@ WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND sourc
 emptied AS (DELETE FROM olr_pg.unlogged WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
-_FORGET_APPLIED = "DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
+_FORGET_APPLIED = """
+WITH listed AS (DELETE FROM olr_pg.listed WHERE subscription = %(s)s AND source_table = %(t)s)
+DELETE FROM olr_pg.ledger WHERE subscription = %(s)s AND source_table = %(t)s
+"""
 _BEGIN_ANEW = """
 WITH former AS (
     DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
@@ -92,7 +95,7 @@ FROM olr_pg.load AS l WHERE subscription = %(s)s AND source_table = %(t)s
 ON CONFLICT (subscription, source_table) DO UPDATE
 SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{{}}',
     resetlogs_id = excluded.resetlogs_id, stopped = olr_pg.ledger.paused, applied_at = now(),
-    target_oid = NULL, target_place = NULL, empty_at = excluded.empty_at
+    target_oid = NULL, target_place = NULL, empty_at = excluded.empty_at, left_scn = NULL
 WHERE olr_pg.ledger.commit_scn = 0
 """  # noqa: S608 - constants alone
 _AGE = """
@@ -202,7 +205,8 @@ class TableLoadProgress(NamedTuple):
         with connection.transaction():
             self._drop_held(connection, _MAX_BIGINT)
             self.forget(connection)
-            connection.execute(_FORGET_APPLIED, self[:2])
+            named = {"s": self.subscription, "t": self.source_table}
+            connection.execute(_FORGET_APPLIED, named)
 
     def _drop_held(self, connection: Connection[Any], scn: int) -> None:
         """Delete the table's held changes, and resolve its errors.

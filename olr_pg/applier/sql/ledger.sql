@@ -7,7 +7,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
 -- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
 -- 17 (target_oid of a load), 18 (target_file), 19 (empty_at), 20 (held_rows),
--- 21 (action).
+-- 21 (action), 22 (listed).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -61,6 +61,15 @@ ALTER TABLE olr_pg.ledger ALTER COLUMN empty_at SET DEFAULT 0;
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_rows bigint NOT NULL DEFAULT 0;
 -- Version 1 did not hold changes: the stream waited at a stopped table, and now delivers its changes again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
+
+-- The tables that have been in the list of a subscription. A table without changes has no row in olr_pg.ledger, until
+-- it leaves the list.
+CREATE TABLE IF NOT EXISTS olr_pg.listed (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,              -- OWNER.NAME
+    target_table  text NOT NULL,              -- schema.name, when the table came into the list
+    PRIMARY KEY (subscription, source_table)
+);
 
 -- Paused subscriptions: the applier receives no changes from the server.
 CREATE TABLE IF NOT EXISTS olr_pg.paused (
@@ -329,6 +338,7 @@ COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
 COMMENT ON TABLE olr_pg.incomplete IS 'olr_pg: LOB values that the tables lack';
 COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: the SCN up to which each subscription is complete';
 COMMENT ON TABLE olr_pg.incarnation IS 'olr_pg: the incarnation of the source that each subscription follows';
+COMMENT ON TABLE olr_pg.listed IS 'olr_pg: tables that have been in the list of a subscription';
 COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of olr-pg fallback in Oracle';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
@@ -344,4 +354,4 @@ WHERE (SELECT max(version) FROM olr_pg.version) < 19 AND empty_at IS NULL
         WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
         AND d.source = 'copied by another tool');
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (21);
+INSERT INTO olr_pg.version VALUES (22);

@@ -5,9 +5,10 @@ While the list of tables (`apply.tables`, filters, `olr-pg tables`) lacks a tabl
 not delivered, but the checkpoint advances because the other tables confirm. When the table is back
 in the list, its next changes follow a gap. Most of the next changes would still find their rows, so
 nobody would notice the missing changes. The ledger's row alone does not show the gap, because a
-table without changes has the same old position. So each start records in `left_scn` which tables of
-the ledger are not in the list, and stops a table that was recorded and is in the list again. A new
-load, or an operator who skips the error, deletes the record.
+table without changes has the same old position, or no row. So each start records all tables of the
+list in `olr_pg.listed`, records in `left_scn` which tables have left the list, and stops a table
+that was recorded and is in the list again. A new load, or an operator who skips the error, deletes
+the record.
 
 A table whose name was taken by a new table lacks nothing: its history begins with CREATE or RENAME.
 
@@ -39,6 +40,17 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
 
+_SEED_LEFT: Final = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, resetlogs_id,
+    empty_at)
+SELECT subscription, source_table, target_table, 0, i.resetlogs_id, NULL
+FROM olr_pg.listed JOIN olr_pg.subscription AS s USING (subscription)
+    LEFT JOIN olr_pg.incarnation AS i USING (subscription)
+WHERE subscription = %(subscription)s AND s.complete_scn > 0 AND source_table <> ALL(%(tables)s)
+ON CONFLICT DO NOTHING
+"""
+"""Creates the rows of tables that have left the list before their first change."""
+
 _RECORD: Final = """
 UPDATE olr_pg.ledger AS l SET left_scn = greatest(l.commit_scn, coalesce(
     (SELECT complete_scn FROM olr_pg.subscription AS s WHERE s.subscription = l.subscription), 0))
@@ -53,6 +65,25 @@ the list, replication starts at the load again, so nothing is missing. `tables a
 it has loaded a table.
 """
 
+_LIST: Final = """
+WITH new AS (
+    INSERT INTO olr_pg.listed (subscription, source_table, target_table)
+    SELECT %(subscription)s, * FROM unnest(%(tables)s::text[], %(targets)s::text[])
+    ON CONFLICT DO NOTHING RETURNING subscription, source_table
+)
+SELECT source_table FROM new JOIN olr_pg.subscription AS s USING (subscription)
+WHERE s.complete_scn > 0
+    AND EXISTS (SELECT FROM olr_pg.listed AS o WHERE o.subscription = new.subscription)
+    AND NOT EXISTS (SELECT FROM olr_pg.ledger AS o
+        WHERE (o.subscription, o.source_table) = (new.subscription, new.source_table))
+    AND NOT EXISTS (SELECT FROM olr_pg.load AS o
+        WHERE (o.subscription, o.source_table) = (new.subscription, new.source_table))
+ORDER BY source_table
+"""
+"""Returns the tables that were added to the list without a load. At the first start, and at the
+first one after an upgrade of the ledger, no list is recorded yet, so no table is returned.
+"""
+
 _BACK: Final = """
 SELECT source_table, left_scn FROM olr_pg.ledger
 WHERE subscription = %s AND left_scn IS NOT NULL AND source_table = ANY(%s) ORDER BY source_table
@@ -61,6 +92,9 @@ _LEFT: Final = "SELECT left_scn FROM olr_pg.ledger WHERE subscription = %s AND s
 _FORGET: Final = """
 UPDATE olr_pg.ledger SET left_scn = NULL WHERE subscription = %s AND source_table = %s
 """
+
+_NAMED_MAX: Final = 20
+"""Maximum number of tables that one warning names."""
 
 _log = structlog.get_logger(__name__)
 
@@ -71,8 +105,8 @@ def stop_left_out(
     tables: Mapping[str, Table],
     created: Mapping[str, int],
 ) -> None:
-    """Record the tables of the ledger that are not in the list, and stop those that are in the list
-    again.
+    """Record the tables of the list and those that have left it, and stop those that are in the list
+    again. Log a warning about tables that were added to the list without a load.
 
     Args:
         tables: the list: the source's tables by ``OWNER.NAME``; empty if unknown, so that nothing
@@ -84,7 +118,22 @@ def stop_left_out(
         return
     subscription = settings.subscription
     names = list(tables)
-    connection.execute(_RECORD, {"subscription": subscription, "tables": names})
+    listed = {
+        "subscription": subscription,
+        "tables": names,
+        "targets": [".".join(named_target(settings, name)) for name in names],
+    }
+    connection.execute(_SEED_LEFT, listed)
+    connection.execute(_RECORD, listed)
+    added = [name for (name,) in connection.execute(_LIST, listed) if name not in created]
+    if added:
+        _log.warning(
+            "tables were added without a load: only their later changes are replicated",
+            tables=added[:_NAMED_MAX],
+            number=len(added),
+            action="if Oracle already has rows of them, load them: `olr-pg initial-load --anew"
+            " --table OWNER.NAME`",
+        )
     for name, left_scn in left_out(connection, subscription, names).items():
         if created.get(name, -1) >= left_scn:
             forget_left_out(connection, subscription, name)

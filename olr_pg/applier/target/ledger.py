@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 21
+VERSION: Final = 22
 """Version of the tables that this release creates."""
 
 _SCHEMA = "CREATE SCHEMA IF NOT EXISTS olr_pg"

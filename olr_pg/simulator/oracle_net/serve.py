@@ -28,7 +28,13 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.files.owned import written_whole
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
-from olr_pg.simulator.model.transactions import ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN, Transaction
+from olr_pg.simulator.model.transactions import (
+    ADD_COLUMN,
+    DROP_COLUMN,
+    RENAME_COLUMN,
+    RENAME_TABLE,
+    Transaction,
+)
 from olr_pg.simulator.online_redo.online_files import Archived, Event, OpenResetlogs, Step
 from olr_pg.simulator.oracle_net.catalogue import encrypt_tables
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -439,8 +445,8 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
 SWITCH_SECONDS: Final = 2.0
 
 
-RENAMING: Final = (RENAME_COLUMN, DROP_COLUMN)
-"""Operations of `DdlEffect` that change the names of columns."""
+RENAMING: Final = (RENAME_COLUMN, DROP_COLUMN, RENAME_TABLE)
+"""Operations of `DdlEffect` that change names, of columns or tables."""
 
 
 class SqlServer:
@@ -569,7 +575,7 @@ class _Served:
             defaults = {
                 key: json.loads(text, parse_float=str, parse_int=str) for key, text in added.items()
             }
-            # Changes that were committed with the DDL use the old names of columns.
+            # Changes that were committed with the DDL use the old names.
             is_renamed = any(one.operation in RENAMING for t in committed for one in t.ddl)
             if is_renamed:
                 self._tell(committed)

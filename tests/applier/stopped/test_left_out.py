@@ -241,6 +241,38 @@ def test_a_table_that_is_added_without_a_load_gets_only_later_changes(
     assert _ids(r, "r") == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_table_that_leaves_the_list_before_its_first_change_has_a_gap(
+    replication: Replication,
+) -> None:
+    """The ledger has no row of such a table, so the list itself is recorded."""
+    r = replication
+    r.execute("CREATE TABLE s.r (id bigint PRIMARY KEY)")
+    r.apply([_T])  # nothing is complete yet, so nothing is missing
+    r.apply([_T, _R])
+    r.transaction(r.insert({"ID": 1}))
+    r.serve()
+    r.apply([_T, _R])
+    r.transaction(r.insert({"ID": 2}))  # and a change of R, which nobody delivers
+    r.serve()
+    r.apply([_T])
+    assert r.rows("SELECT commit_scn FROM olr_pg.ledger WHERE source_table = 'S.R'") == [(0,)]
+    _stops(r)
+    assert _ids(r, "r") == []
+
+
+def test_a_table_that_is_new_in_the_list_has_a_warning(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id bigint PRIMARY KEY)")
+    warnings = []
+    for tables in ([_T], [_T, _R], [_T, _R]):
+        r.transaction(r.insert({"ID": len(warnings)}))
+        r.serve()
+        with structlog.testing.capture_logs() as logged:
+            r.apply(tables)
+        warnings.append([one["tables"] for one in logged if "without a load" in one["event"]])
+    assert warnings == [[], [["S.R"]], []]
+
+
 def test_a_paused_table_has_its_error_too(narrowed: Replication) -> None:
     with connect(narrowed.target) as connection:
         pause_table(connection, "olr_pg", "S.R", "s.r")
