@@ -118,8 +118,8 @@ class Changed:
     def run(self) -> tuple[list[str], list[str]]:
         """Run a history; return what was done, and the tables that differ."""
         done = list[str]()
-        for number in range(_RUNS + 1):
-            statements = self._draw()
+        for number in range(_RUNS + 2):
+            statements = self._draw() if number <= _RUNS else []
             names = ["none"]
             if 0 < number < _RUNS:
                 names = self._rng.sample([*(self._only or CHANGES)], self._rng.randint(1, 2))
@@ -207,6 +207,7 @@ class Changed:
             finally:
                 self.told += [
                     f"{line['event']} {line.get('table', '')} {line.get('reason', '')}"
+                    f" {line.get('tables', '')}"
                     for line in logged
                     if line["log_level"] in ("warning", "error")
                 ]
@@ -261,7 +262,9 @@ def main() -> int:
                     name for name in differing if not any(f".{name}" in one for one in changed.told)
                 ]
                 bad += bool(silent)
-                word = f"SILENT {silent}" if silent else f"told {differing}" if differing else "same"
+                word = (
+                    f"SILENT {silent}" if silent else f"told {differing}" if differing else "same"
+                )
                 sys.stdout.write(f"seed {seed}: {word}\n")
                 if differing or options.verbose:
                     sys.stdout.write("".join(f"    {one}\n" for one in done))

@@ -105,8 +105,8 @@ def stop_left_out(
     tables: Mapping[str, Table],
     created: Mapping[str, int],
 ) -> None:
-    """Record the tables of the list and those that have left it, and stop those that are in the list
-    again. Log a warning about tables that were added to the list without a load.
+    """Record the tables of the list and those that have left it. Stop those that are in the list
+    again, and log a warning about tables that were added to the list without a load.
 
     Args:
         tables: the list: the source's tables by ``OWNER.NAME``; empty if unknown, so that nothing

@@ -263,7 +263,7 @@ def test_a_table_that_leaves_the_list_before_its_first_change_has_a_gap(
 def test_a_table_that_is_new_in_the_list_has_a_warning(replication: Replication) -> None:
     r = replication
     r.execute("CREATE TABLE s.r (id bigint PRIMARY KEY)")
-    warnings = []
+    warnings: list[Any] = []
     for tables in ([_T], [_T, _R], [_T, _R]):
         r.transaction(r.insert({"ID": len(warnings)}))
         r.serve()
