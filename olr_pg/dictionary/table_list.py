@@ -178,6 +178,27 @@ def names_in_containers(
     return list(found)
 
 
+def selected_names(
+    known: Sequence[tuple[str, str]], query: str, containers: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Return those of the known tables that a TableList query selects, each once; none if only
+    Oracle can run the query.
+
+    Args:
+        known: (owner, name); with several containers, owners are ``PDB.OWNER``.
+        containers: the names of the containers, if there are several.
+    """
+    there, found = set(known), dict[tuple[str, str], None]()
+    try:
+        with closing(_run(known, query, _Watch(STEPS_MAX, SECONDS_MAX), containers)) as rows:
+            for owner, name in rows:
+                places = [(owner, name), *((f"{one}.{owner}", name) for one in containers)]
+                found.update((place, None) for place in places if place in there)
+    except OlrPgError:
+        return []
+    return list(found)
+
+
 def would_name(query: str, owner: str, name: str) -> bool | None:
     """Return whether a TableList query would select a table of that owner and name.
 

@@ -32,6 +32,7 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.lob_delivery import BLOB
 from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.snapshot_file import check_unique_tables
 from olr_pg.dictionary.stored_segments import ENCRYPTED, Compression, holds_rows
 from olr_pg.dictionary.structure import (
@@ -132,6 +133,8 @@ FIRST_WITH_GUARDS: Final = (12, 1)
 SYS: Final = "SYS"
 _TABLE: Final = 2
 """OBJ$.TYPE# of a table."""
+
+_RECYCLED: Final = "BIN$"
 
 _NEXT_USER: Final = "_NEXT_USER"
 """USER$.NAME of the row whose USER# the next user gets."""
@@ -299,6 +302,26 @@ def read_users(connection: Connection) -> list[sys_rows.UserRow]:
             {"user": number, "name": name, "spare1": bits or 0, "single": 1, "row_id": row_id},
         )
         for number, name, bits, row_id in connection.execute(query)
+    ]
+
+
+def read_earlier_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
+    """Return owner and name of each table that existed as of an SCN, without Oracle's own tables and
+    those in the recycle bin.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    obj, user = as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u")
+    query = (
+        select(user.c.NAME, obj.c.NAME)
+        .select_from(obj.join(user, obj.c["OWNER#"] == user.c["USER#"]))
+        .where(obj.c["TYPE#"] == bound(_TABLE))
+    )
+    return [
+        (str(owner), str(name))
+        for owner, name in connection.execute(query)
+        if not is_oracle_schema(owner) and not name.startswith(_RECYCLED)
     ]
 
 

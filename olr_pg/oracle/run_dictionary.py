@@ -15,6 +15,10 @@ neither; `RunDictionary` looks for one:
    needed. No checkpoint proves that the files belong together, so Oracle's is better;
 5. a later one, with a warning, if no load needs an earlier one: that of the earlier runs, or the
    present one.
+
+A TableList query runs on Oracle's present catalogue. A table that was renamed or dropped after the
+SCN from which redo is read is not in it any more, but its changes up to this DDL, and the DDL, are
+needed. So the query also selects from the tables that existed as of that SCN (`_EarlierTables`).
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import store_snapshot
+from olr_pg.dictionary.table_list import selected_names
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.dictionary_settings import check_settings, with_timezones
@@ -38,7 +43,7 @@ from olr_pg.oracle.driver.driver_failures import NOT_REACHED, SNAPSHOT_AGE
 from olr_pg.oracle.source_containers import begun_file, begun_scns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.capture.source_database import NeededChanges
@@ -55,6 +60,9 @@ ANY_OWNER: Final = "AND OWNER NOT IN ("
 """A query that contains this text was made from a pattern that leaves the owner open, such as
 ``*.ORDERS``.
 """
+
+_READS_CATALOGUE: Final = "_TABLES"
+"""A query that contains this text reads ALL_TABLES, DBA_TABLES or USER_TABLES."""
 
 _CLEAN_SECONDS: Final = 3600.0
 """The pause between two searches for stored dictionaries that are not needed any more."""
@@ -158,7 +166,8 @@ class RunDictionary:
         self._database, self._oldest_scn = database, oldest_scn
         self._delivered_scn = delivered_scn
         self._names: tuple[tuple[str, str], ...] = ()
-        self._lists = dict[str, frozenset[str]]()
+        self._lists = dict[str, tuple[tuple[str, str], ...]]()
+        self._earlier = _EarlierTables(containers)
         self._by_pattern = self._any_owner = False
         self._answered = set[str]()
         self._clean_again = 0.0
@@ -179,6 +188,7 @@ class RunDictionary:
         """
         names = self._containers.run_table_list(sql, is_abandoned)
         if self.snapshot is not None:
+            names = self._earlier.added_to(names, sql)
             if sql in self._answered:
                 names = _known(self.snapshot, names, sql)
             else:
@@ -189,19 +199,24 @@ class RunDictionary:
         self._note_list(sql, names)
         snapshot, begin = self.snapshot, None
         if snapshot is None:
-            begin = self._begin()
+            begin = self._begin_with_earlier()
+            names = list(self._lists[sql])
             snapshot = self._kept(begin)
         same = snapshot is not None and snapshot.database.dbid == self._database().dbid
         if snapshot is None or not same or not has_tables(snapshot, names):
             snapshot = self._join(self._read_dictionaries(begin or self._begin()))
             names = _known(snapshot, names, sql)
             self._names = tuple(dict.fromkeys((*before, *names)))
+        self._earlier.complete(snapshot)
+        names = self._earlier.usable(snapshot, self._earlier.added_to(names, sql))
+        named = dict.fromkeys((*self._names, *names))
+        self._names = tuple(self._earlier.usable(snapshot, list(named)))
         self.snapshot = snapshot
         self._answered.add(sql)
         return snapshot, find_tables(snapshot, names)
 
     def _note_list(self, sql: str, names: Sequence[tuple[str, str]]) -> None:
-        self._lists[sql] = frozenset(map(".".join, names))
+        self._lists[sql] = tuple(names)
         self._by_pattern |= CATALOGUE in sql
         self._any_owner |= ANY_OWNER in sql
 
@@ -243,9 +258,24 @@ class RunDictionary:
 
     def _begin(self) -> RunBegin:
         names = {f"{owner}.{name}" for owner, name in self._names}
-        needed = self._changes(names, self._lists)
+        lists = {query: frozenset(map(".".join, own)) for query, own in self._lists.items()}
+        needed = self._changes(names, lists)
         wanted = needed.start_scn or self._oldest_scn()
         return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
+
+    def _begin_with_earlier(self) -> RunBegin:
+        """Add the earlier tables to the lists, and return where the run begins. A load of an earlier
+        table can need older redo.
+        """
+        begin = self._begin()
+        continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
+        while continues and self._earlier.read(begin.wanted, self._lists):
+            for query, names in list(self._lists.items()):
+                self._lists[query] = tuple(self._earlier.added_to(names, query))
+            every = (name for names in self._lists.values() for name in names)
+            self._names = tuple(dict.fromkeys((*self._names, *every)))
+            begin = self._begin()
+        return begin
 
     def _kept(self, begin: RunBegin) -> Snapshot | None:
         """Return the dictionary of the earlier runs, if this run can begin with it."""
@@ -458,6 +488,70 @@ class RunDictionary:
             tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
             for member in self.snapshot.members
         ]
+
+
+class _EarlierTables:
+    """The tables that existed as of the SCN from which a run reads redo."""
+
+    def __init__(self, containers: ContainerDatabases) -> None:
+        self._containers = containers
+        self._scn = 0
+        self._names: list[tuple[str, str]] | None = []
+        self._added = set[tuple[str, str]]()
+
+    def read(self, scn: int, queries: Iterable[str]) -> bool:
+        """Read the names as of an SCN, unless they are known. If Oracle can no longer read them,
+        `complete` gives the names.
+
+        Args:
+            scn: 0 if there are no logs.
+            queries: the TableList queries. A query that names its tables needs no names.
+
+        Returns:
+            Whether the names have changed.
+
+        Raises:
+            OlrPgError: 7001 to 7009, errors of the database.
+        """
+        if scn in (0, self._scn) or not any(_READS_CATALOGUE in one.upper() for one in queries):
+            return False
+        self._scn = scn
+        try:
+            self._names = self._containers.earlier_names(scn)
+        except OlrPgError as error:
+            if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
+                raise
+            # A checkpoint can be after the last SCN of an idle source: nothing has changed since.
+            self._names = None if error.code == SNAPSHOT_AGE else []
+        return bool(self._names)
+
+    def complete(self, snapshot: Snapshot) -> None:
+        """Use the tables of the dictionary of the run, if Oracle could not read the earlier names."""
+        if self._names is None:
+            self._names = [
+                (one.owner, one.name)
+                for one in snapshot.tables
+                if not is_oracle_schema(one.source_owner)
+            ]
+
+    def added_to(self, names: Sequence[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
+        """Return the names that a query has found in Oracle, and those of earlier tables that it
+        selects.
+        """
+        there = set(names)
+        selected = selected_names(self._names or (), sql, self._containers.names)
+        added = [name for name in selected if name not in there]
+        self._added.update(added)
+        return [*names, *added]
+
+    def usable(self, snapshot: Snapshot, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the names without those of earlier tables that cannot be replicated, for example
+        temporary tables: the query has not seen what they are.
+        """
+        earlier = [name for name in names if name in self._added and has_tables(snapshot, [name])]
+        found = find_tables(snapshot, earlier, with_refused=True)
+        refused = {(one.owner, one.name) for one in found if one.obstacle is not None}
+        return [name for name in names if name not in refused]
 
 
 def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.dictionary_queries import read_dictionary, read_structure, read_unchanged
+from olr_pg.oracle.dictionary_queries import (
+    read_dictionary,
+    read_earlier_names,
+    read_structure,
+    read_unchanged,
+)
 from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
@@ -142,6 +148,19 @@ class ContainerDatabases:
             except OlrPgError as error:
                 if error.code // 1000 != _QUERY_ERRORS:
                     raise
+        return found
+
+    def earlier_names(self, scn: int) -> list[tuple[str, str]]:
+        """Return all tables that existed as of an SCN, as in `run_table_list`.
+
+        Raises:
+            OlrPgError: 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
+        """
+        found = list[tuple[str, str]]()
+        for name, oracle in self.databases.items():
+            prefix = f"{name}." if self.names else ""
+            read = oracle.read("reading the names of tables", partial(read_earlier_names, scn=scn))
+            found += ((prefix + owner, table) for owner, table in read)
         return found
 
     def files(self, path: Path) -> list[Path]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -36,11 +36,10 @@ from tests.simulation.entry import spark_or_not
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _RUNS: Final = 4
-_DATABASE: Final = "target"
-_TABLES: Final = {
+TABLES: Final = {
     "A": "(id NUMBER(9) PRIMARY KEY, x NUMBER(9), v VARCHAR2(30))",
     "B": "(id NUMBER(9), x NUMBER(9))",
     "Z": "(id NUMBER(9) PRIMARY KEY, x NUMBER(9))",
@@ -49,12 +48,15 @@ _TABLES: Final = {
 }
 
 
-def _apply(**keys: Any) -> Callable[[dict[str, Any]], object]:
+_Change = Callable[[dict[str, Any]], object]
+
+
+def _apply(**keys: Any) -> _Change:
     named = {key.replace("_", "-"): value for key, value in keys.items()}
     return lambda document: document["apply"].update(named)
 
 
-def _section(name: str, **keys: Any) -> Callable[[dict[str, Any]], object]:
+def _section(name: str, **keys: Any) -> _Change:
     named = {key.replace("_", "-"): value for key, value in keys.items()}
     return lambda document: document.setdefault(name, {}).update(named)
 
@@ -67,7 +69,7 @@ def _as_list(document: dict[str, Any]) -> None:
     document["target"] = [{"name": "one", "apply": document.pop("apply")}]
 
 
-CHANGES: Final[Mapping[str, Callable[[dict[str, Any]], object]]] = {
+CHANGES: Final[Mapping[str, _Change]] = {
     "none": lambda _: None,
     "tables without B": _apply(tables=["APP.*", "!APP.B"]),
     "tables without A": _apply(tables=["APP.*", "!APP.A"]),
@@ -97,98 +99,61 @@ CHANGES: Final[Mapping[str, Callable[[dict[str, Any]], object]]] = {
 
 
 class Changed:
-    """A source and a target."""
+    """A live source, and a target whose configuration can be another one in each run.
 
-    def __init__(
-        self, served: Served, postgres: str, rng: Random, only: Sequence[str] = ()
-    ) -> None:
-        self._only = only
-        self._served, self._postgres, self._rng = served, postgres, rng
+    Args:
+        target: the connection string of an empty database.
+
+    Attributes:
+        told: the errors that ended runs, and the warnings.
+    """
+
+    def __init__(self, served: Served, target: str) -> None:
+        self._served, self._target = served, target
         self._folder = served.folder.parent
-        self._ids = iter(range(1, 1_000))
-        for name, columns in _TABLES.items():
+        self._beats = 0
+        for name, columns in TABLES.items():
             served.execute(f"CREATE TABLE {name} {columns}")
-        self._names = [*_TABLES]
         self._first_scn = served.server.database.current_scn()
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {_DATABASE} WITH (FORCE)".encode())
-            connection.execute(f"CREATE DATABASE {_DATABASE}".encode())
         self.told: list[str] = []
 
-    def run(self) -> tuple[list[str], list[str]]:
-        """Run a history; return what was done, and the tables that differ."""
-        done = list[str]()
-        for number in range(_RUNS + 2):
-            statements = self._draw() if number <= _RUNS else []
-            names = ["none"]
-            if 0 < number < _RUNS:
-                names = self._rng.sample([*(self._only or CHANGES)], self._rng.randint(1, 2))
-            done += [*statements, f"run with {', '.join(names)}"]
-            self._do(statements)
-            failed = False
-            try:
-                self._start([CHANGES[name] for name in names])
-            except OlrPgError as error:
-                failed = error.code != Code.TABLES_STOPPED
-                self.told.append(f"run {number}: {error}")
-                done.append(f"-> {str(error)[:300]}")
-        if failed:
-            return done, []  # the last run has told why
-        differing = [name for name in sorted(self._names) if not self._is_same(name)]
-        return done, differing
+    def run(self, statements: Sequence[str], changes: Sequence[str] = ()) -> OlrPgError | None:
+        """Change the source, and run until its end; return the error that ended the run.
 
-    def _draw(self) -> list[str]:
-        found = list[str]()
-        for _ in range(self._rng.randint(1, 5)):
-            found.append(self._draw_one())
-        return found
-
-    def _draw_one(self) -> str:
-        rng, names = self._rng, self._names
-        name = rng.choice([one for one in names if one != "Z"])
-        kind = rng.choice("iiiiiuuddatcnr")
-        if kind == "i":
-            return f"INSERT INTO {name} (id, x) VALUES ({next(self._ids)}, {rng.randint(0, 9)})"
-        if kind == "u":
-            return f"UPDATE {name} SET x = x + 10 WHERE id > {rng.randint(0, 20)}"
-        if kind == "d":
-            return f"DELETE FROM {name} WHERE x = {rng.randint(0, 9)}"
-        if kind == "a":
-            return f"ALTER TABLE {name} ADD (y{next(self._ids)} NUMBER(9))"
-        if kind == "t":
-            return f"TRUNCATE TABLE {name}"
-        new = [one for one in names if one not in _TABLES]
-        free = [one for one in ("N", "M") if one not in names]
-        if kind == "r" and new and free:
-            names.remove(new[0])
-            names.append(free[0])
-            return f"ALTER TABLE {new[0]} RENAME TO {free[0]}"
-        if kind == "n" and new:
-            names.remove(new[0])
-            return f"DROP TABLE {new[0]}"
-        if kind == "c" and free:
-            names.append(free[0])
-            return f"CREATE TABLE {free[0]} (id NUMBER(9) PRIMARY KEY, x NUMBER(9))"
-        return f"INSERT INTO {name} (id, x) VALUES ({next(self._ids)}, 1)"
-
-    def _do(self, statements: Sequence[str]) -> None:
+        Args:
+            changes: keys of `CHANGES`.
+        """
         for statement in statements:
             self._served.execute(statement)
         scn = self._served.server.database.current_scn()
         # An idle source archives nothing.
-        self._served.execute(f"INSERT INTO z (id, x) VALUES ({next(self._ids)}, 1)")
+        self._beats += 1
+        self._served.execute(f"INSERT INTO z (id, x) VALUES ({self._beats}, 1)")
         wait_until(lambda: self._end_scn() > scn)
+        with capture_logs() as logged:
+            try:
+                self._start([CHANGES[name] for name in changes])
+            except OlrPgError as error:
+                self.told.append(str(error))
+                return error
+            finally:
+                self.told += [
+                    f"{line['event']} {line.get('table', '')} {line.get('tables', '')}"
+                    for line in logged
+                    if line["log_level"] in ("warning", "error")
+                ]
+        return None
 
     def _end_scn(self) -> int:
         logs = (self._served.folder / "logs").glob("[!.]*")
         return max((open_log(str(log)).header.next_scn or 0 for log in logs), default=0)
 
-    def _start(self, changes: Sequence[Callable[[dict[str, Any]], object]]) -> None:
+    def _start(self, changes: Sequence[_Change]) -> None:
         document = document_of(self._served.folder) | {
             "context": {"data": "data"},
             "status": {"enabled": False},
             "apply": {
-                "connect-string": self._place,
+                "connect-string": self._target,
                 "tables": ["APP.*"],
                 "create-tables": True,
                 "start-scn": self._first_scn,
@@ -197,44 +162,98 @@ class Changed:
         document.pop("prove", None)
         for change in sorted(changes, key=lambda one: one is _as_list):
             change(document)
-        data = self._folder / document["context"]["data"]
-        document["context"]["data"] = str(data)
+        document["context"]["data"] = str(self._folder / document["context"]["data"])
         path = self._folder / "olr-pg.json"
         path.write_text(json.dumps(document), "utf-8")
-        with capture_logs() as logged:
-            try:
-                run_appliance(load_config(path), once=True, apply=True, translate=step_sql)
-            finally:
-                self.told += [
-                    f"{line['event']} {line.get('table', '')} {line.get('reason', '')}"
-                    f" {line.get('tables', '')}"
-                    for line in logged
-                    if line["log_level"] in ("warning", "error")
-                ]
+        run_appliance(load_config(path), once=True, apply=True, translate=step_sql)
 
-    @property
-    def _place(self) -> str:
-        return make_conninfo(self._postgres, dbname=_DATABASE)
-
-    def _is_same(self, table: str) -> bool:
+    def is_same(self, table: str) -> bool:
+        """Whether a table of the target has the rows of the source."""
         with (
             oracledb.connect(user="app", password="olr", dsn=self._served.dsn) as oracle,
-            psycopg.connect(self._place) as connection,
+            psycopg.connect(self._target) as connection,
         ):
             cursor = oracle.cursor()
             here = cursor.execute(f"SELECT * FROM {table}").fetchall()
-            columns = [one[0].lower() for one in cursor.description]
+            columns = ", ".join(one[0].lower() for one in cursor.description)
             try:
-                there = connection.execute(
-                    f"SELECT {', '.join(columns)} FROM app.{table.lower()}".encode()
-                ).fetchall()
+                query = f"SELECT {columns} FROM app.{table.lower()}"
+                there = connection.execute(query.encode()).fetchall()
             except psycopg.Error:
                 return False
             return _rows(here) == _rows(there)
 
+    def silent(self, tables: Iterable[str]) -> list[str]:
+        """Return the tables that differ, and of which nothing has told it."""
+        return [
+            name for name in sorted(tables)
+            if not self.is_same(name) and not any(f".{name}" in one for one in self.told)
+        ]  # fmt: skip
+
 
 def _rows(rows: list[Any]) -> list[tuple[str, ...]]:
     return sorted(tuple(map(str, row)) for row in rows)
+
+
+class Drawn:
+    """Statements and configurations of a seed.
+
+    Attributes:
+        tables: those that exist now.
+    """
+
+    def __init__(self, seed: int, only: Sequence[str] = ()) -> None:
+        self._rng, self._only = Random(seed), only
+        self._ids = iter(range(1, 1_000))
+        self.tables = [*TABLES]
+
+    def changes(self) -> list[str]:
+        """One or two keys of `CHANGES`."""
+        return self._rng.sample([*(self._only or CHANGES)], self._rng.randint(1, 2))
+
+    def statements(self) -> list[str]:
+        """Up to five statements."""
+        return [self._statement() for _ in range(self._rng.randint(1, 5))]
+
+    def _statement(self) -> str:
+        rng, tables = self._rng, self.tables
+        name = rng.choice([one for one in tables if one != "Z"])
+        kind = rng.choice("iiiiiuuddatcnr")
+        new = [one for one in tables if one not in TABLES]
+        free = [one for one in ("N", "M") if one not in tables]
+        if kind == "u":
+            return f"UPDATE {name} SET x = x + 10 WHERE id > {rng.randint(0, 20)}"
+        if kind == "d":
+            return f"DELETE FROM {name} WHERE x = {rng.randint(0, 9)}"
+        if kind == "a":
+            return f"ALTER TABLE {name} ADD (y{next(self._ids)} NUMBER(9))"
+        if kind == "t":
+            return f"TRUNCATE TABLE {name}"
+        if kind == "r" and new and free:
+            tables.remove(new[0])
+            tables.append(free[0])
+            return f"ALTER TABLE {new[0]} RENAME TO {free[0]}"
+        if kind == "n" and new:
+            tables.remove(new[0])
+            return f"DROP TABLE {new[0]}"
+        if kind == "c" and free:
+            tables.append(free[0])
+            return f"CREATE TABLE {free[0]} (id NUMBER(9) PRIMARY KEY, x NUMBER(9))"
+        return f"INSERT INTO {name} (id, x) VALUES ({next(self._ids)}, {rng.randint(0, 9)})"
+
+
+def judge(changed: Changed, seed: int, only: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    """Live through a seed; return the tables that differ silently, and what was done."""
+    drawn, done = Drawn(seed, only), list[str]()
+    error = None
+    for number in range(_RUNS + 2):
+        statements = drawn.statements() if number <= _RUNS else []
+        changes = drawn.changes() if 0 < number < _RUNS else ["none"]
+        error = changed.run(statements, changes)
+        done += [*statements, f"run with {', '.join(changes)}: {error or 'right'}"]
+    if error is not None and error.code != Code.TABLES_STOPPED:
+        return [], done  # the last run has told why it ended
+    return changed.silent(drawn.tables), done
 
 
 def main() -> int:
@@ -243,34 +262,27 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--only", action="append", choices=CHANGES, default=[])
-    parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     bad = 0
     with pytest.MonkeyPatch.context() as patch, own_cluster("fsync = off") as cluster:
         spark_or_not(patch, None)
+        target = make_conninfo(cluster.connect_string, dbname="target")
         for seed in range(options.first, options.first + options.count):
-            with tempfile.TemporaryDirectory() as place:
-                with served_source(Path(place) / "source") as served:
-                    rng = Random(seed)
-                    changed = Changed(served, cluster.connect_string, rng, options.only)
-                    try:
-                        done, differing = changed.run()
-                    except (oracledb.Error, AssertionError) as error:
-                        sys.stdout.write(f"seed {seed}: the stand-in failed: {error}\n")
-                        continue
-                silent = [
-                    name for name in differing if not any(f".{name}" in one for one in changed.told)
-                ]
-                bad += bool(silent)
-                word = (
-                    f"SILENT {silent}" if silent else f"told {differing}" if differing else "same"
-                )
-                sys.stdout.write(f"seed {seed}: {word}\n")
-                if differing or options.verbose:
-                    sys.stdout.write("".join(f"    {one}\n" for one in done))
-                    sys.stdout.write("".join(f"    told: {one[:300]}\n" for one in changed.told))
-                sys.stdout.flush()
-                shutil.rmtree(place, ignore_errors=True)
+            with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
+                connection.execute("DROP DATABASE IF EXISTS target WITH (FORCE)")
+                connection.execute("CREATE DATABASE target")
+            with (
+                tempfile.TemporaryDirectory() as place,
+                served_source(Path(place) / "source") as served,
+            ):
+                changed = Changed(served, target)
+                silent, done = judge(changed, seed, options.only)
+            bad += bool(silent)
+            lines = [f"seed {seed}: {silent or 'right'}"]
+            if silent:
+                lines += (f"    {one}" for one in (*done, *changed.told))
+            sys.stdout.write("\n".join(lines) + "\n")
+            sys.stdout.flush()
     return int(bad > 0)
 
 
