@@ -306,8 +306,8 @@ def read_users(connection: Connection) -> list[sys_rows.UserRow]:
 
 
 def read_earlier_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
-    """Return owner and name of each table that existed as of an SCN, without Oracle's own tables and
-    those in the recycle bin.
+    """Return owner and name of each table that existed as of an SCN, except Oracle's own tables
+    and those in the recycle bin.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.

@@ -264,8 +264,8 @@ class RunDictionary:
         return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
 
     def _begin_with_earlier(self) -> RunBegin:
-        """Add the earlier tables to the lists, and return where the run begins. A load of an earlier
-        table can need older redo.
+        """Add the earlier tables to the lists, and return where the run begins. A load of an
+        earlier table can need older redo.
         """
         begin = self._begin()
         continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
@@ -526,7 +526,7 @@ class _EarlierTables:
         return bool(self._names)
 
     def complete(self, snapshot: Snapshot) -> None:
-        """Use the tables of the dictionary of the run, if Oracle could not read the earlier names."""
+        """Use the tables of the run's dictionary, if Oracle could not read the earlier names."""
         if self._names is None:
             self._names = [
                 (one.owner, one.name)

@@ -5,7 +5,8 @@
 Before each run, a live source has drawn changes and DDL, and keys of the configuration can have
 other values than before. In the end, with the first configuration again, each table of the target
 must be equal to the source, or something must have told that it is not: an error that ended a run,
-a stopped table, or a warning that names the table.
+a stopped table, or a warning that names the table. Filters of columns and rows are left out: after
+them, a table must be loaded again (docs/filters.md).
 """
 
 from __future__ import annotations
@@ -90,7 +91,6 @@ CHANGES: Final[Mapping[str, _Change]] = {
     "numeric": _apply(types={"integers": "numeric"}),
     "names as in Oracle": _apply(names="exact"),
     "a list of targets": _as_list,
-    "column filter": _section("filter", columns={"APP.A": ["X"]}),
     "no checkpoint": _section("context", data="moved"),
     "no images": _section("context", bounded_recovery_mb=None),
     "online": _section("source", redo="online"),

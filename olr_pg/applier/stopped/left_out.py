@@ -57,12 +57,12 @@ UPDATE olr_pg.ledger AS l SET left_scn = greatest(l.commit_scn, coalesce(
 WHERE subscription = %(subscription)s AND left_scn IS NULL AND source_table <> ALL(%(tables)s)
     AND NOT EXISTS (SELECT FROM olr_pg.load AS o WHERE o.subscription = l.subscription
         AND o.source_table = l.source_table
-        AND (o.source = 'renamed' OR o.finished_at IS NOT NULL AND NOT o.handed_over))
+        AND o.source <> 'renamed' AND o.finished_at IS NOT NULL AND NOT o.handed_over)
 """
-"""Old names of renamed tables are not recorded: no rows belong to them. A table whose load is
-complete but not handed over (`session.handover`) is not recorded either. When such a table is in
-the list, replication starts at the load again, so nothing is missing. `tables add` can fail after
-it has loaded a table.
+"""A table whose load is complete but not handed over (`session.handover`) is not recorded. When
+such a table is in the list, replication starts at the load again, so nothing is missing. `tables
+add` can fail after it has loaded a table. No rows belong to the old name of a renamed table, but
+another table can get this name while the list lacks it.
 """
 
 _LIST: Final = """
