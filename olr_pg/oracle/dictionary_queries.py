@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import Alias, ColumnElement, Connection
     from sqlalchemy import Table as SysTable
 
     from olr_pg.dictionary.model import Database
@@ -305,24 +305,31 @@ def read_users(connection: Connection) -> list[sys_rows.UserRow]:
     ]
 
 
-def read_earlier_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
-    """Return owner and name of each table that existed as of an SCN, except Oracle's own tables
-    and those in the recycle bin.
+def read_gone_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
+    """Return owner and name of each table that existed as of an SCN, and that has no table of this
+    name now. Oracle's own tables and those in the recycle bin are left out.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
-    obj, user = as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u")
+    earlier = as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u")
+    present = set(_table_names(connection, tables.OBJ.alias("o"), tables.USER.alias("u")))
+    return [
+        (owner, name)
+        for owner, name in _table_names(connection, *earlier)
+        if (owner, name) not in present
+        and not is_oracle_schema(owner)
+        and not name.startswith(_RECYCLED)
+    ]
+
+
+def _table_names(connection: Connection, obj: Alias, user: Alias) -> Iterator[tuple[str, str]]:
     query = (
         select(user.c.NAME, obj.c.NAME)
         .select_from(obj.join(user, obj.c["OWNER#"] == user.c["USER#"]))
         .where(obj.c["TYPE#"] == bound(_TABLE))
     )
-    return [
-        (str(owner), str(name))
-        for owner, name in connection.execute(query)
-        if not is_oracle_schema(owner) and not name.startswith(_RECYCLED)
-    ]
+    yield from ((str(owner), str(name)) for owner, name in connection.execute(query))
 
 
 def read_sys_objects(connection: Connection, owner: int) -> dict[str, tuple[int, int]]:

@@ -18,7 +18,8 @@ neither; `RunDictionary` looks for one:
 
 A TableList query runs on Oracle's present catalogue. A table that was renamed or dropped after the
 SCN from which redo is read is not in it any more, but its changes up to this DDL, and the DDL, are
-needed. So the query also selects from the tables that existed as of that SCN (`_EarlierTables`).
+needed. So the query also selects from the tables that existed as of that SCN, and from those that
+an earlier query of this run has selected (`_EarlierTables`).
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class RunDictionary:
         """
         names = self._containers.run_table_list(sql, is_abandoned)
         if self.snapshot is not None:
-            names = self._earlier.added_to(names, sql)
+            names = self._earlier.added_to(names, sql, self._names)
             if sql in self._answered:
                 names = _known(self.snapshot, names, sql)
             else:
@@ -205,12 +206,10 @@ class RunDictionary:
         same = snapshot is not None and snapshot.database.dbid == self._database().dbid
         if snapshot is None or not same or not has_tables(snapshot, names):
             snapshot = self._join(self._read_dictionaries(begin or self._begin()))
-            names = _known(snapshot, names, sql)
-            self._names = tuple(dict.fromkeys((*before, *names)))
-        self._earlier.complete(snapshot)
-        names = self._earlier.usable(snapshot, self._earlier.added_to(names, sql))
-        named = dict.fromkeys((*self._names, *names))
-        self._names = tuple(self._earlier.usable(snapshot, list(named)))
+            names = _known(snapshot, self._earlier.completed(names, sql, snapshot), sql)
+        names = self._earlier.usable(snapshot, self._earlier.completed(names, sql, snapshot))
+        named = tuple(dict.fromkeys((*before, *names)))
+        self._names = tuple(self._earlier.usable(snapshot, named))
         self.snapshot = snapshot
         self._answered.add(sql)
         return snapshot, find_tables(snapshot, names)
@@ -271,7 +270,7 @@ class RunDictionary:
         continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
         while continues and self._earlier.read(begin.wanted, self._lists):
             for query, names in list(self._lists.items()):
-                self._lists[query] = tuple(self._earlier.added_to(names, query))
+                self._lists[query] = tuple(self._earlier.added_to(names, query, ()))
             every = (name for names in self._lists.values() for name in names)
             self._names = tuple(dict.fromkeys((*self._names, *every)))
             begin = self._begin()
@@ -491,24 +490,26 @@ class RunDictionary:
 
 
 class _EarlierTables:
-    """The tables that existed as of the SCN from which a run reads redo."""
+    """The tables that existed as of the SCN from which a run reads redo, and that are gone now, or
+    have another name.
+    """
 
     def __init__(self, containers: ContainerDatabases) -> None:
         self._containers = containers
         self._scn = 0
-        self._names: list[tuple[str, str]] | None = []
+        self._gone: list[tuple[str, str]] | None = []
         self._added = set[tuple[str, str]]()
 
     def read(self, scn: int, queries: Iterable[str]) -> bool:
         """Read the names as of an SCN, unless they are known. If Oracle can no longer read them,
-        `complete` gives the names.
+        `completed` adds names instead.
 
         Args:
             scn: 0 if there are no logs.
             queries: the TableList queries. A query that names its tables needs no names.
 
         Returns:
-            Whether the names have changed.
+            Whether there are such tables that were not known.
 
         Raises:
             OlrPgError: 7001 to 7009, errors of the database.
@@ -517,41 +518,53 @@ class _EarlierTables:
             return False
         self._scn = scn
         try:
-            self._names = self._containers.earlier_names(scn)
+            self._gone = self._containers.gone_names(scn)
         except OlrPgError as error:
             if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise
             # A checkpoint can be after the last SCN of an idle source: nothing has changed since.
-            self._names = None if error.code == SNAPSHOT_AGE else []
-        return bool(self._names)
+            self._gone = None if error.code == SNAPSHOT_AGE else []
+        return bool(self._gone)
 
-    def complete(self, snapshot: Snapshot) -> None:
-        """Use the tables of the run's dictionary, if Oracle could not read the earlier names."""
-        if self._names is None:
-            self._names = [
+    def completed(
+        self, names: Sequence[tuple[str, str]], sql: str, snapshot: Snapshot
+    ) -> list[tuple[str, str]]:
+        """Add the tables of the run's dictionary, if Oracle could not read the earlier names."""
+        if self._gone is None:
+            self._gone = [
                 (one.owner, one.name)
                 for one in snapshot.tables
                 if not is_oracle_schema(one.source_owner)
             ]
+        return self.added_to(names, sql, ())
 
-    def added_to(self, names: Sequence[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
+    def added_to(
+        self, names: Sequence[tuple[str, str]], sql: str, known: Sequence[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
         """Return the names that a query has found in Oracle, and those of earlier tables that it
         selects.
+
+        Args:
+            known: further earlier tables.
         """
         there = set(names)
-        selected = selected_names(self._names or (), sql, self._containers.names)
-        added = [name for name in selected if name not in there]
+        others = [name for name in (*(self._gone or ()), *known) if name not in there]
+        if not others:
+            return list(names)
+        added = selected_names(list(dict.fromkeys(others)), sql, self._containers.names)
         self._added.update(added)
         return [*names, *added]
 
     def usable(self, snapshot: Snapshot, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the names without those of earlier tables that cannot be replicated, for example
-        temporary tables: the query has not seen what they are.
+        """Return the names without those of earlier tables that the dictionary lacks, or that
+        cannot be replicated, for example temporary tables: the query has not seen what they are.
         """
-        earlier = [name for name in names if name in self._added and has_tables(snapshot, [name])]
-        found = find_tables(snapshot, earlier, with_refused=True)
+        added = [name for name in names if name in self._added]
+        there = [name for name in added if has_tables(snapshot, [name])]
+        found = find_tables(snapshot, there, with_refused=True)
         refused = {(one.owner, one.name) for one in found if one.obstacle is not None}
-        return [name for name in names if name not in refused]
+        left_out = refused | (set(added) - set(there))
+        return [name for name in names if name not in left_out]
 
 
 def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:

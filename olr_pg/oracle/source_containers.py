@@ -19,7 +19,7 @@ from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (
     read_dictionary,
-    read_earlier_names,
+    read_gone_names,
     read_structure,
     read_unchanged,
 )
@@ -150,8 +150,9 @@ class ContainerDatabases:
                     raise
         return found
 
-    def earlier_names(self, scn: int) -> list[tuple[str, str]]:
-        """Return all tables that existed as of an SCN, as in `run_table_list`.
+    def gone_names(self, scn: int) -> list[tuple[str, str]]:
+        """Return all tables that existed as of an SCN and are gone now, or have another name; as in
+        `run_table_list`.
 
         Raises:
             OlrPgError: 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
@@ -159,7 +160,7 @@ class ContainerDatabases:
         found = list[tuple[str, str]]()
         for name, oracle in self.databases.items():
             prefix = f"{name}." if self.names else ""
-            read = oracle.read("reading the names of tables", partial(read_earlier_names, scn=scn))
+            read = oracle.read("reading the names of tables", partial(read_gone_names, scn=scn))
             found += ((prefix + owner, table) for owner, table in read)
         return found
 

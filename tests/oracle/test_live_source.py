@@ -478,6 +478,39 @@ def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo
             database.resolve(BOTH)  # a name that somebody wrote has to be there
 
 
+@pytest.mark.parametrize("has_undo", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_table_that_got_another_name_is_listed_until_its_redo_is_read(
+    source: OracleSource,
+    state: OracleState,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    restarts: bool,
+    has_undo: bool,
+) -> None:
+    """While a run is behind the rename, or between two runs."""
+    pattern = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE TABLE_NAME IN ('ORDERS', 'MADE')"
+    with live(source, tmp_path, SCN) as database:
+        _, tables = database.resolve(pattern)
+        if not restarts:
+            monkeypatch.setattr(
+                database._containers, "run_table_list", lambda *_: [("SHOP", "MADE")]
+            )
+            assert database.resolve(pattern)[1] == tables
+            return
+    state.scn += 100
+    if not has_undo:
+        state.catalogue.undo_scn = SCN + 90
+    with live(source, tmp_path, SCN + 50) as database:
+        containers = database._containers
+        monkeypatch.setattr(containers, "run_table_list", lambda *_: [("SHOP", "MADE")])
+        if has_undo:
+            gone = [(table.owner, table.name) for table in tables] + [("SHOP", "OTHER")]
+            monkeypatch.setattr(containers, "gone_names", lambda _: gone)
+        assert database.resolve(pattern)[1] == tables
+
+
 @pytest.mark.parametrize("origin", ["Oracle", "an earlier run", "a load", "the present one"])
 @pytest.mark.parametrize(("pattern", "known"), [("*.ORDERS", True), ("SHOP.*", False)])
 def test_a_pattern_for_any_owner_needs_every_user(
