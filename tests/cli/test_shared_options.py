@@ -66,6 +66,7 @@ def test_names_and_codes_in_each_shell(cli: Cli, config: Path, shell: str) -> No
         "OLR-01220",
         "OLR-01221",
         "OLR-01222",
+        "OLR-01223",
     ]
     assert "tables" in asked(cli, shell, [], "t")
 

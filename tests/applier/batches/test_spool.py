@@ -108,14 +108,14 @@ def test_large_ones_take_turns_below_the_limit(replication: Replication) -> None
 def test_a_damaged_spool_is_told(replication: Replication, monkeypatch: pytest.MonkeyPatch) -> None:
     r = replication
     r.transaction(*large(1_000))
-    pread = os.pread
+    preadv = os.preadv
 
-    def damaged(file: int, size: int, at: int) -> bytes:
-        data = bytearray(pread(file, size, at))
-        data[len(data) // 2] ^= 1
-        return bytes(data)
+    def damaged(file: int, rooms: list[memoryview], at: int) -> int:
+        count = preadv(file, rooms, at)
+        rooms[0][len(rooms[0]) // 2] ^= 1
+        return count
 
-    monkeypatch.setattr("olr_pg.files.positioned.os.pread", damaged)
+    monkeypatch.setattr("olr_pg.files.positioned.os.preadv", damaged)
     with pytest.raises(OlrPgError) as caught:
         r.apply(**SMALL)
     followed(caught.value, Code.SPOOL_DAMAGED, "Then start the command again")
