@@ -12,9 +12,14 @@ for comments and literals could be deceived.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlglot import exp
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -74,7 +79,7 @@ def check_relations(query: str) -> None:
     Raises:
         OlrPgError: 3010 a literal or a comment is not closed, 3016 the query is refused.
     """
-    from sqlglot import exp, parse_one  # it takes time to load, and few processes need it
+    from sqlglot import parse_one  # it takes time to load, and few processes need it
     from sqlglot.errors import SqlglotError
 
     tokens = tokens_of(query.strip().rstrip(";"))
@@ -85,12 +90,56 @@ def check_relations(query: str) -> None:
         raise OlrPgError(
             Code.TABLE_QUERY_NOT_READ_ONLY, f"the query cannot be checked: {_READS}"
         ) from None
-    own = {one.alias.upper() for one in tree.find_all(exp.CTE)}
-    for table in tree.find_all(exp.Table):
+    for table, scope in _tables(tree):
         name, owner = (_spelled(table.args.get(part)) for part in ("this", "db"))
-        is_own = not owner and name.upper() in own
-        if not is_own and (owner not in ("", "SYS") or not _LISTS.fullmatch(name)):
+        is_list = owner in ("", "SYS") and _LISTS.fullmatch(name) is not None
+        if not is_list and (owner or not _names_query(name, scope)):
             raise OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, f"the query reads {name}: {_READS}")
+
+
+class _Scope(NamedTuple):
+    """The queries that WITH clauses name at a place.
+
+    Attributes:
+        outer: those of the clauses around the clause.
+        places: the place of each query in the clause, by its name.
+        last: the place of the last query that is visible; in a query of the clause, its own.
+    """
+
+    outer: _Scope | None
+    places: dict[str, int]
+    last: int
+
+
+def _tables(tree: exp.Expr) -> Iterator[tuple[exp.Table, _Scope | None]]:
+    """Yield each table of a query, and what WITH clauses name there."""
+    from sqlglot import exp
+
+    left: list[tuple[exp.Expr, _Scope | None]] = [(tree, None)]
+    while left:
+        node, scope = left.pop()
+        if isinstance(node, exp.Table):
+            yield node, scope
+        clause = next((one for one in node.args.values() if isinstance(one, exp.With)), None)
+        if clause is not None:
+            queries = clause.expressions
+            names = [_spelled(query.args["alias"].this) for query in queries]
+            # Of two queries with one name, only the first is a query of this name everywhere.
+            places = {name: place for place, name in reversed(list(enumerate(names)))}
+            left += ((query, _Scope(scope, places, place)) for place, query in enumerate(queries))
+            scope = _Scope(scope, places, len(queries))
+        left += ((one, scope) for one in node.iter_expressions() if one is not clause)
+
+
+def _names_query(name: str, scope: _Scope | None) -> bool:
+    """Return whether a name is that of a query, and not of a relation: Oracle does not see a query
+    of another subquery, or a later one of the same clause.
+    """
+    while scope is not None:
+        if scope.places.get(name, scope.last + 1) <= scope.last:
+            return True
+        scope = scope.outer
+    return False
 
 
 def _spelled(name: object) -> str:
