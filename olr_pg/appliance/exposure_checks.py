@@ -64,14 +64,22 @@ def check_code_places(environ: Mapping[str, str] = os.environ) -> None:
 
 def _code_places(environ: Mapping[str, str]) -> Iterator[Path]:
     named = environ.get("NUMBA_CACHE_DIR")
-    if named and Path(named).is_dir():
+    if named:
         yield Path(named)
-        # Numba makes a directory for each directory of sources.
-        yield from (one for one in Path(named).iterdir() if one.is_dir())
+        yield from _folders(Path(named))  # one for each directory of sources
     cache = platformdirs.user_cache_path("olr_pg")
-    if cache.is_dir():
-        yield cache
-        yield from cache.glob("java-*")
+    yield cache
+    yield from (one for one in _folders(cache) if one.name.startswith("java-"))
+
+
+def _folders(place: Path) -> list[Path]:
+    """Return the directories in a directory; none if it is missing, or if this user cannot read it.
+    For example, sudo can leave HOME as it was.
+    """
+    try:
+        return [one for one in place.iterdir() if one.is_dir()]
+    except OSError:
+        return []
 
 
 def check_files(config: Config) -> Iterator[Finding]:

@@ -100,6 +100,23 @@ def test_a_directory_that_an_administrator_gave_to_its_owner_is_used() -> None:
             assert refused({"NUMBA_CACHE_DIR": name}) == name
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("inner", [".", "numba", "numba/more"])
+def test_directories_that_this_user_cannot_read_end_no_command(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, inner: str
+) -> None:
+    """sudo can leave HOME as it was, and the directory of a service is its own."""
+    private = open_folder / "private"
+    (private / inner).mkdir(parents=True, mode=0o700)
+    private.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(private / inner))
+    os.seteuid(65534)
+    try:
+        check_code_places({"NUMBA_CACHE_DIR": str(private / inner)})
+    finally:
+        os.seteuid(0)
+
+
 def test_javas_files_are_code(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(open_folder))
     home = open_folder / "olr_pg" / "java-0123"
