@@ -98,13 +98,16 @@ class SpillFiles:
         self._released = _Release()
         self._lock = threading.Lock()
         self._files = weakref.WeakSet[WaitingRows]()
+        self._files_lock = threading.Lock()  # a set cannot be read while another thread changes it
         self._shared: weakref.ref[WaitingRows] | None = None
         self.spilled_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """See `Storage.waiting_bytes`. Files that are still in use are counted."""
-        return self._released.mapped_bytes + sum(one.size for one in list(self._files))
+        with self._files_lock:
+            files = list(self._files)
+        return self._released.mapped_bytes + sum(one.size for one in files)
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """Return a buffer of `size` bytes: in memory, or in a file of its own if it is large.
@@ -171,7 +174,8 @@ class SpillFiles:
 
     def _file(self) -> WaitingRows:
         rows = WaitingRows(SPILLED, self._directory)
-        self._files.add(rows)
+        with self._files_lock:
+            self._files.add(rows)
         return rows
 
     def gather(self) -> Gathering:

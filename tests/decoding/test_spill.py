@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import sys
 import threading
 import zlib
 from collections.abc import Callable
@@ -175,6 +176,26 @@ def test_the_bytes_on_disk_are_counted_until_they_are_dropped(tmp_path: Path) ->
     del kept
     gc.collect()
     assert storage.waiting_bytes == 0
+
+
+def test_the_bytes_are_counted_while_another_thread_begins_files(tmp_path: Path) -> None:
+    storage, ended = SpillFiles(tmp_path, 0), threading.Event()
+    held = [storage.gather() for _ in range(100)]
+
+    def begin() -> None:
+        held.extend(storage.gather() for _ in range(300))
+        ended.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    beginning = threading.Thread(target=begin)
+    beginning.start()
+    try:
+        while not ended.is_set():
+            assert storage.waiting_bytes == 0
+    finally:
+        sys.setswitchinterval(interval)
+        beginning.join()
 
 
 def gathered(storage: SpillFiles) -> object:
