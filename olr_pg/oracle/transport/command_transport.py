@@ -234,13 +234,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _filled(part: str, words: dict[str, str]) -> str:
     """Return an argument with the values of its words.
 
-    A word in single quotes is for a shell, such as that of ``ssh``. In its value, single quotes are
-    written so that they do not end the literal: otherwise the shell would execute the rest.
+    A word in single quotes, or in a longer text in single quotes, is for a shell, such as that of
+    ``ssh``. In its value, single quotes are written so that they do not end the literal: otherwise
+    the shell would execute the rest.
     """
 
     def value(found: re.Match[str]) -> str:
-        text = words[found["word"]]
-        return f"'{text.replace(_QUOTE, _QUOTE_IN_SHELL)}'" if found["quote"] else text
+        before, text = part[: found.start()], words[found["word"]]
+        is_quoted = before.count(_QUOTE) % 2 == 1 or before.endswith(_QUOTE)
+        return text.replace(_QUOTE, _QUOTE_IN_SHELL) if is_quoted else text
 
     names = "|".join(words)
-    return re.sub(rf"(?P<quote>')?\{{(?P<word>{names})\}}(?(quote)')", value, part)
+    return re.sub(rf"\{{(?P<word>{names})\}}", value, part)

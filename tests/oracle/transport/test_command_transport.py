@@ -99,6 +99,15 @@ def test_the_commands_of_the_page_read_a_log_of_any_name(tmp_path: Path) -> None
             )
 
 
+@pytest.mark.parametrize("form", ["cat '{name}'", "cat '/{name}'", "cat '/'/'{name}'"])
+def test_a_name_ends_no_literal_of_a_shell(tmp_path: Path, form: str) -> None:
+    named = tmp_path / "today's $(touch taken-over); exit 1 #'log"
+    named.write_bytes(b"redo")
+    transport = CommandTransport.model_validate({"kind": "command", "command": ["sh", "-c", form]})
+    LogCommand(transport).fetch(LISTED._replace(name=str(named)), tmp_path / "log")
+    assert (tmp_path / "log").read_bytes() == b"redo"
+
+
 @pytest.mark.parametrize("then", ["wait", "exit 0"])
 def test_one_that_takes_too_long_is_ended_with_what_it_has_started(
     then: str, tmp_path: Path
