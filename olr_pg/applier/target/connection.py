@@ -88,9 +88,9 @@ WHERE version() !~* 'msvc|mingw|visual c'
 
 # Trusted are: roles that this session could act as, and roles that could act as this session's role
 # (its administrators are among its members since PostgreSQL 16, and before, all roles with
-# CREATEROLE); superusers; and the owner of the database, who creates the ledger if the applier's
-# role may not. All names and operators are qualified, because the search path of the role can name
-# the schema of a stranger, whose operators can match better than PostgreSQL's.
+# CREATEROLE); superusers; and the owner of the database with its members, who create the ledger if
+# the applier's role may not. All names and operators are qualified, because the search path of the
+# role can name the schema of a stranger, whose operators can match better than PostgreSQL's.
 _STRANGERS: Final = """
 WITH RECURSIVE own AS (
     SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user
@@ -98,14 +98,15 @@ WITH RECURSIVE own AS (
     SELECT m.roleid FROM pg_catalog.pg_auth_members AS m
         JOIN own ON m.member OPERATOR(pg_catalog.=) own.oid
 ), masters AS (
-    SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user
+    SELECT oid FROM pg_catalog.pg_roles
+    WHERE rolname OPERATOR(pg_catalog.=) current_user
+        OR oid OPERATOR(pg_catalog.=) ANY (SELECT datdba FROM pg_catalog.pg_database
+            WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
     UNION
     SELECT m.member FROM pg_catalog.pg_auth_members AS m
         JOIN masters ON m.roleid OPERATOR(pg_catalog.=) masters.oid
 ), trusted AS (
     SELECT oid FROM own UNION ALL SELECT oid FROM masters
-    UNION ALL SELECT datdba FROM pg_catalog.pg_database
-        WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
     UNION ALL SELECT r.oid FROM pg_catalog.pg_roles AS r
         WHERE r.rolsuper
             OR r.rolname OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.name

@@ -142,11 +142,13 @@ def test_an_object_of_a_stranger_in_our_schema_is_found(replication: Replication
 
 
 def test_an_administrator_may_have_made_the_ledger(replication: Replication) -> None:
-    """The owner of the database; a role that can act as ours; a role that ours can act as."""
+    """The owner of the database, or one of its members; a role that can act as ours; a role that
+    ours can act as.
+    """
     r = replication
     r.apply()
     with stranger(r) as theirs:
-        r.execute("CREATE ROLE olr LOGIN PASSWORD 'o'")
+        r.execute("CREATE ROLE olr LOGIN PASSWORD 'o'; CREATE ROLE owners")
         ours = make_conninfo(r.target, user="olr", password="o")
         with psycopg.connect(theirs) as connection:
             name = sql.Identifier(str(connection.info.dbname)).as_string(connection)
@@ -161,6 +163,10 @@ def test_an_administrator_may_have_made_the_ledger(replication: Replication) -> 
                     f"ALTER DATABASE {name} OWNER TO mallory",
                     f"ALTER DATABASE {name} OWNER TO CURRENT_USER",
                 ),
+                (
+                    f"ALTER DATABASE {name} OWNER TO owners; GRANT owners TO mallory",
+                    f"ALTER DATABASE {name} OWNER TO CURRENT_USER",
+                ),
             ):
                 with pytest.raises(OlrPgError), connect(ours, replica=None):
                     pass
@@ -169,7 +175,7 @@ def test_an_administrator_may_have_made_the_ledger(replication: Replication) -> 
                     pass
                 r.execute(taken)
         finally:
-            r.execute("DROP ROLE olr")
+            r.execute(f"ALTER DATABASE {name} OWNER TO CURRENT_USER; DROP ROLE olr, owners")
 
 
 REPLACED: Final = [
