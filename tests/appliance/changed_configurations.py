@@ -219,8 +219,8 @@ class Drawn:
         rng, tables = self._rng, self.tables
         name = rng.choice([one for one in tables if one != "Z"])
         kind = rng.choice("iiiiiuuddatcnr")
-        new = [one for one in tables if one not in TABLES]
-        free = [one for one in ("N", "M") if one not in tables]
+        chosen = rng.choice([one for one in tables if one not in ("P", "Z")] or ["P"])
+        free = [one for one in ("N", "M", "A", "B") if one not in tables]
         if kind == "u":
             return f"UPDATE {name} SET x = x + 10 WHERE id > {rng.randint(0, 20)}"
         if kind == "d":
@@ -229,13 +229,13 @@ class Drawn:
             return f"ALTER TABLE {name} ADD (y{next(self._ids)} NUMBER(9))"
         if kind == "t":
             return f"TRUNCATE TABLE {name}"
-        if kind == "r" and new and free:
-            tables.remove(new[0])
+        if kind == "r" and chosen != "P" and free:
+            tables.remove(chosen)
             tables.append(free[0])
-            return f"ALTER TABLE {new[0]} RENAME TO {free[0]}"
-        if kind == "n" and new:
-            tables.remove(new[0])
-            return f"DROP TABLE {new[0]}"
+            return f"ALTER TABLE {chosen} RENAME TO {free[0]}"
+        if kind == "n" and chosen != "P":
+            tables.remove(chosen)
+            return f"DROP TABLE {chosen}"
         if kind == "c" and free:
             tables.append(free[0])
             return f"CREATE TABLE {free[0]} (id NUMBER(9) PRIMARY KEY, x NUMBER(9))"

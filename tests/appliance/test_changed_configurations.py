@@ -24,7 +24,7 @@ def changed(tmp_path: Path, postgres_database: str, one_session: object) -> Iter
         yield Changed(served, postgres_database)
 
 
-@pytest.mark.parametrize("seed", [19, 47, 220, 233])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_silently(changed: Changed, seed: int) -> None:
     silent, done = judge(changed, seed)
     assert not silent, done
