@@ -31,16 +31,20 @@ from olr_pg.capture.source_database import NeededChanges, OfflineDatabase
 from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
+from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
+from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import Identity
+from olr_pg.server.checkpoint import source_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.model import Database
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.model import Database, Snapshot
 
 _log = structlog.get_logger(__name__)
 
@@ -150,7 +154,11 @@ class TargetStarts:
         found = [
             self._of_target(one, lists.get(one.query, tables)) for one in self._targets.values()
         ]
-        return NeededChanges.of_all(found)
+        needed = NeededChanges.of_all(found)
+        # A target that continues needs every table that its query selects.
+        continued = {one.query for one in self._targets.values() if one.position}
+        loaded = {query: one for query, one in needed.loaded.items() if query not in continued}
+        return needed._replace(loaded=loaded)
 
     def _of_target(self, target: _Target, tables: Collection[str]) -> NeededChanges:
         saved, recorded = target.position, target.saved() or 0
@@ -167,7 +175,9 @@ class TargetStarts:
             if is_incomplete and len(self._targets) == 1:
                 raise  # fail before an older dictionary is stored
             return without_loads  # the applier reports an error of the target
-        return NeededChanges(found.start(saved or None, 0), saved, found.lowest_scn, recorded)
+        start = found.start(saved or None, 0)
+        loaded = {target.query: found.unlisted} if start and not saved else {}
+        return NeededChanges(start, saved, found.lowest_scn, recorded, loaded)
 
 
 DICTIONARY: Final = "dictionary.json"
@@ -213,6 +223,13 @@ def await_oracle(source: OracleSource, starting: Callable[[float], None]) -> Non
             break
     if waits:
         _log.info("Oracle can be reached again")
+
+
+def _recorded(path: Path, snapshot: Snapshot) -> Sequence[DictionaryTransaction]:
+    """Return the changes of a dictionary that earlier runs have recorded."""
+    if not path.exists():
+        return ()
+    return DictionaryHistory(path, source_identity(snapshot.database), snapshot.scn).transactions
 
 
 @contextmanager
@@ -285,6 +302,7 @@ def open_source(
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
         needed=starts.needed,
         queries=[part.apply.table_query for part in config.targets if part.apply],
+        recorded=partial(_recorded, data / HISTORY_FILE),
     )
     try:
         yield FilteredDatabase(live, filters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.capture.continuity import check_origin
@@ -13,7 +14,7 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.capture.lineage import Lineage
@@ -51,12 +52,15 @@ class NeededChanges(NamedTuple):
             without such a table.
         recorded_scn: the highest SCN of a checkpoint, up to which runs have recorded all DDL; 0
             without a checkpoint.
+        loaded: for the TableList query of a target that begins with its loads, the tables with a
+            complete load that the query does not select.
     """
 
     start_scn: int
     confirmed_scn: int
     rows_scn: int = 0
     recorded_scn: int = 0
+    loaded: Mapping[str, Collection[str]] = MappingProxyType({})
 
     @classmethod
     def of_all(cls, targets: Sequence[NeededChanges]) -> NeededChanges:
@@ -66,6 +70,7 @@ class NeededChanges(NamedTuple):
             min((one.confirmed_scn for one in targets if one.confirmed_scn), default=0),
             min((one.rows_scn for one in targets if one.rows_scn), default=0),
             max((one.recorded_scn for one in targets), default=0),
+            {query: names for one in targets for query, names in one.loaded.items()},
         )
 
 

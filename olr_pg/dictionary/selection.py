@@ -112,8 +112,13 @@ def find_tables(
 
 def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
     """Return whether a table exists for each (owner, name) pair."""
+    return not missing_tables(snapshot, names)
+
+
+def missing_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the (owner, name) pairs for which no table exists, in their order."""
     known = _by_name(snapshot)
-    return all(pair in known for pair in names)
+    return [pair for pair in names if pair not in known]
 
 
 def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.lineage import Lineage
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
@@ -216,6 +217,7 @@ class LiveDatabase:
         needed: called with an SCN; returns the SCN below which no target needs redo, if everything
             below the given SCN is confirmed; None if it is unknown.
         queries: the TableList queries of several targets, which share one dictionary.
+        recorded: returns the changes of a dictionary that earlier runs have recorded.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be queried.
@@ -237,6 +239,7 @@ class LiveDatabase:
         ledger: tuple[str, str] | None = None,
         needed: Callable[[int], int | None] = lambda scn: scn,
         queries: Sequence[str] = (),
+        recorded: Callable[[Snapshot], Sequence[DictionaryTransaction]] = lambda _: (),
     ) -> None:
         self._needed = needed
         self._online = online
@@ -280,6 +283,7 @@ class LiveDatabase:
             delivered_scn=lambda: self.delivered_scn,
             database=lambda: self.database,
             oldest_scn=self._oldest_scn,
+            recorded=recorded,
         )
 
     def close(self) -> None:

@@ -19,7 +19,8 @@ neither; `RunDictionary` looks for one:
 A TableList query runs on Oracle's present catalogue. A table that was renamed or dropped after the
 SCN from which redo is read is not in it any more, but its changes up to this DDL, and the DDL, are
 needed. So the query also selects from the tables that existed as of that SCN, and from those that
-an earlier query of this run has selected (`_EarlierTables`).
+an earlier query of this run has selected (`_EarlierTables`). A target that begins with its loads
+needs only those of them that were loaded.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from olr_pg.dictionary.committed_changes import SysRowOperation
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.dictionary.selection import find_tables, has_tables
+from olr_pg.dictionary.selection import find_tables, has_tables, missing_tables
 from olr_pg.dictionary.snapshot_file import store_snapshot
 from olr_pg.dictionary.table_list import selected_names
 from olr_pg.errors import Code, OlrPgError
@@ -42,12 +44,14 @@ from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.dictionary_settings import check_settings, with_timezones
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, SNAPSHOT_AGE
 from olr_pg.oracle.source_containers import begun_file, begun_scns
+from olr_pg.oracle.tables import OBJ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.capture.source_database import NeededChanges
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_containers import ContainerDatabases
@@ -141,6 +145,7 @@ class RunDictionary:
         oldest_scn: returns the SCN from which on there are archived logs of all redo threads; 0 if
             there are none.
         delivered_scn: returns the SCN below which transactions may have been delivered.
+        recorded: returns the changes of a dictionary that earlier runs have recorded.
 
     Attributes:
         snapshot: the dictionary; None before the first query.
@@ -159,6 +164,7 @@ class RunDictionary:
         database: Callable[[], Database],
         oldest_scn: Callable[[], int],
         delivered_scn: Callable[[], int],
+        recorded: Callable[[Snapshot], Sequence[DictionaryTransaction]],
     ) -> None:
         self.snapshot: Snapshot | None = None
         self._containers, self._queries, self._join = containers, queries, join
@@ -168,7 +174,7 @@ class RunDictionary:
         self._delivered_scn = delivered_scn
         self._names: tuple[tuple[str, str], ...] = ()
         self._lists = dict[str, tuple[tuple[str, str], ...]]()
-        self._earlier = _EarlierTables(containers)
+        self._earlier = _EarlierTables(containers, recorded)
         self._by_pattern = self._any_owner = False
         self._answered = set[str]()
         self._clean_again = 0.0
@@ -256,17 +262,24 @@ class RunDictionary:
             )
 
     def _begin(self) -> RunBegin:
-        names = {f"{owner}.{name}" for owner, name in self._names}
-        lists = {query: frozenset(map(".".join, own)) for query, own in self._lists.items()}
-        needed = self._changes(names, lists)
+        return self._begin_of(self._needed())
+
+    def _begin_of(self, needed: NeededChanges) -> RunBegin:
         wanted = needed.start_scn or self._oldest_scn()
         return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
+
+    def _needed(self) -> NeededChanges:
+        names = {f"{owner}.{name}" for owner, name in self._names}
+        lists = {query: frozenset(map(".".join, own)) for query, own in self._lists.items()}
+        return self._changes(names, lists)
 
     def _begin_with_earlier(self) -> RunBegin:
         """Add the earlier tables to the lists, and return where the run begins. A load of an
         earlier table can need older redo.
         """
-        begin = self._begin()
+        needed = self._needed()
+        begin = self._begin_of(needed)
+        self._earlier.loaded = needed.loaded
         continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
         while continues and self._earlier.read(begin.wanted, self._lists):
             for query, names in list(self._lists.items()):
@@ -443,8 +456,8 @@ class RunDictionary:
         """
         if not stored or self._by_pattern:
             return set()
-        joined = self._join(stored)
-        return {".".join(pair) for pair in self._names if not has_tables(joined, [pair])}
+        missing = missing_tables(self._join(stored), self._names)
+        return {".".join(pair) for pair in missing if pair not in self._earlier.added}
 
     def remove_unneeded(
         self, needed: Callable[[int], int | None], oldest_kept: Callable[[], int]
@@ -492,13 +505,23 @@ class RunDictionary:
 class _EarlierTables:
     """The tables that existed as of the SCN from which a run reads redo, and that are gone now, or
     have another name.
+
+    Attributes:
+        loaded: see `NeededChanges`. If such a target got other earlier tables, it would need the
+            redo before its loads.
+        added: the names that `added_to` has added.
     """
 
-    def __init__(self, containers: ContainerDatabases) -> None:
-        self._containers = containers
+    def __init__(
+        self,
+        containers: ContainerDatabases,
+        recorded: Callable[[Snapshot], Sequence[DictionaryTransaction]],
+    ) -> None:
+        self._containers, self._recorded = containers, recorded
         self._scn = 0
         self._gone: list[tuple[str, str]] | None = []
-        self._added = set[tuple[str, str]]()
+        self.loaded: Mapping[str, Collection[str]] = {}
+        self.added = set[tuple[str, str]]()
 
     def read(self, scn: int, queries: Iterable[str]) -> bool:
         """Read the names as of an SCN, unless they are known. If Oracle can no longer read them,
@@ -529,12 +552,16 @@ class _EarlierTables:
     def completed(
         self, names: Sequence[tuple[str, str]], sql: str, snapshot: Snapshot
     ) -> list[tuple[str, str]]:
-        """Add the tables of the run's dictionary, if Oracle could not read the earlier names."""
+        """Add the tables of the run's dictionary, if Oracle could not read the earlier names. The
+        dictionary can be older than the SCN from which redo is read.
+        """
         if self._gone is None:
+            changes = [one for one in self._recorded(snapshot) if one.commit_scn < self._scn]
+            ended = _ended(snapshot, changes)
             self._gone = [
                 (one.owner, one.name)
                 for one in snapshot.tables
-                if not is_oracle_schema(one.source_owner)
+                if one.object_key not in ended and not is_oracle_schema(one.source_owner)
             ]
         return self.added_to(names, sql, ())
 
@@ -552,19 +579,46 @@ class _EarlierTables:
         if not others:
             return list(names)
         added = selected_names(list(dict.fromkeys(others)), sql, self._containers.names)
-        self._added.update(added)
+        loaded = self.loaded.get(sql)
+        if loaded is not None:
+            added = [name for name in added if ".".join(name) in loaded]
+        self.added.update(added)
         return [*names, *added]
 
     def usable(self, snapshot: Snapshot, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the names without those of earlier tables that the dictionary lacks, or that
         cannot be replicated, for example temporary tables: the query has not seen what they are.
         """
-        added = [name for name in names if name in self._added]
-        there = [name for name in added if has_tables(snapshot, [name])]
+        added = [name for name in names if name in self.added]
+        left_out = set(missing_tables(snapshot, added))
+        there = [name for name in added if name not in left_out]
         found = find_tables(snapshot, there, with_refused=True)
-        refused = {(one.owner, one.name) for one in found if one.obstacle is not None}
-        left_out = refused | (set(added) - set(there))
+        left_out |= {(one.owner, one.name) for one in found if one.obstacle is not None}
         return [name for name in names if name not in left_out]
+
+
+def _ended(snapshot: Snapshot, changes: Sequence[DictionaryTransaction]) -> set[int]:
+    """Return the `Table.object_key` of the tables of a dictionary whose names have ended with these
+    changes: the table was dropped or renamed.
+    """
+    found = set[int]()
+    for member in snapshot.containers:
+        con_id = member.database.con_id if snapshot.members else 0
+        names = {
+            change.row_id: change.values.get("NAME")
+            for one in changes
+            if one.con_id == con_id or not con_id
+            for change in one.changes
+            if change.table == OBJ.name
+            and (change.operation is SysRowOperation.DELETE or "NAME" in change.values)
+        }
+        rows = [] if member.sys_rows is None else member.sys_rows.sys_obj
+        found |= {
+            con_id << 32 | row.obj
+            for row in rows
+            if row.row_id in names and names[row.row_id] != row.name.encode()
+        }
+    return found
 
 
 def _dictionary_lost(scn: int, lacking: Collection[str], reason: str) -> OlrPgError:
@@ -595,10 +649,11 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
     (`decoding.new_tables`). If the user wrote the query, all its names are kept. These names are
     checked later, because they may be wrong.
     """
-    found = [pair for pair in names if has_tables(snapshot, [pair])]
-    if len(found) == len(names) or not found or CATALOGUE not in sql:
+    missing = dict.fromkeys(missing_tables(snapshot, names))
+    found = [pair for pair in names if pair not in missing]
+    if not missing or not found or CATALOGUE not in sql:
         return names
-    newer = [".".join(pair) for pair in names if pair not in found]
+    newer = [".".join(pair) for pair in missing]
     _log.info(
         "some tables are newer than the dictionary; the decoder reads them from redo",
         tables=newer,

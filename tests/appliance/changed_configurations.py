@@ -28,6 +28,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
+from olr_pg.cli.migration.load import initial_load
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.followed_steps import step_sql
@@ -106,6 +107,7 @@ class Changed:
 
     Attributes:
         told: the errors that ended runs, and the warnings.
+        start_scn: `apply.start-scn`; None without it.
     """
 
     def __init__(self, served: Served, target: str) -> None:
@@ -114,7 +116,7 @@ class Changed:
         self._beats = 0
         for name, columns in TABLES.items():
             served.execute(f"CREATE TABLE {name} {columns}")
-        self._first_scn = served.server.database.current_scn()
+        self.start_scn: int | None = served.server.database.current_scn()
         self.told: list[str] = []
 
     def run(self, statements: Sequence[str], changes: Sequence[str] = ()) -> OlrPgError | None:
@@ -123,8 +125,7 @@ class Changed:
         Args:
             changes: keys of `CHANGES`.
         """
-        for statement in statements:
-            self._served.execute(statement)
+        self.execute(statements)
         scn = self._served.server.database.current_scn()
         # An idle source archives nothing.
         self._beats += 1
@@ -144,11 +145,29 @@ class Changed:
                 ]
         return None
 
+    def execute(self, statements: Sequence[str]) -> None:
+        """Change the source, each statement in a transaction of its own."""
+        for statement in statements:
+            self._served.execute(statement)
+
+    def session(self) -> oracledb.Connection:
+        """Return a session in the source."""
+        return oracledb.connect(user="app", password="olr", dsn=self._served.dsn)
+
+    def load(self) -> None:
+        """Load all tables. The next run begins with these loads."""
+        self.start_scn = None
+        initial_load(self._written([]))
+
     def _end_scn(self) -> int:
         logs = (self._served.folder / "logs").glob("[!.]*")
         return max((open_log(str(log)).header.next_scn or 0 for log in logs), default=0)
 
     def _start(self, changes: Sequence[_Change]) -> None:
+        config = load_config(self._written(changes))
+        run_appliance(config, once=True, apply=True, translate=step_sql)
+
+    def _written(self, changes: Sequence[_Change]) -> Path:
         document = document_of(self._served.folder) | {
             "context": {"data": "data"},
             "status": {"enabled": False},
@@ -156,23 +175,21 @@ class Changed:
                 "connect-string": self._target,
                 "tables": ["APP.*"],
                 "create-tables": True,
-                "start-scn": self._first_scn,
             },
         }
+        if self.start_scn is not None:
+            document["apply"]["start-scn"] = self.start_scn
         document.pop("prove", None)
         for change in sorted(changes, key=lambda one: one is _as_list):
             change(document)
         document["context"]["data"] = str(self._folder / document["context"]["data"])
         path = self._folder / "olr-pg.json"
         path.write_text(json.dumps(document), "utf-8")
-        run_appliance(load_config(path), once=True, apply=True, translate=step_sql)
+        return path
 
     def is_same(self, table: str) -> bool:
         """Whether a table of the target has the rows of the source."""
-        with (
-            oracledb.connect(user="app", password="olr", dsn=self._served.dsn) as oracle,
-            psycopg.connect(self._target) as connection,
-        ):
+        with self.session() as oracle, psycopg.connect(self._target) as connection:
             cursor = oracle.cursor()
             here = cursor.execute(f"SELECT * FROM {table}").fetchall()
             columns = ", ".join(one[0].lower() for one in cursor.description)

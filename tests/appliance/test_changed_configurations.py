@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.errors import Code
+from olr_pg.load import copy_task
 from tests.appliance.changed_configurations import Changed, judge
 from tests.proving.served import served_source
 
@@ -66,3 +67,23 @@ def test_a_table_that_was_dropped_between_two_runs_is_told(changed: Changed) -> 
     assert error is not None
     assert error.code == Code.TABLES_STOPPED
     assert "OLR-03071" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("left", "tables"), [("DROP TABLE n", "AB"), ("ALTER TABLE n RENAME TO m", "ABM")]
+)
+def test_a_target_that_begins_with_its_load_begins_there_although_a_table_left_before(
+    changed: Changed, monkeypatch: pytest.MonkeyPatch, left: str, tables: str
+) -> None:
+    """An open transaction needs redo from before the load, when the table had this name."""
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    monkeypatch.setattr("olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: 0)
+    changed.execute([_CREATE, "INSERT INTO n (id) VALUES (1)"])
+    with changed.session() as other:
+        other.cursor().execute("INSERT INTO a (id) VALUES (5)")
+        changed.execute(["UPDATE n SET x = 1", left])
+        changed.load()
+        other.commit()
+    later = [f"INSERT INTO {name} (id) VALUES (9)" for name in tables]
+    assert changed.run(later) is None
+    assert changed.silent(tables) == []

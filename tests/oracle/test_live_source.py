@@ -12,6 +12,11 @@ from structlog.testing import capture_logs
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.source_database import NeededChanges
 from olr_pg.config.table_patterns import LEDGER, parse_pattern, table_list_query
+from olr_pg.dictionary.committed_changes import (
+    DictionaryTransaction,
+    SysRowChange,
+    SysRowOperation,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -19,7 +24,7 @@ from olr_pg.oracle.source_containers import begun_file
 from tests.oracle.conftest import NOTES, ORDERS, SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.config.source_section import OracleSource
@@ -39,6 +44,7 @@ def live(
     needed: Callable[[int], int | None] = lambda scn: scn,
     rows_scn: int = 0,
     recorded_scn: int | None = None,
+    recorded: Sequence[DictionaryTransaction] = (),
 ) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
@@ -54,6 +60,7 @@ def live(
         dictionary=folder / "dictionary.json",
         ledger=ledger,
         needed=needed,
+        recorded=lambda _: recorded,
     )
     try:
         yield database
@@ -568,3 +575,44 @@ def test_a_created_table_needs_no_undo_after_a_restart(
             monkeypatch.setattr(database._containers, "run_table_list", lambda *_: listed)
             snapshot, found = database.resolve(pattern)
         assert (snapshot.scn, found) == (SCN, tables)
+
+
+def test_a_table_that_exists_and_was_not_selected_is_no_earlier_table(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """ALL_TABLES contains only tables that the account can read; their names do not show it."""
+    state.catalogue.readable.discard(NOTES.name)
+    state.scn += 100
+    with live(source, tmp_path, SCN) as database:
+        for _ in range(2):
+            assert database.resolve(BOTH)[1] == (ORDERS,)
+
+
+@pytest.mark.parametrize(
+    ("operation", "values"),
+    [(SysRowOperation.DELETE, {}), (SysRowOperation.UPDATE, {"NAME": b"BIN$w=="})],
+)
+def test_without_undo_a_table_that_was_dropped_before_the_restart_is_no_earlier_table(
+    source: OracleSource,
+    state: OracleState,
+    tmp_path: Path,
+    operation: SysRowOperation,
+    values: dict[str, bytes | None],
+) -> None:
+    """The dictionary of the first run has it, but all its changes are confirmed. The target has
+    noted that it has left the list, so it would stop as one that is back.
+    """
+    with live(source, tmp_path) as database:
+        snapshot, _ = database.resolve(BOTH)
+    assert snapshot.sys_rows is not None
+    (row_id,) = (one.row_id for one in snapshot.sys_rows.sys_obj if one.obj == ORDERS.obj)
+    for table in ("TAB$", "OBJ$"):
+        state.catalogue.update(f'DELETE FROM SYS."{table}" WHERE "OBJ#" = ?', ORDERS.obj)
+    state.catalogue.update("DELETE FROM SYS.DBA_TABLES WHERE TABLE_NAME = 'ORDERS'")
+    state.scn += 100
+    state.catalogue.undo_scn = state.scn
+    for dropped, expected in ((SCN + 20, {NOTES}), (SCN + 60, {ORDERS, NOTES})):
+        change = SysRowChange("OBJ$", operation, row_id, values)
+        transaction = DictionaryTransaction(0, 1, SCN + 10, dropped, (1, 1, 1, 1), (change,))
+        with live(source, tmp_path, SCN + 50, recorded=[transaction]) as database:
+            assert set(database.resolve(BOTH)[1]) == expected
