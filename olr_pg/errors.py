@@ -311,9 +311,10 @@ class Code(IntEnum):
     CODE_OF_OTHERS = _Entry(
         1223,
         "another user can write to a directory from which olr_pg loads code",
-        "give olr_pg a directory of its own, which belongs to this user and which others cannot"
-        " write: name it in the environment variable NUMBA_CACHE_DIR or XDG_CACHE_HOME. Then run"
-        " `olr-pg prepare`",
+        "in the environment of every command, set NUMBA_CACHE_DIR (for compiled kernels) or"
+        " XDG_CACHE_HOME (for Java's files) to a new directory that belongs to this user and that"
+        " others cannot write. Then run `olr-pg prepare`. Do not use the old files: somebody may"
+        " have changed them",
     )
     # 2xxx archived logs and redo
     NO_LOGS = _Entry(
@@ -795,10 +796,11 @@ class Code(IntEnum):
         3012,
         "a table is not in the dictionary",
         "check the spelling: a name without quotes means upper case, a name in quotes is used"
-        " as it is. With a dictionary snapshot, check that the snapshot contains the table's"
-        " schema and was taken after the table was created. With a live source, the table is"
-        " newer than the SCN at which `olr-pg run` starts, or `context.data` was lost: follow"
-        " docs/control.md, “A table is missing in the dictionary”",
+        " as it is. Check that `apply.tables` contains the table. With a dictionary snapshot,"
+        " check that the snapshot contains the table's schema and was taken after the table was"
+        " created. If a live source has the table, the table is newer than the SCN at which"
+        " `olr-pg run` starts, or `context.data` was lost: follow docs/control.md, “A table is"
+        " missing in the dictionary”",
     )
     TABLE_NOT_REPLICABLE = _Entry(
         3013,
@@ -817,8 +819,11 @@ class Code(IntEnum):
     )
     TABLE_QUERY_NOT_READ_ONLY = _Entry(
         3016,
-        "the table query must only read",
-        "write a single SELECT statement",
+        "the table query contains something that is not allowed",
+        "write one SELECT statement as docs/protocol.md describes: without FOR UPDATE, database"
+        " links, sequences and other functions than Oracle's own functions on texts, numbers,"
+        " dates and groups. With a live source, the query of a client can read only DUAL and views"
+        " whose names begin with ALL_, DBA_ or USER_",
     )
     TABLE_QUERY_RETURNS_NO_NAME = _Entry(
         3017,
@@ -1232,7 +1237,8 @@ class Code(IntEnum):
         5005,
         "a target table is missing",
         "create the table in PostgreSQL, correct the table mapping, or set"
-        " `apply.create-tables`. Then start the same command again",
+        " `apply.create-tables`. Then start the same command again. If the table is stopped, run"
+        " `olr-pg errors retry`",
     )
     TARGET_COLUMN_MISSING = _Entry(
         5006,
@@ -1656,9 +1662,9 @@ class Code(IntEnum):
         "more rows differ than `verify --continuous` is allowed to correct in an hour, so it"
         " corrects no more rows",
         "find out who or what changes the target's rows, and stop these changes. List the rows"
-        " with `olr-pg verify --table NAME --differences FILE`, and correct them with `olr-pg"
-        " repair --differences FILE --yes`. Then start the verification or `olr-pg run` again."
-        " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
+        " with `olr-pg verify --table OWNER.NAME --differences FILE`, and correct them with"
+        " `olr-pg repair --differences FILE --yes`. Then start the verification or `olr-pg run`"
+        " again. `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
     DEFINITION_CHANGED = _Entry(
         5118,
@@ -2460,8 +2466,7 @@ class Code(IntEnum):
         " `fallback.omit-columns`. Then restart `olr-pg fallback run`, and run `olr-pg fallback"
         " resume --table OWNER.NAME`. If a column was renamed, the WAL contains rows with the other"
         " name: run `olr-pg fallback skip --table OWNER.NAME` until the table continues, and"
-        " correct the rows in"
-        " Oracle",
+        " correct the rows in Oracle",
     )
     FALLBACK_NOT_BEGUN = _Entry(
         7314,
@@ -2522,17 +2527,18 @@ class Code(IntEnum):
         " or allow NULL. With an offline source, also export the dictionary again. Then restart"
         " `olr-pg fallback run`, and run `olr-pg fallback resume --table OWNER.NAME`. A correction"
         " of the row in PostgreSQL is not sufficient, because the WAL contains the refused value:"
-        " to leave it out, run `olr-pg fallback skip`, and correct the table's rows in Oracle."
-        " `olr-pg fallback report` lists such columns and counts their rows before the cut-over",
+        " to leave it out, run `olr-pg fallback skip --table OWNER.NAME`, and correct the table's"
+        " rows in Oracle. `olr-pg fallback report` lists such columns and counts their"
+        " rows before the cut-over",
     )
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,
         "the values of a column cannot be replicated back to Oracle",
         "change the target's column to a type that type-mapping.md lists. The WAL contains earlier"
         " changes with the old type: if the table has stopped, run `olr-pg fallback skip --table"
-        " OWNER.NAME` until it"
-        " continues, and correct the rows in Oracle. Or do not replicate the table"
-        " (`apply.tables`, `filter.tables`), restart `olr-pg fallback run`, and resume the table",
+        " OWNER.NAME` until it continues, and correct the rows in Oracle. Or do not replicate the"
+        " table (`apply.tables`, `filter.tables`), restart `olr-pg fallback run`, and run `olr-pg"
+        " fallback resume --table OWNER.NAME`",
     )
     # 8xxx simulator and benchmarks
     WORKLOAD_UNKNOWN = _Entry(

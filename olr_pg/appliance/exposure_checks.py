@@ -169,7 +169,7 @@ def check_target_peer(connection: Connection[Any]) -> Iterator[Finding]:
     if connection.pgconn.ssl_in_use and known[b"sslmode"] == _VERIFIED.encode():
         return
     what = (
-        f"nobody has checked that the server is {host}: the mode of TLS is"
+        f"libpq does not check that the server is {host}: sslmode is"
         f" {(known[b'sslmode'] or b'').decode()}"
         if connection.pgconn.ssl_in_use
         else f"the connection to {host} is not encrypted"

@@ -1,9 +1,10 @@
 """Checks which relations the TableList query of a client over the network reads.
 
 A client needs no password. A query that reads other relations could read every row that the account
-of the source may read, for example hashes of passwords in SYS.USER$: in the names that an error
-contains, or bit by bit by whether the query returns rows. So the query may read only the views of
-the dictionary that list objects. The queries of the configuration are not limited.
+of the source may read, for example hashes of passwords in SYS.USER$. An error would contain the
+value as a name of a table. Or the client would learn one bit with each query, from whether the
+query returns rows. So the query may read only DUAL and the views ALL_…, DBA_… and USER_… of the
+dictionary. The queries of the configuration are not limited.
 
 The text is divided into tokens as Oracle does it (`tokens_of`), because a parser with other rules
 for comments and literals could be deceived.
@@ -74,7 +75,7 @@ _READS: Final = (
 
 
 def check_relations(query: str) -> None:
-    """Refuse a query that reads anything but views of the dictionary.
+    """Refuse a query that reads anything but DUAL and views of the dictionary.
 
     Raises:
         OlrPgError: 3010 a literal or a comment is not closed, 3016 the query is refused.

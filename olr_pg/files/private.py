@@ -1,5 +1,5 @@
 """Makes files that contain rows private, whatever the umask is, and lists the files for which that
-is not possible. Tells whether other users can read or write a file.
+is not possible. Checks whether other users can read or write a file.
 """
 
 from __future__ import annotations

@@ -423,7 +423,7 @@ def _undo_needed(
         error.code,
         f"{words}; {source}" if source else words,
         action=f"if UNDO_RETENTION is lower than {needed + needed // 4}, run"
-        f" ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; make sure that the undo"
+        f" ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}. Make sure that the undo"
         " tablespace is large enough, then run `olr-pg initial-load --restart`. Or load the table"
         " again as of the current SCN: `olr-pg initial-load --resume --later-scn`",
         **error.where,

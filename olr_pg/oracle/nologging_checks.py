@@ -293,7 +293,10 @@ class Storage:
         empty.
         """
         name = table.source_owner, table.name
-        again = "then load the table again. If you do nothing, the column is not replicated, as now"
+        again = (
+            "then load the table again (`olr-pg initial-load --anew --table OWNER.NAME`). If you do"
+            " nothing, the column is not replicated, as now"
+        )
         if column.encrypted:
             return (
                 f'ALTER TABLE "{name[0]}"."{name[1]}" MODIFY ("{column.name}" DECRYPT);',

@@ -226,8 +226,8 @@ _FIXED_LIMIT: Final = Meant(
     " reason names an index, drop the index in the target, or create it on a shorter expression."
     " If the row is too big, change numeric columns of the target to types of a fixed size, such"
     " as bigint. Then run `olr-pg errors retry`, or continue the load with --resume. Or exclude"
-    " columns with `filter.columns`, and load the table again. `olr-pg doctor` finds such tables in"
-    " advance (postgres.limits)",
+    " columns with `filter.columns`, and load the table again (`olr-pg initial-load --anew --table"
+    " OWNER.NAME`). `olr-pg doctor` finds such tables in advance (postgres.limits)",
 )
 
 CODES: Final[dict[str, Meant]] = {

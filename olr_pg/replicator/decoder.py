@@ -267,7 +267,8 @@ def _warn_of_unread_ddl(known_scn: int, feeds: Sequence[Feed]) -> None:
             "the start SCN is after the dictionary: DDL between them is not read",
             dictionary_scn=known_scn,
             start_scn=start,
-            action="if there was DDL of replicated tables between them, stop the run, and take the"
+            action="if there was DDL of replicated tables between them, stop the run, and start at"
+            " an SCN that is not after the dictionary. Or, with an offline source, take the"
             " dictionary snapshot as of the start SCN",
         )
 

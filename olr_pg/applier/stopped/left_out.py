@@ -6,9 +6,9 @@ not delivered, but the checkpoint advances because the other tables confirm. Whe
 in the list, its next changes follow a gap. Most of the next changes would still find their rows, so
 nobody would notice the missing changes. The ledger's row alone does not show the gap, because a
 table without changes has the same old position, or no row. So each start records all tables of the
-list in `olr_pg.listed`, records in `left_scn` which tables have left the list, and stops a table
-that was recorded and is in the list again. A new load, or an operator who skips the error, deletes
-the record.
+list in `olr_pg.listed`. It records in `left_scn` of the ledger which tables have left the list,
+and stops a table that has a `left_scn` and is in the list again. A new load, or an operator who
+skips the error, deletes the `left_scn`.
 
 A table whose name was taken by a new table lacks nothing: its history begins with CREATE or RENAME.
 
@@ -131,8 +131,8 @@ def stop_left_out(
             "tables were added without a load: only their later changes are replicated",
             tables=added[:_NAMED_MAX],
             number=len(added),
-            action="if Oracle already has rows of them, load them: `olr-pg initial-load --anew"
-            " --table OWNER.NAME`",
+            action="if Oracle already has rows of them, stop the appliance and load them: `olr-pg"
+            " initial-load --anew --table OWNER.NAME`",
         )
     for name, left_scn in left_out(connection, subscription, names).items():
         if created.get(name, -1) >= left_scn:

@@ -45,8 +45,8 @@ _UNREADABLE: Final = (
 _UNKNOWN_START: Final = (
     "olr_pg applies no changes to a target in this state. If this is the wrong server, for"
     " example an old primary, correct `apply.connect-string` and start the appliance again."
-    " Otherwise load the tables again, or choose a start SCN as described in docs/operations.md,"
-    ' "The target was restored to an earlier state"'
+    " Otherwise load the tables again (`olr-pg initial-load --anew --table OWNER.NAME`), or choose"
+    ' a start SCN as described in docs/operations.md, "The target was restored to an earlier state"'
 )
 _LEDGER: Final = "SELECT source_table, commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s"
 
