@@ -313,7 +313,7 @@ def read_gone_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     earlier = as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u")
-    present = set(_table_names(connection, tables.OBJ.alias("o"), tables.USER.alias("u")))
+    present = read_present_names(connection)
     return [
         (owner, name)
         for owner, name in _table_names(connection, *earlier)
@@ -321,6 +321,15 @@ def read_gone_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
         and not is_oracle_schema(owner)
         and not name.startswith(_RECYCLED)
     ]
+
+
+def read_present_names(connection: Connection) -> set[tuple[str, str]]:
+    """Return owner and name of each table that exists now.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    return set(_table_names(connection, tables.OBJ.alias("o"), tables.USER.alias("u")))
 
 
 def _table_names(

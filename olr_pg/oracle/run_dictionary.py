@@ -558,11 +558,13 @@ class _EarlierTables:
         if self._gone is None:
             changes = [one for one in self._recorded(snapshot) if one.commit_scn < self._scn]
             ended = _ended(snapshot, changes)
-            self._gone = [
-                (one.owner, one.name)
-                for one in snapshot.tables
-                if one.object_key not in ended and not is_oracle_schema(one.source_owner)
-            ]
+            self._gone = self._containers.absent(
+                [
+                    (one.owner, one.name)
+                    for one in snapshot.tables
+                    if one.object_key not in ended and not is_oracle_schema(one.source_owner)
+                ]
+            )
         return self.added_to(names, sql, ())
 
     def added_to(
@@ -571,11 +573,15 @@ class _EarlierTables:
         """Return the names that a query has found in Oracle, and those of earlier tables that it
         selects.
 
+        Of the tables that exist, the query has selected those that it wants. It can leave others
+        out for reasons that their names do not show, such as the privileges of the account.
+
         Args:
-            known: further earlier tables.
+            known: tables that may be gone now.
         """
         there = set(names)
-        others = [name for name in (*(self._gone or ()), *known) if name not in there]
+        others = [name for name in self._gone or () if name not in there]
+        others += self._containers.absent([name for name in known if name not in there])
         if not others:
             return list(names)
         added = selected_names(list(dict.fromkeys(others)), sql, self._containers.names)

@@ -20,6 +20,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (
     read_dictionary,
     read_gone_names,
+    read_present_names,
     read_structure,
     read_unchanged,
 )
@@ -163,6 +164,21 @@ class ContainerDatabases:
             read = oracle.read("reading the names of tables", partial(read_gone_names, scn=scn))
             found += ((prefix + owner, table) for owner, table in read)
         return found
+
+    def absent(self, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return those of these tables that do not exist now; names as in `run_table_list`.
+
+        Raises:
+            OlrPgError: 7001 to 7009.
+        """
+        if not names:
+            return []
+        present = set[tuple[str, str]]()
+        for name, oracle in self.databases.items():
+            prefix = f"{name}." if self.names else ""
+            read = oracle.read("reading the names of tables", read_present_names)
+            present |= {(prefix + owner, table) for owner, table in read}
+        return [one for one in names if one not in present]
 
     def files(self, path: Path) -> list[Path]:
         """Return the file of each container's dictionary.

@@ -504,6 +504,7 @@ def test_a_table_that_got_another_name_is_listed_until_its_redo_is_read(
             monkeypatch.setattr(
                 database._containers, "run_table_list", lambda *_: [("SHOP", "MADE")]
             )
+            monkeypatch.setattr(database._containers, "absent", lambda names: names)
             assert database.resolve(pattern)[1] == tables
             return
     state.scn += 100
@@ -512,6 +513,7 @@ def test_a_table_that_got_another_name_is_listed_until_its_redo_is_read(
     with live(source, tmp_path, SCN + 50) as database:
         containers = database._containers
         monkeypatch.setattr(containers, "run_table_list", lambda *_: [("SHOP", "MADE")])
+        monkeypatch.setattr(containers, "absent", lambda names: names)
         if has_undo:
             gone = [(table.owner, table.name) for table in tables] + [("SHOP", "OTHER")]
             monkeypatch.setattr(containers, "gone_names", lambda _: gone)
@@ -616,3 +618,17 @@ def test_without_undo_a_table_that_was_dropped_before_the_restart_is_no_earlier_
         transaction = DictionaryTransaction(0, 1, SCN + 10, dropped, (1, 1, 1, 1), (change,))
         with live(source, tmp_path, SCN + 50, recorded=[transaction]) as database:
             assert set(database.resolve(BOTH)[1]) == expected
+
+
+def test_a_client_gets_no_tables_of_others_that_it_does_not_see(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    state.catalogue.readable.discard(NOTES.name)
+    every = BOTH.replace("all_tables", "DBA_TABLES")
+    with live(source, tmp_path, SCN) as database:
+        assert set(database.resolve(every)[1]) == {ORDERS, NOTES}
+        assert database.resolve(BOTH)[1] == (ORDERS,)
+    state.scn += 100
+    state.catalogue.undo_scn = SCN + 90
+    with live(source, tmp_path, SCN + 50) as database:
+        assert database.resolve(BOTH)[1] == (ORDERS,)
