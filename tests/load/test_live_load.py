@@ -217,7 +217,7 @@ def test_undo_that_is_gone_ends_the_load_until_it_continues(
     )
     assert needed is not None
     assert int(needed[1]) >= 4_000
-    raised = re.search(r"SET UNDO_RETENTION = (\d+);", caught.value.action)
+    raised = re.search(r"SET UNDO_RETENTION = (\d+)\.", caught.value.action)
     assert raised is not None
     assert int(raised[1]) == int(needed[1]) * 5 // 4
     first = shop.live.state.scn
