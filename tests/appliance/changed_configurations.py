@@ -154,10 +154,10 @@ class Changed:
         """Return a session in the source."""
         return oracledb.connect(user="app", password="olr", dsn=self._served.dsn)
 
-    def load(self) -> None:
-        """Load all tables. The next run begins with these loads."""
+    def load(self, *anew: str) -> None:
+        """Load all tables, so that the next run begins with their loads; or tables anew."""
         self.start_scn = None
-        initial_load(self._written([]))
+        initial_load(self._written([]), table=list(anew) or None, anew=bool(anew))
 
     def _end_scn(self) -> int:
         logs = (self._served.folder / "logs").glob("[!.]*")

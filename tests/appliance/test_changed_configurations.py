@@ -87,3 +87,7 @@ def test_a_target_that_begins_with_its_load_begins_there_although_a_table_left_b
     later = [f"INSERT INTO {name} (id) VALUES (9)" for name in tables]
     assert changed.run(later) is None
     assert changed.silent(tables) == []
+    if "M" in tables:
+        changed.load("APP.M")  # as the warning advises
+    assert changed.run(["INSERT INTO a (id) VALUES (10)"]) is None
+    assert [name for name in tables if not changed.is_same(name)] == []

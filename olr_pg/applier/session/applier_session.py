@@ -503,7 +503,9 @@ class Applier:
             _log.warning(
                 "redo is kept for loaded tables that are not replicated",
                 tables=", ".join(sorted(found.unlisted)),
-                action="to replicate a table, add it to `apply.tables`. Otherwise run `olr-pg"
+                action="to replicate a table, add it to `apply.tables`. If a pattern there selects"
+                " the table, it was renamed shortly before its load: load it again with `olr-pg"
+                " initial-load --anew --table OWNER.NAME`. If you do not replicate it, run `olr-pg"
                 " tables remove OWNER.NAME`: then the redo since its load can be deleted",
             )
         return found
