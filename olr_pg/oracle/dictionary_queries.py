@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, func, select
 from sqlalchemy.sql.elements import quoted_name
@@ -305,22 +305,30 @@ def read_users(connection: Connection) -> list[sys_rows.UserRow]:
     ]
 
 
-def read_gone_names(connection: Connection, scn: int) -> list[tuple[str, str]]:
-    """Return owner and name of each table that existed as of an SCN, and that has no table of this
-    name now. Oracle's own tables and those in the recycle bin are left out.
+class NameChanges(NamedTuple):
+    """The names of tables that were created, dropped or renamed since an SCN, as (owner, name).
+
+    Attributes:
+        gone: a table had this name as of the SCN, and none has it now.
+        new: a table has this name now, and none had it as of the SCN.
+    """
+
+    gone: list[tuple[str, str]]
+    new: list[tuple[str, str]]
+
+
+def read_name_changes(connection: Connection, scn: int) -> NameChanges:
+    """Return the names of tables that have changed since an SCN, without Oracle's own tables and
+    those in the recycle bin.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
-    earlier = as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u")
+    earlier = set(
+        _table_names(connection, as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u"))
+    )
     present = read_present_names(connection)
-    return [
-        (owner, name)
-        for owner, name in _table_names(connection, *earlier)
-        if (owner, name) not in present
-        and not is_oracle_schema(owner)
-        and not name.startswith(_RECYCLED)
-    ]
+    return NameChanges(sorted(earlier - present), sorted(present - earlier))
 
 
 def read_present_names(connection: Connection) -> set[tuple[str, str]]:
@@ -340,7 +348,9 @@ def _table_names(
         .select_from(obj.join(user, obj.c["OWNER#"] == user.c["USER#"]))
         .where(obj.c["TYPE#"] == bound(_TABLE))
     )
-    yield from ((str(owner), str(name)) for owner, name in connection.execute(query))
+    for owner, name in connection.execute(query):
+        if not is_oracle_schema(owner) and not name.startswith(_RECYCLED):
+            yield str(owner), str(name)
 
 
 def read_sys_objects(connection: Connection, owner: int) -> dict[str, tuple[int, int]]:

@@ -262,31 +262,32 @@ class RunDictionary:
             )
 
     def _begin(self) -> RunBegin:
-        return self._begin_of(self._needed())
-
-    def _begin_of(self, needed: NeededChanges) -> RunBegin:
+        needed = self._needed()
         wanted = needed.start_scn or self._oldest_scn()
         return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
 
     def _needed(self) -> NeededChanges:
-        names = {f"{owner}.{name}" for owner, name in self._names}
-        lists = {query: frozenset(map(".".join, own)) for query, own in self._lists.items()}
+        new = self._earlier.new  # they need no redo from before their creation
+        names = {f"{owner}.{name}" for owner, name in self._names} - new
+        lists = {query: set(map(".".join, own)) - new for query, own in self._lists.items()}
         return self._changes(names, lists)
 
     def _begin_with_earlier(self) -> RunBegin:
         """Add the earlier tables to the lists, and return where the run begins. A load of an
         earlier table can need older redo.
         """
-        needed = self._needed()
-        begin = self._begin_of(needed)
-        self._earlier.loaded = needed.loaded
+        begin = self._begin()
         continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
-        while continues and self._earlier.read(begin.wanted, self._lists):
+        # Without a position, a table without a load may be newer than the loads of the others.
+        scn = begin.wanted if begin.saved else begin.rows_scn or begin.wanted
+        while continues and self._earlier.read(scn, self._lists):
+            self._earlier.loaded = self._needed().loaded
             for query, names in list(self._lists.items()):
                 self._lists[query] = tuple(self._earlier.added_to(names, query, ()))
             every = (name for names in self._lists.values() for name in names)
             self._names = tuple(dict.fromkeys((*self._names, *every)))
             begin = self._begin()
+            scn = begin.wanted
         return begin
 
     def _kept(self, begin: RunBegin) -> Snapshot | None:
@@ -507,6 +508,8 @@ class _EarlierTables:
     have another name.
 
     Attributes:
+        new: the tables (``OWNER.NAME``) that did not exist as of this SCN. The redo since then
+            contains their creation or their rename.
         loaded: see `NeededChanges`. If such a target got other earlier tables, it would need the
             redo before its loads.
         added: the names that `added_to` has added.
@@ -520,6 +523,7 @@ class _EarlierTables:
         self._containers, self._recorded = containers, recorded
         self._scn = 0
         self._gone: list[tuple[str, str]] | None = []
+        self.new = frozenset[str]()
         self.loaded: Mapping[str, Collection[str]] = {}
         self.added = set[tuple[str, str]]()
 
@@ -532,7 +536,7 @@ class _EarlierTables:
             queries: the TableList queries. A query that names its tables needs no names.
 
         Returns:
-            Whether there are such tables that were not known.
+            Whether names have changed since the SCN.
 
         Raises:
             OlrPgError: 7001 to 7009, errors of the database.
@@ -541,13 +545,15 @@ class _EarlierTables:
             return False
         self._scn = scn
         try:
-            self._gone = self._containers.gone_names(scn)
+            self._gone, new = self._containers.name_changes(scn)
+            self.new = frozenset(map(".".join, new))
         except OlrPgError as error:
             if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise
             # A checkpoint can be after the last SCN of an idle source: nothing has changed since.
             self._gone = None if error.code == SNAPSHOT_AGE else []
-        return bool(self._gone)
+            self.new = frozenset()
+        return bool(self._gone or self.new)
 
     def completed(
         self, names: Sequence[tuple[str, str]], sql: str, snapshot: Snapshot

@@ -18,8 +18,9 @@ import structlog
 from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (
+    NameChanges,
     read_dictionary,
-    read_gone_names,
+    read_name_changes,
     read_present_names,
     read_structure,
     read_unchanged,
@@ -151,18 +152,20 @@ class ContainerDatabases:
                     raise
         return found
 
-    def gone_names(self, scn: int) -> list[tuple[str, str]]:
-        """Return all tables that existed as of an SCN and are gone now, or have another name; as in
+    def name_changes(self, scn: int) -> NameChanges:
+        """Return the names of tables that have changed since an SCN; owners as in
         `run_table_list`.
 
         Raises:
             OlrPgError: 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
         """
-        found = list[tuple[str, str]]()
+        found = NameChanges([], [])
         for name, oracle in self.databases.items():
             prefix = f"{name}." if self.names else ""
-            read = oracle.read("reading the names of tables", partial(read_gone_names, scn=scn))
-            found += ((prefix + owner, table) for owner, table in read)
+            what = "reading the names of tables"
+            read = oracle.read(what, partial(read_name_changes, scn=scn))
+            for every, own in zip(found, read, strict=True):
+                every += ((prefix + owner, table) for owner, table in own)
         return found
 
     def absent(self, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -70,6 +70,25 @@ def test_a_table_that_was_dropped_between_two_runs_is_told(changed: Changed) -> 
 
 
 @pytest.mark.parametrize(
+    ("meanwhile", "tables"),
+    [
+        ([_INTO.format("a"), "ALTER TABLE a RENAME TO m", "INSERT INTO m (id) VALUES (9)"], "MB"),
+        ([_CREATE, _INTO.format("n")], "ABN"),
+    ],
+)
+def test_tables_that_change_between_the_load_and_the_first_run(
+    changed: Changed, monkeypatch: pytest.MonkeyPatch, meanwhile: list[str], tables: str
+) -> None:
+    """A load takes hours. What is newer than the load needs no older redo."""
+    monkeypatch.setattr(copy_task, "HERE_BYTES", 1 << 40)
+    monkeypatch.setattr("olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: 0)
+    changed.load()
+    for statements in (meanwhile, ["INSERT INTO b (id) VALUES (1)"]):
+        assert changed.run(statements) is None
+    assert [name for name in tables if not changed.is_same(name)] == []
+
+
+@pytest.mark.parametrize(
     ("left", "tables"), [("DROP TABLE n", "AB"), ("ALTER TABLE n RENAME TO m", "ABM")]
 )
 def test_a_target_that_begins_with_its_load_begins_there_although_a_table_left_before(

@@ -18,6 +18,7 @@ from olr_pg.dictionary.committed_changes import (
     SysRowOperation,
 )
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.dictionary_queries import NameChanges
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.source_containers import begun_file
@@ -516,7 +517,7 @@ def test_a_table_that_got_another_name_is_listed_until_its_redo_is_read(
         monkeypatch.setattr(containers, "absent", lambda names: names)
         if has_undo:
             gone = [(table.owner, table.name) for table in tables] + [("SHOP", "OTHER")]
-            monkeypatch.setattr(containers, "gone_names", lambda _: gone)
+            monkeypatch.setattr(containers, "name_changes", lambda _: NameChanges(gone, []))
         assert database.resolve(pattern)[1] == tables
 
 
