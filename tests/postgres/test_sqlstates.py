@@ -315,19 +315,23 @@ def test_nobody_listens_or_answers() -> None:
     _judge(_connects("host=/never/made"), "08001")
 
 
+_NO_SOCKET: Final = "the operating system gave this process no socket"
+
+
 @pytest.mark.parametrize(
-    ("user", "reason"),
+    ("user", "reasons"),
     [
-        ("user=x passfile=/none", "the operating system gave this process no socket"),
-        ("", f"could not look up local user ID {os.getuid()}: Too many open files"),
+        ("user=x passfile=/none", [_NO_SOCKET]),
+        # The C library may know the user already, and then opens no file to look it up.
+        ("", [_NO_SOCKET, f"could not look up local user ID {os.getuid()}: Too many open files"]),
     ],
 )
-def test_no_socket_is_a_limit_of_this_machine(user: str, reason: str) -> None:
+def test_no_socket_is_a_limit_of_this_machine(user: str, reasons: list[str]) -> None:
     with no_more_files(), pytest.raises(psycopg.OperationalError) as caught:
         psycopg.connect(f"host=127.0.0.1 port=1 sslmode=disable {user}")
     failure = coded(caught.value)
     assert failure.code == Code.POSTGRES_UNREACHABLE
-    assert failure.detail == reason
+    assert failure.detail in reasons
     assert "ulimit -n" in failure.action
     assert meant(caught.value).meaning is AWAY
 
