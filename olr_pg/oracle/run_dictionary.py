@@ -267,10 +267,14 @@ class RunDictionary:
         return RunBegin(needed.confirmed_scn, wanted, needed.rows_scn, needed.recorded_scn)
 
     def _needed(self) -> NeededChanges:
-        new = self._earlier.new  # they need no redo from before their creation
-        names = {f"{owner}.{name}" for owner, name in self._names} - new
-        lists = {query: set(map(".".join, own)) - new for query, own in self._lists.items()}
-        return self._changes(names, lists)
+        names = {f"{owner}.{name}" for owner, name in self._names}
+        lists = {query: set(map(".".join, own)) for query, own in self._lists.items()}
+        needed, new = self._changes(names, lists), self._earlier.new
+        if needed.start_scn or not needed.rows_scn or not new:
+            return needed
+        # A table that is newer than the loads needs no redo from before its creation.
+        older = {query: own - new for query, own in lists.items()}
+        return self._changes(names - new, older)
 
     def _begin_with_earlier(self) -> RunBegin:
         """Add the earlier tables to the lists, and return where the run begins. A load of an
@@ -280,7 +284,9 @@ class RunDictionary:
         continues = begin.saved or begin.rows_scn or any(file.exists() for file in self._files)
         # Without a position, a table without a load may be newer than the loads of the others.
         scn = begin.wanted if begin.saved else begin.rows_scn or begin.wanted
-        while continues and self._earlier.read(scn, self._lists):
+        read = set[int]()
+        while continues and scn not in read and self._earlier.read(scn, self._lists):
+            read.add(scn)
             self._earlier.loaded = self._needed().loaded
             for query, names in list(self._lists.items()):
                 self._lists[query] = tuple(self._earlier.added_to(names, query, ()))

@@ -25,7 +25,7 @@ from olr_pg.oracle.source_containers import begun_file
 from tests.oracle.conftest import NOTES, ORDERS, SCN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.config.source_section import OracleSource
@@ -484,6 +484,35 @@ def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo
         assert same == tables
         with pytest.raises(OlrPgError, match=r"SHOP\.MADE"):
             database.resolve(BOTH)  # a name that somebody wrote has to be there
+
+
+def test_the_load_of_a_table_that_is_newer_than_the_redo_it_needs_is_kept(
+    source: OracleSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction was open when the table was created and loaded, so its load needs redo from
+    before its creation.
+    """
+    pattern = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE TABLE_NAME = 'ORDERS'"
+    table = f"{ORDERS.owner}.ORDERS"
+    asked = list[set[str]]()
+
+    def needed(names: Collection[str], _: object) -> NeededChanges:
+        asked.append(set(names))
+        assert len(asked) < 20
+        return NeededChanges(3_700 if table in names else 3_900, 3_900, 3_800, 3_900)
+
+    database = LiveDatabase(
+        source, Lineage(tmp_path / "lineage.json"), start_scn=lambda: 3_900, changes=needed
+    )
+    with closing(database):
+        new = [(ORDERS.owner, "ORDERS")]
+        monkeypatch.setattr(
+            database._containers,
+            "name_changes",
+            lambda scn: NameChanges([], new if scn < 3_750 else []),
+        )
+        assert database.resolve(pattern)[0].scn == 3_700
+    assert all(table in names for names in asked)
 
 
 @pytest.mark.parametrize("has_undo", [True, False])
