@@ -42,7 +42,6 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from olr_pg.appliance.exposure_checks import check_code_places
 from olr_pg.cli.printing import flush, unwritten
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.system_errors import unexpected_failure
@@ -326,6 +325,8 @@ class ReportingGroup(TyperGroup):
         """Run the command, and convert its result or error to an exit code."""
         take_signals()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
+            from olr_pg.appliance.exposure_checks import check_code_places  # not for --help
+
             check_code_places()
             result = super().invoke(ctx)
             # Flush stdout now, so that an error of stdout is handled here.

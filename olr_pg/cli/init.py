@@ -255,8 +255,6 @@ def _has_password(connect_string: str) -> bool:
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
-    from olr_pg.cli.init import SECRETS
-
     try:
         password = conninfo_to_dict(connect_string).get("password")
     except ProgrammingError:  # "embedded"

@@ -28,7 +28,15 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Generator,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -167,8 +175,7 @@ def names_in_containers(
     watch = _Watch(STEPS_MAX, SECONDS_MAX, is_abandoned)
     with closing(_run(names, query, watch, tuple(known))) as rows:
         for owner, name in rows:
-            places = [(owner, name), *((f"{one}.{owner}", name) for one in known)]
-            fitting = [place for place in places if place in there]
+            fitting = _fitting(owner, name, there, known)
             if not fitting:
                 full_name = f"{owner}.{name}"
                 raise OlrPgError(Code.TABLE_UNKNOWN, f"there is no {full_name}", table=full_name)
@@ -192,11 +199,20 @@ def selected_names(
     try:
         with closing(_run(known, query, _Watch(STEPS_MAX, SECONDS_MAX), containers)) as rows:
             for owner, name in rows:
-                places = [(owner, name), *((f"{one}.{owner}", name) for one in containers)]
-                found.update((place, None) for place in places if place in there)
+                found.update(dict.fromkeys(_fitting(owner, name, there, containers)))
     except OlrPgError:
         return []
     return list(found)
+
+
+def _fitting(
+    owner: str, name: str, there: Collection[tuple[str, str]], containers: Iterable[str]
+) -> list[tuple[str, str]]:
+    """Return those of the known tables that a row of a query names, which can leave the container
+    out.
+    """
+    places = [(owner, name), *((f"{one}.{owner}", name) for one in containers)]
+    return [place for place in places if place in there]
 
 
 def would_name(query: str, owner: str, name: str) -> bool | None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, func, select
 from sqlalchemy.sql.elements import quoted_name
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
 
-    from sqlalchemy import ColumnElement, Connection, FromClause
+    from sqlalchemy import ColumnElement, Connection
     from sqlalchemy import Table as SysTable
 
     from olr_pg.dictionary.model import Database
@@ -305,52 +305,30 @@ def read_users(connection: Connection) -> list[sys_rows.UserRow]:
     ]
 
 
-class NameChanges(NamedTuple):
-    """The names of tables that were created, dropped or renamed since an SCN, as (owner, name).
+def read_table_names(connection: Connection, scn: int | None = None) -> set[tuple[str, str]]:
+    """Return owner and name of each table, without Oracle's own tables and those in the recycle
+    bin.
 
-    Attributes:
-        gone: a table had this name as of the SCN, and none has it now.
-        new: a table has this name now, and none had it as of the SCN.
-    """
-
-    gone: list[tuple[str, str]]
-    new: list[tuple[str, str]]
-
-
-def read_name_changes(connection: Connection, scn: int) -> NameChanges:
-    """Return the names of tables that have changed since an SCN, without Oracle's own tables and
-    those in the recycle bin.
+    Args:
+        scn: the SCN to read as of; None for the present.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
-    earlier = set(
-        _table_names(connection, as_of(tables.OBJ, scn, "o"), as_of(tables.USER, scn, "u"))
+    obj, user = (
+        table.alias(name) if scn is None else as_of(table, scn, name)
+        for table, name in ((tables.OBJ, "o"), (tables.USER, "u"))
     )
-    present = read_present_names(connection)
-    return NameChanges(sorted(earlier - present), sorted(present - earlier))
-
-
-def read_present_names(connection: Connection) -> set[tuple[str, str]]:
-    """Return owner and name of each table that exists now.
-
-    Raises:
-        sqlalchemy.exc.DBAPIError: any error of Oracle.
-    """
-    return set(_table_names(connection, tables.OBJ.alias("o"), tables.USER.alias("u")))
-
-
-def _table_names(
-    connection: Connection, obj: FromClause, user: FromClause
-) -> Iterator[tuple[str, str]]:
     query = (
         select(user.c.NAME, obj.c.NAME)
         .select_from(obj.join(user, obj.c["OWNER#"] == user.c["USER#"]))
         .where(obj.c["TYPE#"] == bound(_TABLE))
     )
-    for owner, name in connection.execute(query):
-        if not is_oracle_schema(owner) and not name.startswith(_RECYCLED):
-            yield str(owner), str(name)
+    return {
+        (str(owner), str(name))
+        for owner, name in connection.execute(query)
+        if not is_oracle_schema(owner) and not name.startswith(_RECYCLED)
+    }
 
 
 def read_sys_objects(connection: Connection, owner: int) -> dict[str, tuple[int, int]]:

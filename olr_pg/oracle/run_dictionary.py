@@ -212,8 +212,8 @@ class RunDictionary:
         same = snapshot is not None and snapshot.database.dbid == self._database().dbid
         if snapshot is None or not same or not has_tables(snapshot, names):
             snapshot = self._join(self._read_dictionaries(begin or self._begin()))
-            names = _known(snapshot, self._earlier.completed(names, sql, snapshot), sql)
-        names = self._earlier.usable(snapshot, self._earlier.completed(names, sql, snapshot))
+        names = _known(snapshot, self._earlier.completed(names, sql, snapshot), sql)
+        names = self._earlier.usable(snapshot, names)
         named = tuple(dict.fromkeys((*before, *names)))
         self._names = tuple(self._earlier.usable(snapshot, named))
         self.snapshot = snapshot
@@ -551,8 +551,9 @@ class _EarlierTables:
             return False
         self._scn = scn
         try:
-            self._gone, new = self._containers.name_changes(scn)
-            self.new = frozenset(map(".".join, new))
+            earlier, present = self._containers.table_names(scn), self._containers.table_names()
+            self._gone = sorted(earlier - present)
+            self.new = frozenset(map(".".join, present - earlier))
         except OlrPgError as error:
             if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                 raise

@@ -18,11 +18,9 @@ import structlog
 from olr_pg.dictionary.table_list import WITH_REDO, names_in_containers
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (
-    NameChanges,
     read_dictionary,
-    read_name_changes,
-    read_present_names,
     read_structure,
+    read_table_names,
     read_unchanged,
 )
 from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
@@ -152,20 +150,20 @@ class ContainerDatabases:
                     raise
         return found
 
-    def name_changes(self, scn: int) -> NameChanges:
-        """Return the names of tables that have changed since an SCN; owners as in
-        `run_table_list`.
+    def table_names(self, scn: int | None = None) -> set[tuple[str, str]]:
+        """Return the names of all tables; owners as in `run_table_list`.
+
+        Args:
+            scn: the SCN to read as of; None for the present.
 
         Raises:
             OlrPgError: 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
         """
-        found = NameChanges([], [])
+        found = set[tuple[str, str]]()
         for name, oracle in self.databases.items():
             prefix = f"{name}." if self.names else ""
-            what = "reading the names of tables"
-            read = oracle.read(what, partial(read_name_changes, scn=scn))
-            for every, own in zip(found, read, strict=True):
-                every += ((prefix + owner, table) for owner, table in own)
+            read = oracle.read("reading the names of tables", partial(read_table_names, scn=scn))
+            found |= {(prefix + owner, table) for owner, table in read}
         return found
 
     def absent(self, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -174,13 +172,7 @@ class ContainerDatabases:
         Raises:
             OlrPgError: 7001 to 7009.
         """
-        if not names:
-            return []
-        present = set[tuple[str, str]]()
-        for name, oracle in self.databases.items():
-            prefix = f"{name}." if self.names else ""
-            read = oracle.read("reading the names of tables", read_present_names)
-            present |= {(prefix + owner, table) for owner, table in read}
+        present = self.table_names() if names else set[tuple[str, str]]()
         return [one for one in names if one not in present]
 
     def files(self, path: Path) -> list[Path]:

@@ -250,11 +250,7 @@ class Lives:
 
     def calls(self) -> Counter[tuple[str, str]]:
         """How often each (call, name of a file or log) comes in a life."""
-        log = self._folder.parent / "calls"
-        assert self.live(FAILING_CALLS_LOG=str(log)) == ""
-        lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
-        log.unlink()
-        return Counter((call, _share(path, self._folder, self._sockets)) for call, path in lines)
+        return _calls_of(self.live, self._folder, self._sockets)
 
     def fail(self, fault: Fault) -> str:
         """Let a call fail in the first life; what that life said, empty if it did not notice. The
@@ -590,11 +586,7 @@ class WaysBack:
 
     def calls(self) -> Counter[tuple[str, str]]:
         """How often each (call, name of a file or of a socket) comes in the command."""
-        log = self._folder.parent / "calls"
-        assert self._life(FAILING_CALLS_LOG=str(log)) == ""
-        lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
-        log.unlink()
-        return Counter((call, _share(path, self._folder, self._sockets)) for call, path in lines)
+        return _calls_of(self._life, self._folder, self._sockets)
 
     def fail(self, fault: Fault) -> str:
         """Let a call fail; what the command said, empty if it did its work. After the same command
@@ -634,6 +626,21 @@ OUTPUTS: Final = {
     "simulate": ("simulate", "--out", "OUT/sim", "--seed", "3", "--size", "200KB"),
 }
 """Commands that write files."""
+
+
+def _calls_of(
+    live: Callable[..., str], folder: Path, sockets: Mapping[str, str]
+) -> Counter[tuple[str, str]]:
+    """Count each (call, name as of `_share`) of a life that ends well.
+
+    Args:
+        live: lives with further variables of the environment; returns what the life said.
+    """
+    log = folder.parent / "calls"
+    assert live(FAILING_CALLS_LOG=str(log)) == ""
+    lines = [line.split(" ", 1) for line in log.read_text("utf-8").splitlines()]
+    log.unlink()
+    return Counter((call, _share(path, folder, sockets)) for call, path in lines)
 
 
 def _share(path: str, folder: Path, sockets: Mapping[str, str]) -> str:

@@ -18,7 +18,6 @@ from olr_pg.dictionary.committed_changes import (
     SysRowOperation,
 )
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.dictionary_queries import NameChanges
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.source_containers import begun_file
@@ -505,11 +504,11 @@ def test_the_load_of_a_table_that_is_newer_than_the_redo_it_needs_is_kept(
         source, Lineage(tmp_path / "lineage.json"), start_scn=lambda: 3_900, changes=needed
     )
     with closing(database):
-        new = [(ORDERS.owner, "ORDERS")]
+        new = {(ORDERS.owner, "ORDERS")}
         monkeypatch.setattr(
             database._containers,
-            "name_changes",
-            lambda scn: NameChanges([], new if scn < 3_750 else []),
+            "table_names",
+            lambda scn=SCN: set() if scn < 3_750 else new,
         )
         assert database.resolve(pattern)[0].scn == 3_700
     assert all(table in names for names in asked)
@@ -546,7 +545,9 @@ def test_a_table_that_got_another_name_is_listed_until_its_redo_is_read(
         monkeypatch.setattr(containers, "absent", lambda names: names)
         if has_undo:
             gone = [(table.owner, table.name) for table in tables] + [("SHOP", "OTHER")]
-            monkeypatch.setattr(containers, "name_changes", lambda _: NameChanges(gone, []))
+            monkeypatch.setattr(
+                containers, "table_names", lambda scn=None: set(gone if scn else ())
+            )
         assert database.resolve(pattern)[1] == tables
 
 
