@@ -97,7 +97,7 @@ ALLOWED: Final = {
     ("spark/jobs.py", "result", "_from_file"): "Spark tries lost tasks again",
     ("spark/session.py", "join", "_stop"): "it looks up once in a second; " + SIGNALS,
     ("spark/session.py", "wait", "_close_gateway"): "the process was killed",
-    ("spark/spark_call.py", "get", "result"): "Java has the answer, or its end breaks the socket",
+    ("spark/jobs.py", "get", "result"): "Java has the answer, or its end breaks the socket",
 }  # fmt: skip
 
 CONNECTING: Final = {

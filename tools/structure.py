@@ -31,7 +31,7 @@ KERNEL_DECORATORS: Final = frozenset({"kernel", "inlined", "part", "inlined_kern
 PRIVATE_PARTS: Final = frozenset(
     {
         *("kernels.cache", "kernels.dispatchers", "kernels.pack"),  # Numba's
-        *("spark.session", "spark.spark_call"),  # PySpark's
+        *("spark.session", "spark.jobs"),  # PySpark's
         "oracle.flashback",  # SQLAlchemy's
     }
 )
@@ -54,9 +54,7 @@ NOISY: Final = frozenset(
 """Errors whose own text is not for people: it has numbers, or no more than a name. What of it is a
 message, `errors.plain_reason` says."""
 
-NOT_SHOWN: Final = frozenset(
-    {"capture.object_storage", "datasource.redo_stream", "spark.spark_call"}
-)
+NOT_SHOWN: Final = frozenset({"capture.object_storage", "datasource.redo_stream", "spark.jobs"})
 """Modules that look into such a text, or that have a message for the name."""
 
 

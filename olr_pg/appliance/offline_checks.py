@@ -22,9 +22,9 @@ from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import find_tables
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.table_identity import vanished_tables
-from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogPlaces, LogScan, no_logs, summed_up
 from olr_pg.capture.wanted_logs import (
+    DecodedLogs,
     check_beginning,
     follow_resetlogs,
     incarnations_of,

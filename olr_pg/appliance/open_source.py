@@ -202,7 +202,7 @@ def await_oracle(source: OracleSource, starting: Callable[[float], None]) -> Non
         OlrPgError: 7xxx, an error of Oracle that does not pass by waiting, for example a rejected
             password.
     """
-    from olr_pg.oracle.driver.driver_failures import PASSING
+    from olr_pg.oracle.driver.bounded_calls import PASSING
     from olr_pg.oracle.redo_source import read_once
 
     waits = False

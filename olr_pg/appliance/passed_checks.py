@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.config.filter import Filter
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.table_sections import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

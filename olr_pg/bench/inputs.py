@@ -12,7 +12,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.bench.apart import do_apart
+from olr_pg.bench.suite import do_apart
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.simulator.database_shape import choose_shape

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from olr_pg.capture.wanted_logs import ends_of
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import damaged, read_state, write_state
-from olr_pg.transactions.ancestry import Ancestry, Incarnation
+from olr_pg.transactions.schema_event import Ancestry, Incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

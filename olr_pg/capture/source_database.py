@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.dictionary.model import Database, Snapshot, Table
-    from olr_pg.transactions.ancestry import Ancestry
     from olr_pg.transactions.lobs.source_reads import LobSource
+    from olr_pg.transactions.schema_event import Ancestry
 
 _IDLE_GROWTH: Final = 1.5
 _IDLE_FACTOR_MAX: Final = 10.0

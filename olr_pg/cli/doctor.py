@@ -43,7 +43,7 @@ def doctor(
     """
     from olr_pg.appliance.all_checks import diagnose
     from olr_pg.appliance.passed_checks import passed_checks
-    from olr_pg.config.environment import load_for_work
+    from olr_pg.config.outside import load_for_work
     from olr_pg.config.reading import one_target
 
     log_to_stderr()

@@ -88,9 +88,8 @@ def run(
 ) -> None:
     """Replicate: decode archived logs, serve the protocol's port, apply to PostgreSQL."""
     until = _until(until_scn, until_time)
-    from olr_pg.config.environment import Environment, load_for_work
     from olr_pg.config.model import secret_texts
-    from olr_pg.config.outside import check_outside
+    from olr_pg.config.outside import Environment, check_outside, load_for_work
     from olr_pg.observability.logging_setup import configure_logging, get_logger
 
     form = log_format.value if log_format else None
@@ -178,7 +177,7 @@ def reload(config: ConfigOption) -> None:
     status.allow. The appliance logs which changes took effect and which need a restart. A file with
     an error changes nothing.
     """
-    from olr_pg.config.environment import load_for_work
+    from olr_pg.config.outside import load_for_work
     from olr_pg.monitor.status_client import announced_process, ask_status
 
     loaded = load_for_work(config)

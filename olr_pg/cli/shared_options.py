@@ -203,8 +203,8 @@ def read_config(path: Path, target: str | None) -> Config:
     Raises:
         OlrPgError: 10xx errors of the file, 1105 or 1106 errors of the target.
     """
-    from olr_pg.config.environment import load_for_work
     from olr_pg.config.model import secret_texts
+    from olr_pg.config.outside import load_for_work
     from olr_pg.config.reading import one_target
     from olr_pg.observability.logging_setup import WARNINGS, configure_logging
 

@@ -46,11 +46,16 @@ from olr_pg.config.fields import (
     is_secret_property,
     problem,
 )
-from olr_pg.config.filter import Filter
-from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
 from olr_pg.config.port_sections import ALLOW, Limits, Metrics, PostgresConnection, Status, Tls
 from olr_pg.config.source_section import OracleSource, Prove, Source
 from olr_pg.config.table_patterns import TableName, table_list_query
+from olr_pg.config.table_sections import (
+    ColumnSection,
+    Filter,
+    TypesSection,
+    ValuePolicies,
+    pairs_of,
+)
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import Code, OlrPgError

@@ -3,25 +3,33 @@ listen on, tokens, and the encryption key.
 
 A command checks only the certificates and addresses that it uses. Other commands may read the same
 configuration on machines on which the certificates do not exist.
+
+`load_for_work` removes the variables that the configuration refers to from the process's
+environment. A variable that the configuration refers to usually contains a secret. Child processes
+such as Java, Spark's workers and PostgreSQL do not need it, but would inherit it and pass it on to
+their own children.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.address import PORT_MAX, Address
 from olr_pg.config.port_sections import TOKEN_LENGTH_MIN, server_context
-from olr_pg.config.reading import ConfigError, Problem, may_hide_secret
+from olr_pg.config.reading import ConfigError, Problem, load_config, may_hide_secret
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import RowKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from olr_pg.config.model import Config
     from olr_pg.config.port_sections import Tls
+
 
 _SERVER_FORMS: Final = (
     'host:port/service, a connect descriptor "(DESCRIPTION=…)", or a name from'
@@ -171,3 +179,65 @@ def _unusable_files(tls: Tls, key: str) -> Iterator[Problem]:
         )
         reason = f"{error.detail}: {error.where['file']}"
         yield Problem(key, f"files that TLS cannot use ({reason})", expected)
+
+
+_KEPT: Final = frozenset(
+    {
+        *("HOME", "HOSTNAME", "JAVA_HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR"),
+        *("TNS_ADMIN", "TZ", "USER", "XDG_CACHE_HOME"),
+    }
+)
+"""Variables that are not removed, even if the configuration refers to them, because programs need
+them.
+"""
+
+
+class Environment(Mapping[str, str]):
+    """The environment at the time when the object was created. The object records which variables
+    are read.
+
+    Attributes:
+        named: names of the variables that were read.
+    """
+
+    def __init__(self) -> None:
+        self._values = dict(os.environ)
+        self.named: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.named.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def withheld(self) -> dict[str, str]:
+        """Return the variables that were read, for a child process that reads the same
+        configuration.
+        """
+        return {name: self._values[name] for name in self.named if name in self._values}
+
+    def withhold(self) -> None:
+        """Remove the variables that were read from the process's environment, so that child
+        processes do not inherit them.
+        """
+        for name in self.named - _KEPT:
+            os.environ.pop(name, None)
+
+
+def load_for_work(path: Path | str, environment: Environment | None = None) -> Config:
+    """Load the configuration for a command whose child processes must not inherit its secrets.
+
+    Args:
+        environment: the environment that an earlier load used, if the file is loaded again.
+
+    Raises:
+        OlrPgError: as `load_config`.
+    """
+    environment = environment or Environment()
+    config = load_config(path, environment)
+    environment.withhold()
+    return config

@@ -45,7 +45,7 @@ from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import PRIVATE_UMASK
 from olr_pg.redo.sessions import SessionAttributes
-from olr_pg.rendering.row_groups import (
+from olr_pg.rendering.parquet_files import (
     COMPRESSION,
     GROUP_BYTES,
     GroupedFile,

@@ -54,7 +54,7 @@ from olr_pg.fallback.relation_plans import (
     unpublished,
 )
 from olr_pg.fallback.slot_stream import SlotStream
-from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PASSING, oracle_error
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:

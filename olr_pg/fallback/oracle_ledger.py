@@ -22,7 +22,7 @@ import oracledb
 
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.oracle_connection import execute, open_connection
 
 if TYPE_CHECKING:

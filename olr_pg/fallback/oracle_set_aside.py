@@ -27,7 +27,7 @@ import oracledb
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.oracle_ledger import NO_TABLE, create_table
 from olr_pg.fallback.relation_plans import quoted
-from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PASSING, oracle_error
 from olr_pg.oracle.oracle_connection import execute, of_whole_table
 
 if TYPE_CHECKING:

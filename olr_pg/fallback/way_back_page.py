@@ -28,7 +28,7 @@ from olr_pg.fallback import fallback_run
 from olr_pg.fallback.way_back_status import MIB, Looked, Watched, WayBackStatus, is_lost, state_of
 from olr_pg.monitor.status_values import Identity
 from olr_pg.observability.periodic import Periodic, clock_shift, steady_time
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.postgres.sqlstates import target_error
 
 if TYPE_CHECKING:

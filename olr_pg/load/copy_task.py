@@ -60,7 +60,7 @@ LOST: Final = frozenset(
     {Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST, Code.ORACLE_NOT_OPEN}
 )
 """Errors: the source cannot be reached, or the connection is lost. The codes are listed here
-because `oracle.driver.driver_failures` imports the driver, which tasks that read files do not need.
+because `oracle.driver.bounded_calls` imports the driver, which tasks that read files do not need.
 """
 
 _Result = TypeVar("_Result")

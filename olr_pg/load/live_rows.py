@@ -34,7 +34,7 @@ from olr_pg.load.table_data import (
     named_tables,
 )
 from olr_pg.oracle.dictionary_queries import SYS, read_dictionary
-from olr_pg.oracle.driver.driver_failures import (
+from olr_pg.oracle.driver.bounded_calls import (
     NOT_REACHED,
     PRIVILEGE,
     SNAPSHOT_AGE,

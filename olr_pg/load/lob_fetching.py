@@ -43,7 +43,7 @@ from olr_pg.load.live_rows import LiveTables
 from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.sources import apply_section, target_settings
 from olr_pg.load.table_data import schema_of
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.rowids import RowidRange

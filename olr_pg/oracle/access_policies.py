@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import oracledb
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE, oracle_error
 from olr_pg.oracle.oracle_connection import execute
 from olr_pg.oracle.tables import batches
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy.exc
 from sqlalchemy import Integer, false, literal_column, select, union_all
 
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE, oracle_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

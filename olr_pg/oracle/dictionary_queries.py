@@ -53,7 +53,7 @@ from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import forbidden, rows_if_allowed
-from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
+from olr_pg.oracle.driver.bounded_calls import SNAPSHOT_AGE
 from olr_pg.oracle.facts import FIRST_CDB, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.supplemental import read_levels

@@ -26,7 +26,7 @@ from olr_pg.oracle.tables import (
     among,
     bound,
 )
-from olr_pg.transactions.ancestry import Incarnation
+from olr_pg.transactions.schema_event import Incarnation
 
 LOGS: Final = (
     "SELECT group#, thread#, sequence#, bytes, blocksize, members, archived, status,"

@@ -38,7 +38,7 @@ from olr_pg.oracle.archive import (
     open_listed,
     open_threads,
 )
-from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
+from olr_pg.oracle.driver.bounded_calls import PASSING, PRIVILEGE
 from olr_pg.oracle.facts import (
     SNAPSHOT_STANDBY,
     CurrentDatabase,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
-    from olr_pg.transactions.ancestry import Ancestry, Incarnation
+    from olr_pg.transactions.schema_event import Ancestry, Incarnation
 
 _ORPHAN: Final = "ORPHAN"
 

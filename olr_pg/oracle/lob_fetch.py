@@ -23,7 +23,7 @@ from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.access_policies import check_access_policies
-from olr_pg.oracle.driver.driver_failures import PASSING
+from olr_pg.oracle.driver.bounded_calls import PASSING
 from olr_pg.oracle.key_cuts import read_clob_bytes
 from olr_pg.oracle.table_query import quoted
 from olr_pg.transactions.lobs.source_reads import FetchedLob

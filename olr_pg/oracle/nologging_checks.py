@@ -27,7 +27,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_compression
-from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
+from olr_pg.oracle.driver.bounded_calls import PASSING, PRIVILEGE
 from olr_pg.oracle.tables import batches, bound, named
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from olr_pg.observability.wording import counted
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.archive import list_positions, open_threads
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE
 from olr_pg.oracle.facts import read_incarnations, read_standby_logs, receives_redo
 from olr_pg.oracle.redo_source import RedoSource, expected_logs, online_groups, unreadable_group
 from olr_pg.oracle.tables import DATABASE

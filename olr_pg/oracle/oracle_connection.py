@@ -18,8 +18,7 @@ from sqlalchemy.util import LRUCache
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from olr_pg.config.source_section import Standby
-from olr_pg.oracle.driver.bounded_calls import BoundedCalls
-from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
+from olr_pg.oracle.driver.bounded_calls import BoundedCalls, is_transient, oracle_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

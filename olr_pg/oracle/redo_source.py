@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.source_section import OracleSource
     from olr_pg.oracle.facts import LogMember, OnlineLog
-    from olr_pg.transactions.ancestry import Incarnation
+    from olr_pg.transactions.schema_event import Incarnation
 
 ASK_SECONDS: Final = 60.0
 """Maximum time between two reads of a standby's lists of logs."""

@@ -27,7 +27,7 @@ from olr_pg.oracle.access_policies import hiding_policies
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import ListedLog, list_ends, list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE
 from olr_pg.oracle.facts import (
     CurrentDatabase,
     is_in_cdb,

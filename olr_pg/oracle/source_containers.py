@@ -23,7 +23,7 @@ from olr_pg.oracle.dictionary_queries import (
     read_table_names,
     read_unchanged,
 )
-from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
+from olr_pg.oracle.driver.bounded_calls import SNAPSHOT_AGE
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
 

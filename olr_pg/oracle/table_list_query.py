@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.client_queries import END, Token, tokens_of
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.driver.driver_failures import OTHER, PRIVILEGE, TIMEOUT
+from olr_pg.oracle.driver.bounded_calls import OTHER, PRIVILEGE, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

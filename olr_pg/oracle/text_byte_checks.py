@@ -30,7 +30,7 @@ from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.true_charsets import RAW_MAX, is_explicit, is_whole, with_database_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE, oracle_error
 from olr_pg.oracle.key_cuts import clob_pieces, text_pieces
 from olr_pg.oracle.table_query import query_fields, quoted
 

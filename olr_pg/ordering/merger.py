@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import structlog
 
-from olr_pg.decoding.large_encoding import encode_large
 from olr_pg.decoding.left_out_report import LossReporter
-from olr_pg.decoding.split import encode, remaining
+from olr_pg.decoding.split import encode, encode_large, remaining
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.accounting import Accounting, changes_by_table
 from olr_pg.ordering.commit_order import CommitOrder, ParallelCommits

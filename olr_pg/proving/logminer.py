@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.rendering.json_lines import PackedLines, render_ddl
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding

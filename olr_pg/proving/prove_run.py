@@ -35,11 +35,11 @@ from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.applier.target.connection import connect
 from olr_pg.config.address import LOOPBACK, Address
-from olr_pg.config.filter import Filter
 from olr_pg.config.model import Apply, Config, Context, DdlSection, Target
 from olr_pg.config.port_sections import Status
 from olr_pg.config.source_section import OracleSource
 from olr_pg.config.table_patterns import OWN_SCHEMA, TableName
+from olr_pg.config.table_sections import Filter
 from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.dictionary.inventory import named_version
 from olr_pg.dictionary.selection import find_tables
@@ -52,13 +52,13 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.lob_fetching import fetch_lobs
 from olr_pg.load.verification.verification import VerifiedTable, verify
 from olr_pg.observability.wording import counted
-from olr_pg.oracle.driver.driver_failures import PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.driver.bounded_calls import PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import CurrentDatabase, read_facts, read_scn
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.proving import logminer
 from olr_pg.proving.logminer import LOST, decoded_events
 from olr_pg.proving.replay import DIFFERENCES_MAX, Difference, Moment, RowReader, check_replay
-from olr_pg.proving.report_page import html_page
+from olr_pg.proving.report_page import Judge, Proof, ScenarioResult, Verdict, Word, html_page
 from olr_pg.proving.scenario import Scenario, ScenarioStep, read_scenario
 from olr_pg.proving.scratch_schema import JOURNAL, ScratchSchema, made_objects, open_scratch
 from olr_pg.proving.script import (
@@ -69,7 +69,6 @@ from olr_pg.proving.script import (
     may_commit,
     run_steps,
 )
-from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
 from olr_pg.schema.followed_steps import step_sql
 
 if TYPE_CHECKING:

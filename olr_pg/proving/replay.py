@@ -28,7 +28,7 @@ from olr_pg.datatypes.json_values import json_converter
 from olr_pg.datatypes.temporal import decode_timestamp, local_isoformat, offset_minutes, shifted
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.live_rows import batch_rows
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.table_query import ROWID, read_rows

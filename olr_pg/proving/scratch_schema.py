@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.tables import OBJ, USER, bound
 

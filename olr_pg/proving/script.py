@@ -23,7 +23,7 @@ from olr_pg.appliance.open_source import open_source
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import replace_file
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.proving.scratch_schema import ora_number
 from olr_pg.redo.dump.incident import (

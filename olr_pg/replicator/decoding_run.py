@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.capture_state import CapturePhase
-from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.wanted_logs import (
+    DecodedLogs,
     check_beginning,
     check_order,
     orphaning_log,

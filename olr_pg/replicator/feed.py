@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress
-    from olr_pg.transactions.ancestry import Ancestry
+    from olr_pg.transactions.schema_event import Ancestry
 
 
 class PublishedEvents:

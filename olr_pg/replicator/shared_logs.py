@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.transactions.ancestry import Ancestry
+    from olr_pg.transactions.schema_event import Ancestry
 
 _BUSY_SECONDS: Final = 0.01
 """Interval in seconds of the checks whether an online log has grown. Oracle does not report

@@ -13,10 +13,9 @@ from olr_pg.schema import comparisons
 from olr_pg.schema.functions import (
     aggregates,
     date_functions,
-    json_functions,
+    document_functions,
     number_functions,
     text_functions,
-    xml_functions,
 )
 from olr_pg.schema.functions.refused_functions import advice_of
 from olr_pg.schema.oracle_parser import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
@@ -33,8 +32,7 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     **number_functions.NODES,
     **date_functions.NODES,
     **aggregates.NODES,
-    **json_functions.NODES,
-    **xml_functions.NODES,
+    **document_functions.NODES,
 }
 FUNCTIONS: Final[dict[str, Function]] = {
     **text_functions.FUNCTIONS,
@@ -42,7 +40,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **date_functions.FUNCTIONS,
     **text_functions.REGULAR_EXPRESSIONS,
     **aggregates.FUNCTIONS,
-    **xml_functions.FUNCTIONS,
+    **document_functions.FUNCTIONS,
 }
 """The rules for Oracle's functions, by the function's name; other functions are refused."""
 

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlglot import exp
 
-from olr_pg.schema.functions.json_functions import json_table
-from olr_pg.schema.functions.xml_functions import xml_table
+from olr_pg.schema.functions.document_functions import json_table, xml_table
 from olr_pg.schema.oracle_parser import JsonCall
-from olr_pg.schema.outer_joins import rewrite_outer_joins
 from olr_pg.schema.parts import translate_part
-from olr_pg.schema.query_clauses import pivoted, rewrite_hierarchy, rewrite_row_limit
+from olr_pg.schema.query_clauses import (
+    pivoted,
+    rewrite_hierarchy,
+    rewrite_outer_joins,
+    rewrite_row_limit,
+)
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.translating import Scope, Source, UntranslatableError, in_byte_order, quoted
 from olr_pg.schema.value_kinds import DATE, NUMBER, NUMBERS, TEXT, TEXTS, UNKNOWN, Fact, ValueKind

@@ -86,8 +86,7 @@ if TYPE_CHECKING:
 
     from olr_pg.ordering.ready_transactions import U64, ReadyBatch
     from olr_pg.server.backlog import Backlog
-    from olr_pg.transactions.ancestry import Ancestry
-    from olr_pg.transactions.schema_event import SchemaEvent
+    from olr_pg.transactions.schema_event import Ancestry, SchemaEvent
 
 _log = structlog.get_logger(__name__)
 

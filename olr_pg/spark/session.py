@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.files.sealed import NO_PLAIN_FILES
-from olr_pg.java.class_archive import archive_options
-from olr_pg.java.runtime import Java, find_java
+from olr_pg.java.runtime import Java, archive_options, find_java
 from olr_pg.observability.logging_setup import get_logger
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 

@@ -88,8 +88,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.transactions.ancestry import Ancestry
-    from olr_pg.transactions.schema_event import SchemaEvent
+    from olr_pg.transactions.schema_event import Ancestry, SchemaEvent
 
 ANSWER_BYTES: Final = 1 << 20
 """The default size at which a piece of output ends. A single message can be larger."""

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.applier.statements.table_changes import Selection
-    from olr_pg.transactions.ancestry import Ancestry
-    from olr_pg.transactions.schema_event import SchemaEvent
+    from olr_pg.transactions.schema_event import Ancestry, SchemaEvent
 
 Row = dict[str, Any]
 Change = Insert | Update | Delete | Chunk

@@ -8,7 +8,7 @@ import pytest
 
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.transactions.ancestry import Incarnation
+from olr_pg.transactions.schema_event import Incarnation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.config.address import Address
-from olr_pg.config.environment import Environment
 from olr_pg.config.model import Config, secret_texts
+from olr_pg.config.outside import Environment
 from olr_pg.config.reading import (
     BYTES_MAX,
     ConfigError,

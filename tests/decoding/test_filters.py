@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.config.filter import Filter
+from olr_pg.config.table_sections import Filter
 from olr_pg.decoding.filters import (
     EVERYTHING,
     NO_FILTERS,

@@ -62,7 +62,7 @@ ASKED_FOR: Final = {
     "cli/init.py": "a configuration",
     "cli/migration/assess.py": "a report",
     "load/verification/differences.py": "rows that differ, into the file of --details",
-    "rendering/row_groups.py": "rows, into the directory that somebody named",
+    "rendering/parquet_files.py": "rows, into the directory that somebody named",
 }
 """By a command that prints or writes rows or reports for whom asks for them; no `context.data`."""
 

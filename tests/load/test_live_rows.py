@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.config.filter import Filter
 from olr_pg.config.source_section import OracleSource
+from olr_pg.config.table_sections import Filter
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import Code, OlrPgError

@@ -13,8 +13,8 @@ import pytest
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
-from olr_pg.config.filter import Filter
 from olr_pg.config.source_section import OracleSource
+from olr_pg.config.table_sections import Filter
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts, encoder_for
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_kind

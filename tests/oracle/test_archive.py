@@ -23,7 +23,7 @@ from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
-from olr_pg.transactions.ancestry import Incarnation
+from olr_pg.transactions.schema_event import Incarnation
 from tests.oracle.live_source import LiveSource
 from tests.replicator.scripted_source import Reader
 

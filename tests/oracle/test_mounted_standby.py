@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.capture.lineage import Lineage
 from olr_pg.errors import Code
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.source_checks import check_oracle

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.stopped.error_table import RefusedError, refused
 from olr_pg.cli.group import coded
 from olr_pg.errors import Code
 from olr_pg.postgres.sqlstates import (

@@ -23,9 +23,9 @@ from olr_pg.proving.prove_run import (
     chosen_scenarios,
     prove,
 )
+from olr_pg.proving.report_page import Judge, Proof, Word
 from olr_pg.proving.scenario import parse_scenario
 from olr_pg.proving.scratch_schema import ScratchSchema
-from olr_pg.proving.verdicts import Judge, Proof, Word
 from olr_pg.simulator.database_shape import demo_shape
 from tests.proving.served import Served, served_source
 

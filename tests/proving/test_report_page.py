@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import json
 
-from olr_pg.proving.report_page import html_page, summary, text_lines
-from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
+from olr_pg.proving.report_page import (
+    Judge,
+    Proof,
+    ScenarioResult,
+    Verdict,
+    Word,
+    html_page,
+    summary,
+    text_lines,
+)
 
 RIGHT = Verdict(Word.RIGHT, "3 commits")
 UNTRIED = Verdict(Word.UNTRIED, "ORA-00942 <no view>")

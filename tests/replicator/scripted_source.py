@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import OlrPgError
-    from olr_pg.transactions.ancestry import Ancestry
+    from olr_pg.transactions.schema_event import Ancestry
 
 EVERYTHING: Final = "SELECT owner, table_name FROM all_tables"
 SHOP: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"

@@ -31,8 +31,8 @@ from olr_pg.ordering.ready_transactions import (
 from olr_pg.redo.column_tables import take
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.transactions.ancestry import Ancestry, Incarnation
 from olr_pg.transactions.finished_columns import TransactionColumns
+from olr_pg.transactions.schema_event import Ancestry, Incarnation
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer, message_offsets

@@ -39,7 +39,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.appliance import appliance
-from olr_pg.applier.batches import locked_tables
+from olr_pg.applier.batches import table_queue
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.reading import load_config
@@ -214,7 +214,7 @@ def live(orders: Orders) -> None:
     config = load_config(orders.folder / "config.json")
     with pytest.MonkeyPatch.context() as patch:
         spark_or_not(patch, None)
-        patch.setattr(locked_tables, "HOLD_SECONDS", HOLD_SECONDS)
+        patch.setattr(table_queue, "HOLD_SECONDS", HOLD_SECONDS)
         patch.setattr(
             appliance,
             "ApplierSettings",

@@ -16,8 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from olr_pg.java.class_archive import archive_options
-from olr_pg.java.runtime import find_java
+from olr_pg.java.runtime import archive_options, find_java
 from olr_pg.spark.session import spark_home
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from olr_pg.spark.spark_call import KEPT, Broadcasts
+from olr_pg.spark.jobs import KEPT, Broadcasts
 
 if TYPE_CHECKING:
     from pyspark import Broadcast

@@ -15,24 +15,25 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.files.result_files import Kind, ResultFiles, TaskResult
-from olr_pg.spark import spark_call
+from olr_pg.spark import jobs
 from olr_pg.spark.jobs import (
     FIRST_JOB_BYTES,
     JOB_BYTES,
+    SparkCall,
+    SparkJob,
     cells,
     job_bytes,
     plan_jobs,
     planned_results,
     run_tasks,
 )
-from olr_pg.spark.spark_call import SparkCall, SparkJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.spark_call import Share, Work
+    from olr_pg.spark.jobs import Share, Work
 
 
 MIB = 1024 * 1024
@@ -249,13 +250,13 @@ def test_a_spool_that_cannot_be_made_is_an_error(
 def test_another_version_of_the_package_is_an_error(
     spark: SparkSession, inline_only: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark_call.installed_version.cache_clear()
-    monkeypatch.setattr(spark_call, "version", lambda _: "0.0")
+    jobs.installed_version.cache_clear()
+    monkeypatch.setattr(jobs, "version", lambda _: "0.0")
     try:
         with pytest.raises(OlrPgError, match=r"the driver has version 0\.0") as raised:
             list(run_tasks(spark, [b""], lambda p: p, inline_only=inline_only))
     finally:
-        spark_call.installed_version.cache_clear()
+        jobs.installed_version.cache_clear()
     assert raised.value.code == 6008
 
 

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.spark_call import spark_errors
+from olr_pg.spark.jobs import spark_errors
 
 
 @pytest.mark.parametrize(

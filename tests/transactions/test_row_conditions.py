@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from olr_pg.capture.logs import discover_logs
 from olr_pg.conditions.evaluate import ABSENT
 from olr_pg.conditions.parse import parse_condition
-from olr_pg.config.filter import Filter
+from olr_pg.config.table_sections import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, TargetView, filters_of
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError

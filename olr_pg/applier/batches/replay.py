@@ -20,11 +20,18 @@ from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, note_partitions
-from olr_pg.applier.stopped.held_events import read_source, source_document
-from olr_pg.applier.stopped.hold import HeldChanges, HeldEvent, HeldSlices, delete_held, first_held
+from olr_pg.applier.stopped.error_table import RefusedError, refused
+from olr_pg.applier.stopped.hold import (
+    HeldChanges,
+    HeldEvent,
+    HeldSlices,
+    delete_held,
+    first_held,
+    read_source,
+    source_document,
+)
 from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.stopped.pausing import paused_tables
-from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError

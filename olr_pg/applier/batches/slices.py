@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from olr_pg.applier.statements.table_changes import join
-from olr_pg.applier.stopped.refused_changes import RefusedError
+from olr_pg.applier.stopped.error_table import RefusedError
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow
 
 if TYPE_CHECKING:

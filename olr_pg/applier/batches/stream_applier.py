@@ -29,7 +29,7 @@ from olr_pg.applier.statements.table_changes import STREAM, by_table, count_by_t
 from olr_pg.applier.statements.target_plan import table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row
-from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.stopped.error_table import RefusedError, refused
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     LedgerState,

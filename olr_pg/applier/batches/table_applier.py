@@ -29,10 +29,8 @@ from olr_pg.applier.batches.table_writer import (
 from olr_pg.applier.statements.target_plan import table_ledger
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import apply_event
-from olr_pg.applier.stopped.error_table import stopped_reason
-from olr_pg.applier.stopped.held_events import source_document
-from olr_pg.applier.stopped.hold import check_room, hold_changes
-from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.stopped.error_table import RefusedError, refused, stopped_reason
+from olr_pg.applier.stopped.hold import check_room, hold_changes, source_document
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     LedgerState,

@@ -29,8 +29,8 @@ from olr_pg.applier.statements.table_changes import ChangeError, encode_changes,
 from olr_pg.applier.statements.table_statements import copying, overwriting, rewritten, steps
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.stopped.column_check import TargetShape
+from olr_pg.applier.stopped.error_table import RefusedError, refused
 from olr_pg.applier.stopped.incomplete_values import Incomplete, check_lost
-from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind

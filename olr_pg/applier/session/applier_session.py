@@ -14,11 +14,10 @@ import psycopg
 import structlog
 
 from olr_pg.applier.batches.batch_applier import TableProgress
-from olr_pg.applier.batches.locked_tables import BlockedError, patience, unless_locked
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.batches.shared_state import SharedState
-from olr_pg.applier.batches.worker import Worker
-from olr_pg.applier.batches.worker_pool import Workers
+from olr_pg.applier.batches.table_queue import BlockedError, patience, unless_locked
+from olr_pg.applier.batches.worker import Worker, Workers
 from olr_pg.applier.session.conversation import Conversation, NotedPositions
 from olr_pg.applier.session.handover import (
     Created,

@@ -35,8 +35,7 @@ from olr_pg.applier.target.orphaned_transactions import follow_incarnation
 from olr_pg.applier.target.outage import announce_retry, retry_seconds, retrying
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, plain_words
-from olr_pg.transactions.ancestry import Ancestry
-from olr_pg.transactions.schema_event import SchemaEvent
+from olr_pg.transactions.schema_event import Ancestry, SchemaEvent
 from olr_pg.wire.messages import (
     BackToScn,
     Error,
@@ -55,7 +54,7 @@ from olr_pg.wire.protocol import ClientProtocol, Elements, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.applier.batches.worker_pool import Workers
+    from olr_pg.applier.batches.worker import Workers
     from olr_pg.applier.session.server_side import ServerLink, ServerSide
     from olr_pg.applier.stopped.pausing import Pauses
     from olr_pg.applier.target.applied_file import AppliedTables

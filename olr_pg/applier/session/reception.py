@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.applier.batches.worker_pool import Workers
+    from olr_pg.applier.batches.worker import Workers
     from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.protocol import Elements
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.stopped.refused_changes import RefusedError
+from olr_pg.applier.stopped.error_table import RefusedError
 from olr_pg.applier.target.set_aside import FIRES
 from olr_pg.errors import Code, OlrPgError
 

@@ -27,8 +27,7 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import TablePlan, named_target, plan_table, table_ledger
 from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
-from olr_pg.applier.stopped.held_events import source_document
-from olr_pg.applier.stopped.hold import hold_event
+from olr_pg.applier.stopped.hold import hold_event, source_document
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
 from olr_pg.applier.stopped.partition_rows import PartitionRows
 from olr_pg.applier.stopped.renaming import MEANWHILE, Renaming, bring_rows, moved, take_name

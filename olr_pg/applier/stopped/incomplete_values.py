@@ -25,7 +25,7 @@ from olr_pg.applier.statements.bound_statement import escape_percent_signs
 from olr_pg.applier.statements.images import composite_array
 from olr_pg.applier.statements.net_change import ABSENT, Cells
 from olr_pg.applier.statements.table_changes import Selection, TargetChanges, encode_changes, row_id
-from olr_pg.applier.stopped.refused_changes import BESIDE, LostLobRefusedError
+from olr_pg.applier.stopped.error_table import BESIDE, LostLobRefusedError
 from olr_pg.applier.target.connection import Binary
 from olr_pg.datatypes.columns import column_of, compact
 from olr_pg.errors import Code, OlrPgError

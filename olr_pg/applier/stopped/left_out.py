@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
-from olr_pg.applier.stopped.held_events import source_document
-from olr_pg.applier.stopped.hold import lost_changes
+from olr_pg.applier.stopped.hold import lost_changes, source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reasons

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.transactions.ancestry import Ancestry
+    from olr_pg.transactions.schema_event import Ancestry
 
 _SELECT = """
 SELECT source_table, target_table, commit_scn, xids FROM olr_pg.ledger AS l

@@ -32,7 +32,7 @@ from olr_pg.load.cutover_steps import DONE, TAKEN_BACK, forget_steps, note_step,
 from olr_pg.load.fallback_way import check_way_back, open_ways_back
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

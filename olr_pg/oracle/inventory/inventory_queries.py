@@ -48,7 +48,7 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
 from olr_pg.oracle import tables
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.bounded_calls import PRIVILEGE, oracle_error
 from olr_pg.oracle.tables import LOG_VOLUME, among, batches
 
 if TYPE_CHECKING:

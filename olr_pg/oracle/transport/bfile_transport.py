@@ -19,7 +19,7 @@ import oracledb
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import not_brought
-from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.transport.local_copy import LocalCopy
 from olr_pg.oracle.transport.online_ranges import ANSWER_SECONDS, SessionLost

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import structlog.testing
 
-from olr_pg.applier.batches import locked_tables, table_queue
+from olr_pg.applier.batches import table_queue
 from olr_pg.applier.session.applier_session import Overview
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
@@ -28,8 +28,8 @@ Replication = Any  # tests/applier/conftest.py
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked_tables, "_PATIENT_MILLISECONDS", 1_500)
-    monkeypatch.setattr(locked_tables, "_SHORT_MILLISECONDS", 50)
+    monkeypatch.setattr(table_queue, "_PATIENT_MILLISECONDS", 1_500)
+    monkeypatch.setattr(table_queue, "_SHORT_MILLISECONDS", 50)
     monkeypatch.setattr(table_queue, "_BLOCKED_SECONDS", 0.2)
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import structlog.testing
 
-from olr_pg.applier.batches import locked_tables, table_queue
+from olr_pg.applier.batches import table_queue
 from olr_pg.applier.batches.batch_applier import TableProgress
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.errors import Code, OlrPgError
@@ -26,11 +26,11 @@ STOPPED = "SELECT source_table FROM olr_pg.ledger WHERE stopped"
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked_tables, "_PATIENT_MILLISECONDS", 300)
-    monkeypatch.setattr(locked_tables, "_SHORT_MILLISECONDS", 50)
-    monkeypatch.setattr(locked_tables, "HOLD_SECONDS", 0.5)
+    monkeypatch.setattr(table_queue, "_PATIENT_MILLISECONDS", 300)
+    monkeypatch.setattr(table_queue, "_SHORT_MILLISECONDS", 50)
+    monkeypatch.setattr(table_queue, "HOLD_SECONDS", 0.5)
     monkeypatch.setattr(table_queue, "_BLOCKED_SECONDS", 0.2)
-    monkeypatch.setattr(locked_tables, "_AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr(table_queue, "_AGAIN_SECONDS", 0.3)
 
 
 def is_held(applier: Any) -> bool:

@@ -10,9 +10,8 @@ from psycopg.errors import SerializationFailure
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.stopped.error_table import skip_transaction
+from olr_pg.applier.stopped.error_table import RefusedError, skip_transaction
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
-from olr_pg.applier.stopped.refused_changes import RefusedError
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step

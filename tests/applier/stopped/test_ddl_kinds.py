@@ -15,7 +15,7 @@ import pytest
 
 from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.ddl import apply_event
-from olr_pg.applier.stopped.held_events import event_document, read_event
+from olr_pg.applier.stopped.hold import event_document, read_event
 from olr_pg.applier.structure_maker import StructureMaker, make_structure, read_lines
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger

@@ -15,7 +15,7 @@ from olr_pg.applier.target.orphaned_transactions import follow_incarnation, orph
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
-from olr_pg.transactions.ancestry import Ancestry, Incarnation
+from olr_pg.transactions.schema_event import Ancestry, Incarnation
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

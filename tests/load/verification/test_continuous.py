@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.config.filter import Filter
+from olr_pg.config.table_sections import Filter
 from olr_pg.decoding.filters import filters_of
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources

@@ -81,7 +81,7 @@ ELSEWHERE: Final = frozenset(
         *("XMLCONCAT", "XMLELEMENT", "XMLFOREST", "XMLTABLE", "SYS_CONNECT_BY_PATH"),
     }
 )
-"""Their tests are `test_json_functions`, `test_xml_functions` and `test_queries`."""
+"""Their tests are `test_document_functions` and `test_queries`."""
 
 UNREADABLE: Final = frozenset({"SET"})
 """The parser says why."""
@@ -271,7 +271,7 @@ NO_FUNCTIONS: Final = {
     "NCGR": "a slip for NCHR",
     "ROW_COUNT": "of another database",
     "SYSTEMDATE": "of another database",
-    "XMLATTRIBUTES": "a clause of XMLELEMENT; `test_xml_functions` has it",
+    "XMLATTRIBUTES": "a clause of XMLELEMENT; `test_document_functions` has it",
 }
 """What stands in those lists, and is no function of Oracle."""
 
