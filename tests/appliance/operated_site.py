@@ -130,6 +130,19 @@ class Site:
         self._created.remove(name)
         self.change(f"DROP TABLE {name}")
 
+    def renamed(self, old: str, new: str) -> None:
+        """Rename a table of the source, and change each table."""
+        self._created[self._created.index(old)] = new
+        self._served.execute(f"ALTER TABLE {old} RENAME TO {new}")
+        self.change()
+
+    def next_reason(self) -> str:
+        """Start the appliance, which ends with an error, and return what `olr-pg errors list`
+        shows.
+        """
+        followed(self.failure(), Code.TABLES_STOPPED, "See `olr-pg errors list`")
+        return self.refused("errors", "list")
+
     def command(self, *words: str) -> str:
         """Give a command, and return its output; see `refused` for one that fails."""
         code, output = self._command(words)

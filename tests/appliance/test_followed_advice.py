@@ -429,9 +429,34 @@ def test_a_table_that_was_dropped_is_removed(site: Site) -> None:
     site.apply["ddl"] = {"drop-table": "stop"}
     site.gone(site.b)
     error = site.error_line(site.stopped_by())
+    site.change()
+    assert str(Code.TABLE_GONE) in site.next_reason()  # the same advice at each start
     followed(error, Code.TABLE_GONE, "`olr-pg tables remove OWNER.NAME`")
     site.command("tables", "remove", f"APP.{site.b}")
     site.run()
+    site.run_with_changes()
+    assert "no table has stopped" in site.command("errors", "list")
+
+
+@pytest.mark.parametrize("way", ["stopped", "paused"])
+def test_a_table_that_is_renamed_while_it_is_held_resumes_under_its_new_name(
+    site: Site, way: str
+) -> None:
+    site.apply["tables"] = [f"APP.{site.a}*", f"APP.{site.b}"]
+    if way == "paused":
+        site.command("tables", "pause", f"APP.{site.a}")
+    else:
+        site.sql(f"ALTER TABLE app.{site.a} ADD CONSTRAINT no CHECK (x < 0) NOT VALID")
+        site.change()
+        site.stopped_by()
+    site.renamed(site.a, f"{site.a}_R")
+    reasons = [site.next_reason() for _ in range(3)]
+    assert not any("OLR-05030" in reason for reason in reasons)
+    if way == "paused":
+        site.command("tables", "resume", f"APP.{site.a}")
+    else:
+        site.sql(f"ALTER TABLE app.{site.a} DROP CONSTRAINT no")
+        site.command("errors", "retry")
     site.run_with_changes()
     assert "no table has stopped" in site.command("errors", "list")
 

@@ -390,6 +390,17 @@ def hold_event(
 # --- out of the hold ---
 
 
+def is_last_ending(connection: Connection[Any], key: Key) -> bool:
+    """Return whether the last held entry of a table is DDL after which no table has this name."""
+    row = connection.execute(_LAST, key, binary=True).fetchone()
+    if row is None or row[3] != DDL:
+        return False
+    last = _event(key[1], row)
+    if last.is_of_rows:
+        return False
+    return last.definition is None or last.definition.full_name != last.table
+
+
 def first_held(
     connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
 ) -> HeldChanges | HeldSlices | HeldEvent | None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
-from olr_pg.applier.stopped.hold import lost_changes, source_document
+from olr_pg.applier.stopped.hold import is_last_ending, lost_changes, source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reasons
@@ -162,10 +162,13 @@ def left_out_reason(
     connection: Connection[Any], subscription: str, table: str
 ) -> OlrPgError | None:
     """Return the error of a table whose changes may be missing because the appliance ran without
-    this table. None if no changes are missing.
+    this table. None if no held change follows the missing changes, because the source has dropped
+    or renamed the table since: the held changes can be applied up to this DDL.
     """
     row = connection.execute(_LEFT, (subscription, table)).fetchone()
-    return None if row is None or row[0] is None else _gap(table, row[0])
+    if row is None or row[0] is None or is_last_ending(connection, (subscription, table)):
+        return None
+    return _gap(table, row[0])
 
 
 def forget_left_out(connection: Connection[Any], subscription: str, table: str) -> None:
