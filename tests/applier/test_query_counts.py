@@ -1,4 +1,5 @@
-"""The number of queries about the target's tables does not depend on the number of tables."""
+"""The number of queries about the target's tables does not depend on the number of tables, and a
+query reads each table once."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from olr_pg.appliance.offline_checks import _missing
 from olr_pg.applier.settings import TriggerHandling
+from olr_pg.applier.target.catalogue import read_tables
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -144,3 +146,43 @@ def test_a_start_asks_about_more_tables_with_as_many_queries(
         replication.apply(tables, create_tables=True)
         counts.append(target.statements(since))
     assert counts[1] == counts[0]
+
+
+class Explained:
+    """A connection that counts the rows that the nodes of its queries' plans read."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.rows = 0
+
+    def execute(self, query: str, values: Any) -> psycopg.Cursor[Any]:
+        asked = f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode()
+        row = self._connection.execute(asked, values).fetchone()
+        assert row is not None
+        self._count(row[0][0]["Plan"])
+        return self._connection.execute(query.encode(), values)
+
+    def _count(self, node: dict[str, Any]) -> None:
+        read = sum(node.get(key, 0) for key in ("Actual Rows", "Rows Removed by Join Filter"))
+        self.rows += round(read * node["Actual Loops"])
+        for part in node.get("Plans", ()):
+            self._count(part)
+
+
+def test_a_batch_of_tables_with_many_columns_is_read_once(
+    target: Target, replicate: Callable[[str], Replication]
+) -> None:
+    """Also with nested loops, which PostgreSQL takes if it has no statistics of new tables yet."""
+    replication = replicate(target.database())
+    columns = ", ".join(f"c{number} int" for number in range(40))
+    tables = [f"t{number}" for number in range(20)]
+    replication.execute(
+        "CREATE SCHEMA s;" + "".join(f"CREATE TABLE s.{table} ({columns});" for table in tables)
+    )
+    with psycopg.connect(replication.target) as connection:
+        connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+        explained: Any = Explained(connection)
+        read = read_tables(explained, [("s", table) for table in tables])
+    found = sum(len(table.columns) for table in read.values())
+    assert found == 20 * 40
+    assert explained.rows < 40 * found

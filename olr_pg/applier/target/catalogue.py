@@ -33,28 +33,28 @@ WHERE c.relkind IN ('r', 'p')
 # nearest to the base type. A type's binary format is identified by the function that reads it,
 # because types of extensions have no fixed OID.
 _TYPED = """
-WITH RECURSIVE col AS ({}), base AS (
-    SELECT col.relation, col.number, t.oid, t.typtype, t.typbasetype, col.modifier, t.typtypmod
-    FROM col JOIN pg_type t ON t.oid = col.type
+WITH RECURSIVE base AS (
+    SELECT col.*, t.oid, t.typtype, t.typbasetype, t.typtypmod
+    FROM ({}) AS col JOIN pg_type t ON t.oid = col.type
   UNION ALL
-    SELECT d.relation, d.number, t.oid, t.typtype, t.typbasetype,
-        CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END, t.typtypmod
+    SELECT d.relation, d.number, d.name, d.type, d.generated, d.identity,
+        CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END,
+        t.oid, t.typtype, t.typbasetype, t.typtypmod
     FROM base d JOIN pg_type t ON t.oid = d.typbasetype WHERE d.typtype = 'd'
 )
-SELECT col.relation::int8, col.name, col.type::int8, b.oid::int8,
-    quote_ident(n.nspname) || '.' || quote_ident(b.typname), col.generated, col.identity,
+SELECT base.relation::int8, base.name, base.type::int8, b.oid::int8,
+    quote_ident(n.nspname) || '.' || quote_ident(b.typname), base.generated, base.identity,
     base.modifier,
     CASE WHEN b.typtype = 'e' OR (receives.prosrc = 'textrecv' AND b.oid <> 25) THEN 25
         WHEN receives.prosrc = 'vector_recv' THEN -1
         WHEN receives.prosrc = 'halfvec_recv' THEN -2
         WHEN receives.prosrc = 'sparsevec_recv' THEN -3
         ELSE 0 END
-FROM col
-JOIN base ON (base.relation, base.number) = (col.relation, col.number) AND base.typtype <> 'd'
-JOIN pg_type b ON b.oid = base.oid
+FROM base
+JOIN pg_type b ON b.oid = base.oid AND base.typtype <> 'd'
 JOIN pg_namespace n ON n.oid = b.typnamespace
 LEFT JOIN pg_proc receives ON receives.oid = b.typreceive
-ORDER BY col.relation, col.number
+ORDER BY base.relation, base.number
 """
 _COLUMNS = _TYPED.format("""
     SELECT attrelid AS relation, attnum AS number, attname AS name, atttypid AS type,
