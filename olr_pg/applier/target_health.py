@@ -93,14 +93,12 @@ class HealthProblem(NamedTuple):
 
 
 class _Watched(NamedTuple):
-    """A target table: its name in the source, its OID, its name in SQL, and the columns of its
-    key.
-    """
+    """A target table: its name in the source, its OID, its name in SQL, and the source's table."""
 
     source: str
     oid: int
     identifier: str
-    key: list[str]
+    table: Table
 
 
 SETTLES: Final = frozenset({Code.STATISTICS_MISSING, Code.DEAD_ROWS})
@@ -229,7 +227,7 @@ def look(
     ]
     if watched:
         rows = _rows(cursor, watched)
-        found += _unindexed(cursor, watched, rows, limits)
+        found += _unindexed(cursor, settings, watched, rows, limits)
         found += _triggers(cursor, watched)
         for source, leaves in rows.items():
             for leaf in leaves:
@@ -246,12 +244,16 @@ def _watched(
     found = []
     for row in rows:
         table = wanted[row.number - 1]
-        columns = target_columns(settings, table)
-        by_number = {column.intcol: columns.get(column.name) for column in table.columns}
-        key = [name for number in table.key if (name := by_number.get(number))]
         identifier = sql.Identifier(*names[row.number - 1]).as_string(connection)
-        found.append(_Watched(table.full_name, row.oid, identifier, key))
+        found.append(_Watched(table.full_name, row.oid, identifier, table))
     return found
+
+
+def _key(settings: ApplierSettings, table: Table) -> list[str]:
+    """Return the names of the target columns of a table's key."""
+    columns = target_columns(settings, table)
+    by_number = {column.intcol: columns.get(column.name) for column in table.columns}
+    return [name for number in table.key if (name := by_number.get(number))]
 
 
 def _rows(cursor: Any, watched: Sequence[_Watched]) -> Mapping[str, list[Any]]:
@@ -264,16 +266,27 @@ def _rows(cursor: Any, watched: Sequence[_Watched]) -> Mapping[str, list[Any]]:
 
 
 def _unindexed(
-    cursor: Any, watched: Sequence[_Watched], rows: Mapping[str, list[Any]], limits: Limits
+    cursor: Any,
+    settings: ApplierSettings,
+    watched: Sequence[_Watched],
+    rows: Mapping[str, list[Any]],
+    limits: Limits,
 ) -> Iterator[HealthProblem]:
-    keyed = [one for one in watched if one.key]
-    asked = {"oids": [one.oid for one in keyed], "keys": ["\1".join(one.key) for one in keyed]}
-    for row in cursor.execute(_UNINDEXED, asked).fetchall():
-        one = keyed[row.number - 1]
+    # Most tables are small: only about the others is the catalogue asked.
+    large = list[tuple[_Watched, list[str], float]]()
+    for one in watched:
         count = sum(max(leaf.live, leaf.estimated) for leaf in rows.get(one.source, ()))
-        if count < limits.rows:
-            continue
-        columns = ", ".join(sql.Identifier(name).as_string(None) for name in one.key)
+        if count >= limits.rows and (key := _key(settings, one.table)):
+            large.append((one, key, count))
+    if not large:
+        return
+    asked = {
+        "oids": [one.oid for one, _, _ in large],
+        "keys": ["\1".join(key) for _, key, _ in large],
+    }
+    for row in cursor.execute(_UNINDEXED, asked).fetchall():
+        one, key, count = large[row.number - 1]
+        columns = ", ".join(sql.Identifier(name).as_string(None) for name in key)
         yield _problem(
             Code.TARGET_KEY_UNINDEXED,
             f"{one.identifier} has about {count:,.0f} rows and no index on ({columns})",

@@ -94,8 +94,11 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             console.print(f"{name + ':':19}{value}", soft_wrap=True)
     for thread in record["source"]["threads"]:
         console.print(_thread(thread, record["at"]), soft_wrap=True)
-    for load in record["loads"]:
+    loads = sorted(record["loads"], key=lambda one: not (one["parts_done"] or one["rows"]))
+    for load in loads[:_TABLES_MAX]:
         console.print(_load(load), soft_wrap=True)
+    if len(loads) > _TABLES_MAX:
+        console.print(f"{len(loads) - _TABLES_MAX:,} more tables are loaded", soft_wrap=True)
     if record["tables"]:
         print_table(console, _tables(record))
     more = len(record["tables"]) - _TABLES_MAX

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import importlib.metadata
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.fallback.pgoutput import lsn_text
 from olr_pg.monitor.problems import Problem
-from olr_pg.monitor.status_values import Identity, StageState
+from olr_pg.monitor.status_values import (
+    TABLES_SHOWN,
+    Identity,
+    StageState,
+    matching,
+    shown_counts,
+)
 from olr_pg.observability.advised_commands import complete_commands
 from olr_pg.observability.wording import counted, some
 
@@ -107,6 +113,16 @@ class WayBackStatus:
         record = asdict(self)
         record["state"]["words"] = STATE_WORDS[self.state.name]
         return {"health": self.health, **record}
+
+    def as_shown(self, wanted: str) -> dict[str, Any]:
+        """Return the status for the page; see `ServedStatus`. Stopped tables are first."""
+        found = sorted(matching(self.tables, wanted), key=lambda one: _ORDER.index(one.state))
+        record = replace(self, tables=tuple(found[:TABLES_SHOWN])).as_record()
+        return {**record, "shown": shown_counts(self.tables, found)}
+
+
+_ORDER: Final = ("stopped", "catching up", "replicating")
+"""The states of tables, in the order of the page."""
 
 
 class Watched(NamedTuple):

@@ -145,13 +145,11 @@ function loads(s) {
     return make("div", "load", make("b", "", load.table), meter([["fill", share]]),
       make("span", "n", Math.floor(100 * Math.min(share, 1)) + " %, " + whole(load.rows) + " rows, "
         + few(rate) + "/s" + left));
-  }));
+  }), ...(s.shown.loads > s.loads.length ? [make("p", "soft", "… and " + whole(s.shown.loads - s.loads.length) + " more tables")] : []));
 }
 function largestLag(s) {
-  const known = s.tables.map(t => t.lag_seconds).filter(seconds => seconds !== null);
-  return known.length ? span(Math.max(...known)) : "unknown";
+  return s.shown.lag_seconds === null ? "unknown" : span(s.shown.lag_seconds);
 }
-const SHOWN_MAX = 200;
 let latest = null, wanted = "";
 function tableRow(t, largest) {
   const name = make("button", "", t.name);
@@ -171,20 +169,18 @@ function tableRow(t, largest) {
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
 }
-const troubled = t => !!(t.paused || t.blocked || t.incomplete || t.differences);
+/* The server sorts the tables, and sends only the first ones; `shown` has the numbers of all. */
+function more(s) { return whole(s.shown.matching - s.tables.length) + " more tables"; }
 function tables(s) {
-  byId("tables").hidden = !s.tables.length;
-  byId("wanted").hidden = s.tables.length <= 12;
-  const largest = Math.max(0, ...s.tables.map(t => t.lag_seconds));
-  const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
-    .sort((a, b) => !!b.stopped - !!a.stopped || troubled(b) - troubled(a) || b.lag_seconds - a.lag_seconds
-      || b.waiting - a.waiting || (a.name < b.name ? -1 : 1));
+  byId("tables").hidden = !s.shown.tables;
+  byId("wanted").hidden = s.shown.tables <= 12;
+  const largest = s.shown.lag_seconds || 0;
   const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
-  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest)));
+  rows("tables", s.tables.map(t => tableRow(t, largest)));
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
-  byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
-  byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
-  byId("more_tables").textContent = whole(fitting.length - SHOWN_MAX) + " more tables: use the search field to find one.";
+  byId("table_count").textContent = whole(s.shown.tables);
+  byId("more_tables").hidden = s.shown.matching <= s.tables.length;
+  byId("more_tables").textContent = more(s) + ": use the search field to find one.";
 }
 function details(s) {
   pairs("positions", [
@@ -254,17 +250,15 @@ function wayBack(s) {
   ] : [["slot", "missing", "error"]]);
   byId("way_fill").style.width = Math.min(100, 100 * used) + "%";
   byId("way_fill").className = used > .8 ? "fill high" : "fill";
-  const order = ["stopped", "catching up", "replicating"];
-  const sorted = [...s.tables].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
-  rows("way_tables", sorted.slice(0, SHOWN_MAX).map(t => {
+  rows("way_tables", s.tables.map(t => {
     const state = cell(t.state, t.state === "stopped" ? "stopped" : "");
     if (t.reason) state.append(make("small", "", ": " + t.reason));
     return [cell(t.name, "name"), state, cell(t.lsn, "n"), cell(whole(t.conflicts), t.conflicts ? "n warning" : "n"),
       cell(whole(t.changed_values), t.changed_values ? "n warning" : "n")];
   }));
-  byId("way_count").textContent = whole(s.tables.length);
-  byId("way_more").hidden = s.tables.length <= SHOWN_MAX;
-  byId("way_more").textContent = whole(s.tables.length - SHOWN_MAX) + " more tables are in /status.json.";
+  byId("way_count").textContent = whole(s.shown.tables);
+  byId("way_more").hidden = s.shown.matching <= s.tables.length;
+  byId("way_more").textContent = more(s) + " are in /status.json.";
 }
 function show(s) {
   latest = s;
@@ -462,19 +456,28 @@ async function ask() {
 }
 function pick(table) {
   ofTable = table;
-  byId("history_table").value = table;
+  const select = byId("history_table");
+  if (![...select.options].some(one => one.value === table)) select.add(new Option(table, table));
+  select.value = table;
   kept = null;
   ask();
 }
 function choices(s) {
   const select = byId("history_table");
-  const names = s.tables.map(t => t.name);
+  if (wanted) return;  // only the tables that match are known
+  // Of many tables, click the name of one in the list.
+  const names = s.tables.length === s.shown.tables ? s.tables.map(t => t.name).sort() : ofTable ? [ofTable] : [];
   if (!changed(select, names)) return;
   select.replaceChildren(new Option("all tables", ""), ...names.map(name => new Option(name, name)));
   select.value = ofTable;
 }
 byId("history_table").addEventListener("change", event => pick(event.target.value));
-byId("wanted").addEventListener("input", event => { wanted = event.target.value.toLowerCase(); if (latest) tables(latest); });
+let searching = 0;
+byId("wanted").addEventListener("input", event => {
+  wanted = event.target.value;
+  clearTimeout(searching);
+  searching = setTimeout(listen, 300);
+});
 for (const button of document.querySelectorAll("[data-range]")) {
   button.addEventListener("click", () => {
     range = button.dataset.range;
@@ -488,9 +491,16 @@ addEventListener("resize", () => { if (innerWidth !== drawn) { drawn = innerWidt
 ask();
 setInterval(() => { if (!document.hidden) ask(); }, 10_000);
 
-const source = new EventSource("events" + location.search);
-source.onmessage = message => show(JSON.parse(message.data));
-source.onerror = () => {
-  const health = byId("health");
-  health.textContent = "no answer"; health.className = "pill lost";
-};
+let source = null;
+function listen() {
+  source?.close();
+  const asked = new URLSearchParams(location.search);
+  if (wanted) asked.set("wanted", wanted);
+  source = new EventSource("events?" + asked);
+  source.onmessage = message => show(JSON.parse(message.data));
+  source.onerror = () => {
+    const health = byId("health");
+    health.textContent = "no answer"; health.className = "pill lost";
+  };
+}
+listen();

@@ -25,6 +25,10 @@ TROUBLED: Final = (
 """States that count as a problem."""
 
 
+_TABLES_NAMED: Final = 20
+"""Maximum number of tables in a command."""
+
+
 class Problem(NamedTuple):
     """A problem, with the commands to investigate or solve it."""
 
@@ -89,23 +93,8 @@ def _problems(
         found.append(Problem(text, commands))
     found += _stopped([table for table in status.tables if table.stopped], command)
     found += _blocked(status.tables)
-    found += [
-        Problem(
-            f"table {table.name} lacks {table.incomplete} LOB values that the redo did not contain",
-            (command("errors list"), command("fetch-lobs", "--table", table.name)),
-        )
-        for table in status.tables
-        if table.incomplete
-    ]
-    found += [
-        Problem(
-            f"table {table.name} differs from its source table in"
-            f" {counted(table.differences, 'row')}, as of SCN {table.verified_scn}",
-            (command("verify", "--table", table.name, "--differences", "FILE"),),
-        )
-        for table in status.tables
-        if table.differences
-    ]
+    found += _incomplete([table for table in status.tables if table.incomplete], command)
+    found += _different([table for table in status.tables if table.differences], command)
     if status.source.losses:
         text = f"decoding has lost {status.source.losses} row changes or change vectors"
         found.append(Problem(text, (command("verify"),)))
@@ -142,6 +131,34 @@ def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]
     for table in tables:
         by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
     return [_stopped_together(group, command) for group in by_code.values()]
+
+
+def _incomplete(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]:
+    """Return a problem for all tables that lack LOB values."""
+    if not tables:
+        return []
+    values = f"{sum(table.incomplete for table in tables)} LOB values that the redo did not contain"
+    if len(tables) == 1:
+        text, named = f"table {tables[0].name} lacks {values}", ["--table", tables[0].name]
+    else:
+        names = some([table.name for table in tables])
+        text, named = f"{len(tables)} tables lack {values}: {names}", []
+    return [Problem(text, (command("errors list"), command("fetch-lobs", *named)))]
+
+
+def _different(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]:
+    """Return a problem for all tables that differ from the source."""
+    if not tables:
+        return []
+    rows = counted(sum(table.differences for table in tables), "row")
+    named = [word for table in tables[:_TABLES_NAMED] for word in ("--table", table.name)]
+    verify = command("verify", *named, "--differences", "FILE")
+    if len(tables) == 1:
+        of = f"table {tables[0].name} differs from its source table in {rows}"
+        return [Problem(f"{of}, as of SCN {tables[0].verified_scn}", (verify,))]
+    names = some([table.name for table in tables])
+    text = f"{len(tables)} tables differ from their source tables in {rows}: {names}"
+    return [Problem(text, (verify,))]
 
 
 def _blocked(tables: Sequence[TableStatus]) -> list[Problem]:

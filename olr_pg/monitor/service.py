@@ -350,15 +350,18 @@ class StatusService:
 
     # --- answers to requests ---
 
-    async def _metrics(self, _request: Request) -> Response:
+    # These run in threads, because the status of many tables takes long, and the event loop must
+    # answer health checks meanwhile.
+
+    def _metrics(self, _request: Request) -> Response:
         text = generate_latest(self._registry)
         return Response(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE_LATEST})
 
-    async def _health(self, _request: Request) -> Response:
+    def _health(self, _request: Request) -> Response:
         document = self._overview(whole=False)
         return _json(document, 503 if document["health"] == "failed" else 200)
 
-    async def _json(self, request: Request) -> Response:
+    def _json(self, request: Request) -> Response:
         name = request.query_params.get("target")
         if name is None and len(self._targets) > 1:
             return _json(self._overview(whole=True))
@@ -441,23 +444,28 @@ class StatusService:
 
     async def _events(self, request: Request) -> Response:
         name = request.query_params.get("target")
-        if self._status_of(name) is None:
+        if name is not None and name not in self._targets:
             return _json({"error": f"there is no target {name!r}"}, 404)
         assert self._server is not None
         open_now = self._server.server_state.connections
         if sum(isinstance(one, _Asked) and one.is_streaming for one in open_now) > STREAMS_MAX:
             return _json({"error": f"{STREAMS_MAX} status pages are already open"}, 503)
         return StreamingResponse(
-            self._stream(name), media_type="text/event-stream", headers=_HEADERS
+            self._stream(name, request.query_params.get("wanted", "")),
+            media_type="text/event-stream",
+            headers=_HEADERS,
         )
 
-    async def _stream(self, name: str | None) -> AsyncIterator[bytes]:
+    async def _stream(self, name: str | None, wanted: str) -> AsyncIterator[bytes]:
         assert self._server is not None
         while not self._server.should_exit:
-            status = self._status_of(name)
-            assert status is not None  # the target exists since the stream began
-            yield b"data: " + _dumps(status.as_record()) + b"\n\n"
+            yield await run_in_threadpool(self._event, name, wanted)
             await asyncio.sleep(EVENT_SECONDS)
+
+    def _event(self, name: str | None, wanted: str) -> bytes:
+        status = self._status_of(name)
+        assert status is not None  # the target exists since the stream began
+        return b"data: " + _dumps(status.as_shown(wanted)) + b"\n\n"
 
     def _status_of(self, name: str | None) -> ServedStatus | None:
         """Return the status of a target, or of the first target if `name` is None. Return None if

@@ -8,8 +8,9 @@ position.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+import heapq
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from olr_pg.monitor.lag import Lag
 
@@ -35,6 +36,9 @@ STATE_WORDS: Final = {
     "STOPPED": "Stopped",
 }
 """A text for each state, for people; scripts and alerts use the name of the state."""
+
+TABLES_SHOWN: Final = 200
+"""Maximum number of tables that the page receives; it can search for others."""
 
 _NOTHING_ASKED: Final = frozenset(("LOADING", "STARTING", "WAITING_FOR_CLIENT"))
 """States before a client has requested a start position."""
@@ -105,6 +109,11 @@ class LoadStatus:
     bytes: int
     began: float
     rows_expected: int | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether rows are loaded."""
+        return self.parts_done > 0 or self.rows > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +289,17 @@ class TableStatus:
         )  # fmt: skip
         return self == usual
 
+    @property
+    def rank(self) -> tuple[bool, bool, float, int, str]:
+        """The place of the table on the page: first stopped tables, then those with another
+        problem, then by lag, by waiting changes, and by name.
+        """
+        troubled = self.paused or self.blocked or self.incomplete or self.differences
+        return not self.stopped, not troubled, -self.lag_seconds, -self.waiting, self.name
+
+
+_TABLE_FIELDS: Final = tuple(one.name for one in fields(TableStatus))
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -399,17 +419,65 @@ class Status:
 
     def as_record(self) -> dict[str, Any]:
         """Return the status as JSON; an unknown position or lag is null."""
-        record: dict[str, Any] = asdict(self)
+        return self._record(self.tables)
+
+    def as_shown(self, wanted: str) -> dict[str, Any]:
+        """Return the status as JSON for the page: with the first tables by `TableStatus.rank`, and
+        in `shown` the numbers of all tables, of those that match, and of loads, and the largest
+        lag.
+
+        Args:
+            wanted: a text that the names of the tables contain, in upper or lower case.
+        """
+        found = matching(self.tables, wanted)
+        chosen = heapq.nsmallest(TABLES_SHOWN, found, key=lambda one: one.rank)
+        known = (one.lag_seconds for one in self.tables if self.lag_of(one) is not None)
+        loads = sorted(self.loads, key=lambda one: not one.is_begun)[:TABLES_SHOWN]
+        return {
+            **replace(self, loads=tuple(loads))._record(chosen),
+            "shown": {
+                **shown_counts(self.tables, found),
+                "lag_seconds": max(known, default=None),
+                "loads": len(self.loads),
+            },
+        }
+
+    def _record(self, tables: Sequence[TableStatus]) -> dict[str, Any]:
+        # `asdict` takes long for many tables.
+        record: dict[str, Any] = asdict(replace(self, tables=()))
         if not self.targets:
             del record["target"], record["targets"]
         record["state"]["words"] = self.state.words
         if self.source.oldest_open_xid is None:
             record["source"]["oldest_open_seconds"] = None
-        for table, status in zip(record["tables"], self.tables, strict=True):
-            lag = self.lag_of(status)
-            table["lag"] = None if lag is None else lag._asdict()
-            table["lag_seconds"] = None if lag is None else status.lag_seconds
+        record["tables"] = [self._table_record(table) for table in tables]
         return {"health": self.health, **record}
+
+    def _table_record(self, table: TableStatus) -> dict[str, Any]:
+        record: dict[str, Any] = {name: getattr(table, name) for name in _TABLE_FIELDS}
+        lag = self.lag_of(table)
+        record["lag"] = None if lag is None else lag._asdict()
+        record["lag_seconds"] = None if lag is None else table.lag_seconds
+        return record
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Table = TypeVar("_Table", bound=_Named)
+
+
+def matching(tables: Sequence[_Table], wanted: str) -> list[_Table]:
+    """Return the tables whose names contain a text, in upper or lower case."""
+    text = wanted.lower()
+    return [one for one in tables if text in one.name.lower()]
+
+
+def shown_counts(tables: Sequence[object], found: Sequence[object]) -> dict[str, Any]:
+    """Return the number of all tables, and of those that match, for the page."""
+    return {"tables": len(tables), "matching": len(found)}
 
 
 class ServedStatus(Protocol):
@@ -433,6 +501,11 @@ class ServedStatus(Protocol):
 
     def as_record(self) -> dict[str, Any]:
         """Return the status as JSON."""
+
+    def as_shown(self, wanted: str) -> dict[str, Any]:
+        """Return the status as JSON for the page, with at most `TABLES_SHOWN` of the tables whose
+        names contain `wanted`.
+        """
 
 
 def overall_health(statuses: Sequence[ServedStatus]) -> str:

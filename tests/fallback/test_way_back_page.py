@@ -242,6 +242,9 @@ def test_several_containers_are_one_status_with_the_worst_of_each() -> None:
     record = status_of(found).as_record()
     assert record["way_back"]["containers"]["PDB2"]["slot"]["wal_bytes"] == 90 * MIB
     assert [table["state"] for table in record["tables"] if table["name"][0] == "P"] == ["stopped"]
+    page = status_of(found).as_shown("orders")
+    assert page["tables"][0]["state"] == "stopped"
+    assert page["shown"]["matching"] == len(page["tables"])
     lost = SLOT._replace(wal_status="lost")
     assert status_of(joined([one._replace(slot=lost), other])).state.name == "STOPPED"
     for lacking in (one._replace(slot=None), one._replace(ledger=None)):

@@ -28,6 +28,7 @@ from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.history import WHOLE, HistoryStore, Reading
+from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import (
     CONNECTIONS_MAX,
@@ -37,7 +38,14 @@ from olr_pg.monitor.service import (
     StatusService,
 )
 from olr_pg.monitor.status_client import ask_status
-from olr_pg.monitor.status_values import SourceStatus, StageState, Status
+from olr_pg.monitor.status_values import (
+    TABLES_SHOWN,
+    LoadStatus,
+    SourceStatus,
+    StageState,
+    Status,
+    TableStatus,
+)
 from tests.files.limits import no_more_files
 from tests.server.certificates import Authority
 from tests.waiting import wait_until
@@ -191,6 +199,60 @@ def test_events_follow_each_other(
         while next_event()["state"]["name"] != "CAUGHT_UP":
             pass
     # `service` is stopped with a stream open, too: its fixture would not end otherwise.
+
+
+def test_the_page_gets_only_the_first_of_many_tables(
+    service: StatusService, shown: Shown, status: Status
+) -> None:
+    stopped = TableStatus("ERP.LAST", stopped="OLR-05008: x; y")
+    quiet = [TableStatus(f"ERP.T{number:05}") for number in range(2_000)]
+    loads = [LoadStatus(f"ERP.T{number:05}", 7, 1, 0, 0, 0, 0.0) for number in range(2_000)]
+    late = replace(quiet[1_000], lag=Lag(5.0), lag_seconds=5.0)
+    loads[1_500] = replace(loads[1_500], rows=7)
+    quiet[1_000] = late
+    shown.status = replace(status, tables=(*quiet, stopped), loads=tuple(loads))
+
+    def event(path: str) -> tuple[dict[str, Any], int]:
+        with closing(connected(service)) as client:
+            client.request("GET", path)
+            line = client.getresponse().readline()
+        return json.loads(line.removeprefix(b"data: ")), len(line)
+
+    found, size = event("/events")
+    names = [table["name"] for table in found["tables"]]
+    assert names[:3] == ["ERP.LAST", late.name, "ERP.T00000"]
+    assert (len(names), len(found["loads"])) == (TABLES_SHOWN, TABLES_SHOWN)
+    assert found["loads"][0]["table"] == "ERP.T01500"
+    assert found["shown"] == {
+        "tables": 2_001,
+        "matching": 2_001,
+        "lag_seconds": 5.0,
+        "loads": 2_000,
+    }
+    assert size < 200_000
+    found, _ = event("/events?wanted=t0012")
+    assert [table["name"] for table in found["tables"]] == [f"ERP.T{n:05}" for n in range(120, 130)]
+    assert found["shown"]["matching"] == 10
+    assert len(json.loads(get(service, "/status.json")[1])["tables"]) == 2_001
+
+
+def test_a_long_answer_does_not_keep_health_checks_waiting(
+    service: StatusService, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_registry: object) -> bytes:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return b""
+
+    monkeypatch.setattr(service_module, "generate_latest", slow)
+    with closing(connected(service)) as client:
+        client.request("GET", "/metrics")
+        assert begun.wait(PATIENCE)
+        assert get(service, "/healthz")[0] == 200
+        go_on.set()
+        assert client.getresponse().status == 200
 
 
 def test_the_default_port_gives_way(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

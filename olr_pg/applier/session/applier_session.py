@@ -151,28 +151,41 @@ class Applier:
     @property
     def tables(self) -> list[TableProgress]:
         """The progress of the known tables; thread-safe."""
-        losses = self._settings.losses
-        known = {
-            table.name: table._replace(altered=losses.of(table.name))
-            for table in self._workers.progress()
-        }
-        for name in {*self._shared.tables, *self._shared.stopped.copy()} - known.keys():
-            error = self._shared.stopped.get(name)
-            known[name] = TableProgress(name, 0, 0, None, ChangeCounts(), error)
-        known = {name: one._replace(error=self._current(one)) for name, one in known.items()}
+        begun = {table.name: table for table in self._workers.progress()}
+        stopped, paused = self._shared.stopped.copy(), self._pauses.tables
         locked = {one.table for one in self._workers.blocked() if one.is_held}
-        waiting = self._pauses.tables | locked
-        return [
-            one._replace(
-                commit_scn=one.commit_scn or self._position_before(one.name),
-                held=self._held.first(one.name)
-                if one.error is not None or one.name in waiting
-                else None,
-                paused=one.name in self._pauses.tables,
-                incomplete=self._held.incomplete(one.name),
+        odd = begun.keys() | stopped.keys() | paused | locked
+        none = ChangeCounts()
+        found = [
+            TableProgress(
+                name,
+                self._position_before(name),
+                0,
+                None,
+                none,
+                None,
+                incomplete=self._held.incomplete(name),
             )
-            for one in known.values()
+            for name in self._shared.tables
+            if name not in odd
         ]
+        for name in odd & (begun.keys() | stopped.keys() | self._shared.tables.keys()):
+            table = begun.get(name)
+            if table is None:
+                table = TableProgress(name, 0, 0, None, none, stopped.get(name))
+            error = self._current(table)
+            is_held = error is not None or name in paused or name in locked
+            found.append(
+                table._replace(
+                    commit_scn=table.commit_scn or self._position_before(name),
+                    error=error,
+                    altered=self._settings.losses.of(name),
+                    held=self._held.first(name) if is_held else None,
+                    paused=name in paused,
+                    incomplete=self._held.incomplete(name),
+                )
+            )
+        return found
 
     @property
     def overview(self) -> Overview:

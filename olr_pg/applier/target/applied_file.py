@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import orjson
 import psycopg
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -136,7 +137,8 @@ class AppliedTables:
     def scn_of(self, table: str) -> int:
         """Return the commit SCN up to which a table is on disk; 0 if unknown."""
         with self._lock:
-            return self._tables.get(table, Reach()).commit_scn
+            reach = self._tables.get(table)
+            return 0 if reach is None else reach.commit_scn
 
     def add(self, tables: Mapping[str, Reach]) -> None:
         """Record that the given tables are on PostgreSQL's disk up to the given positions."""
@@ -209,16 +211,19 @@ class AppliedTables:
             if self._path is None or self._saved is None or self._saved == self._tables:
                 return
             tables = self._tables.copy()
-        # Write without the lock, because the workers add to the record meanwhile.
-        file = _File(
-            subscription=self._subscription,
-            tables={
-                name: _Position(commit_scn=scn, transactions=None if count == ALL else count)
+        # Write without the lock, because the workers add to the record meanwhile. The file is
+        # written before each confirmation, so do not validate what is known here.
+        file = {
+            "format": "olr-pg applied",
+            "version": VERSION,
+            "subscription": self._subscription,
+            "tables": {
+                name: {"commit_scn": scn, "transactions": None if count == ALL else count}
                 for name, (scn, count) in tables.items()
             },
-        )
+        }
         try:
-            replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
+            replace_file(self._path, orjson.dumps(file) + b"\n")
         except OSError as error:
             if not self._is_told:
                 _log.warning("could not save the applied positions", error=plain_reason(error))
