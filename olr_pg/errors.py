@@ -1277,7 +1277,8 @@ class Code(IntEnum):
         "tables stopped with an error",
         "the changes of these tables are held; the other tables are up to date. See `olr-pg"
         " errors list`, correct the cause, then run `olr-pg errors retry`, or start the command"
-        " again",
+        " again. If you do not want to replicate a table any more, run `olr-pg tables remove"
+        " OWNER.NAME`, also if `apply.tables` does not contain the table now",
     )
     SERVER_UNREACHABLE = _Entry(
         5011,

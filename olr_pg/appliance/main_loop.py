@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
+from olr_pg.config.changed_tables import TableChanges, read_table_changes
 from olr_pg.config.fields import Section
 from olr_pg.config.model import Config, NamedTarget, Target, secret_texts
 from olr_pg.errors import Code, OlrPgError
@@ -302,16 +303,21 @@ class Reloader:
         self._service = service
         self._wanted = wanted
         self._targets = targets
-        self._changes = self._seen_changes()
+        # A command may have changed the tables after the configuration was read.
+        self._changes: list[TableChanges | None] = [
+            target.config.apply.changes if target.config.apply else None for target in targets
+        ]
 
-    def _seen_changes(self) -> list[int]:
-        """Return for each target when `olr-pg tables` last changed its tables; 0 for never."""
-        found = []
+    def _seen_changes(self) -> list[TableChanges | None]:
+        """Return for each target the tables that `olr-pg tables` has added and removed; None if
+        they cannot be read.
+        """
+        found: list[TableChanges | None] = []
         for target in self._targets:
             try:
-                found.append(target.config.changes_file().stat().st_mtime_ns)
-            except OSError:
-                found.append(0)
+                found.append(read_table_changes(target.config.changes_file()))
+            except OlrPgError:
+                found.append(None)
         return found
 
     def poll(self) -> None:

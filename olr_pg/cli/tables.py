@@ -30,7 +30,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from psycopg import Connection
 
@@ -291,8 +291,7 @@ def add(
     apply = _apply(loaded)
     names = [parse_name(name) for name in table]
     _check_new(apply, names)
-    changes = apply.changes.plus(names)
-    wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
+    wider = loaded.model_copy(update={"apply": apply.with_changes(apply.changes.plus(names))})
     if load:
         with open_target_of(wider, ledger="required"):
             pass  # the load would create the ledger, perhaps in a wrong database
@@ -304,7 +303,7 @@ def add(
         known = _tables_at_work(loaded)
         absent = [] if known is None else [str(one) for one in names if str(one) not in known]
         _check_targets(wider, [str(name) for name in names], absent)
-    _take(loaded, changes, added=[str(name) for name in names])
+    _take(loaded, lambda changes: changes.plus(names), added=[str(name) for name in names])
 
 
 def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]) -> None:
@@ -371,7 +370,7 @@ def remove(
             _check_there(loaded, connection, settings, removed)
         else:
             _check_listed(apply, connection, settings, names)
-        _take(loaded, apply.changes.minus(names), removed=removed)
+        _take(loaded, lambda changes: _without(apply, changes, names), removed=removed)
         for left in removed:
             TableLoadProgress(settings.subscription, left, _target(settings, left)).leave(
                 connection
@@ -415,7 +414,7 @@ def _check_listed(
     the table.
 
     Raises:
-        OlrPgError: 8015, a table is not replicated, or no other table stays in the list.
+        OlrPgError: 8015, a table is not replicated.
     """
     listed = set(apply.table_names or ())
     found = connection.execute(_RECORDED, {"subscription": settings.subscription}).fetchall()
@@ -426,8 +425,18 @@ def _check_listed(
             raise OlrPgError(
                 Code.TABLES_NOT_CHANGEABLE, "the table is not replicated", table=str(name)
             )
-    if listed <= set(names):
+
+
+def _without(apply: Apply, changes: TableChanges, names: Sequence[TableName]) -> TableChanges:
+    """Return the changes after these tables are removed.
+
+    Raises:
+        OlrPgError: 8015, no other table stays in the list.
+    """
+    fewer = changes.minus(names)
+    if apply.with_changes(fewer).table_names == ():
         raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
+    return fewer
 
 
 def _check_there(
@@ -455,19 +464,19 @@ def _check_there(
 
 def _take(
     config: Config,
-    changes: TableChanges,
+    change: Callable[[TableChanges], TableChanges],
     *,
     added: Sequence[str] = (),
     removed: Sequence[str] = (),
 ) -> None:
-    """Write the changes, and wait until a running appliance has adopted them.
+    """Change the list, and wait until a running appliance has adopted them.
 
     Raises:
-        OlrPgError: 8015 the changes cannot be written, 8016 the appliance does not adopt them.
+        OlrPgError: 8015 the list cannot be changed, 8016 the appliance does not adopt them.
     """
-    from olr_pg.config.changed_tables import write_changes
+    from olr_pg.config.changed_tables import change_tables
 
-    write_changes(config.changes_file(), changes)
+    change_tables(config.changes_file(), change)
     deadline = time.monotonic() + _TAKING_SECONDS
     while True:
         known = _tables_at_work(config)

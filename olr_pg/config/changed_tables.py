@@ -8,6 +8,7 @@ the changes, so `run`, `verify`, `cutover` and the others use the same list of t
 
 from __future__ import annotations
 
+import fcntl
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,12 +17,15 @@ import orjson
 from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import check_version, damaged, replace_file
+from olr_pg.files.owned import open_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 FILE_NAME: Final = "tables.json"
+LOCK_NAME: Final = "tables.lock"
+"""Name of the file that a command locks while it changes the other. The file is never deleted."""
 VERSION: Final = 1
 
 _ROOM: Final = (
@@ -115,14 +119,23 @@ def read_table_changes(path: Path) -> TableChanges:
         raise damaged(path, data, _AGAIN) from error
 
 
-def write_changes(path: Path, changes: TableChanges) -> None:
-    """Write the changes to the file, durably.
+def change_tables(path: Path, change: Callable[[TableChanges], TableChanges]) -> None:
+    """Change what the file contains, durably.
+
+    Another command may have changed the file since this command began: `tables add` loads a table
+    for hours. So the file is read again, and each command waits until the other has written it.
+
+    Args:
+        change: returns the new contents for the present ones; it may raise an error.
 
     Raises:
-        OlrPgError: 8015, the file cannot be written.
+        OlrPgError: 8015, the file cannot be written; 1092, 4035, 4036 as for `read_table_changes`.
     """
-    document = {"version": VERSION, **changes._asdict()}
     try:
-        replace_file(path, json.dumps(document).encode() + b"\n")
+        with open_plain(path.with_name(LOCK_NAME), "ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            changes = change(read_table_changes(path))
+            document = {"version": VERSION, **changes._asdict()}
+            replace_file(path, json.dumps(document).encode() + b"\n")
     except OSError as error:
         raise _unusable(path, system_reason(error), _ROOM) from error

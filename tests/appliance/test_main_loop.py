@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from structlog.testing import capture_logs
 
 from olr_pg.appliance.main_loop import Reloader, Watchdog, changed_keys, hangups
-from olr_pg.config.changed_tables import write_changes
+from olr_pg.config.changed_tables import change_tables
 from olr_pg.config.model import Config
 from olr_pg.config.reading import parse_config
 from olr_pg.config.table_patterns import TableName
@@ -300,11 +300,17 @@ def test_what_was_added_by_command_is_taken_at_the_next_look(tmp_path: Path) -> 
     before = applying(tmp_path, "A.B")
     target: Any = Target(before)
     reloader = Reloader(before, before.with_table_changes, None, threading.Event(), [target])
-    assert before.apply is not None
-    changes = before.apply.changes.plus([TableName("A", "C")])
-    write_changes(before.changes_file(), changes)
+    change_tables(before.changes_file(), lambda changes: changes.plus([TableName("A", "C")]))
     reloader.poll()
     reloader.poll()
+    assert [names(one) for one in target.renewed] == [["A.B", "A.C"]]
+
+
+def test_what_was_added_while_the_appliance_started_is_taken(tmp_path: Path) -> None:
+    before = applying(tmp_path, "A.B")
+    target: Any = Target(before)
+    change_tables(before.changes_file(), lambda changes: changes.plus([TableName("A", "C")]))
+    Reloader(before, before.with_table_changes, None, threading.Event(), [target]).poll()
     assert [names(one) for one in target.renewed] == [["A.B", "A.C"]]
 
 

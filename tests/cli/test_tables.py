@@ -15,7 +15,11 @@ from typer.testing import CliRunner
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
+from olr_pg.cli.tables import _without
+from olr_pg.config.changed_tables import TableChanges
+from olr_pg.config.reading import load_config
 from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from tests.cli.lost_answers import lost_answers, place_of, through
@@ -231,6 +235,33 @@ def test_a_removal_that_lost_its_connection_is_repeated(
             with psycopg.connect(postgres_database) as connection:
                 for kept in ("ledger", "load"):
                     assert connection.execute(f"SELECT FROM olr_pg.{kept}").fetchall() == []
+
+
+def test_a_table_stays_that_was_added_while_another_one_was_loaded(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load takes hours, and the list can change meanwhile."""
+
+    def load(*_: Any, **__: Any) -> None:
+        run(config, "add", "S.SMALL", "--no-load")
+        run(config, "remove", "S.T")
+
+    monkeypatch.setattr("olr_pg.cli.migration.load.load_tables", load)
+    run(config, "add", "S.BIG")
+    apply = load_config(config).apply
+    assert apply is not None
+    assert set(map(str, apply.table_names or ())) == {"S.Odd t", "S.U", "S.BIG", "S.SMALL"}
+
+
+def test_the_last_tables_are_not_removed_by_two_commands(config: Path) -> None:
+    """Each sees a list that still contains the table of the other."""
+    apply = load_config(config).apply
+    assert apply is not None
+    first, *others = apply.table_names or ()
+    fewer = _without(apply, TableChanges(), others)
+    with pytest.raises(OlrPgError) as caught:
+        _without(apply, fewer, [first])
+    assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
 
 
 def test_the_list_of_tables(config: Path, postgres_database: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from olr_pg.config.changed_tables import TableChanges, read_table_changes, write_changes
+from olr_pg.config.changed_tables import TableChanges, change_tables, read_table_changes
 from olr_pg.config.reading import load_config
 from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.errors import OlrPgError
@@ -54,7 +56,7 @@ def write(folder: Path, **apply: Any) -> Path:
 def test_whoever_reads_the_configuration_has_them(tmp_path: Path) -> None:
     path = write(tmp_path)
     config = load_config(path)
-    write_changes(config.changes_file(), TableChanges((C,), (A,)))
+    change_tables(config.changes_file(), lambda _: TableChanges((C,), (A,)))
     found = load_config(path)
     assert found.apply is not None
     assert found.apply.table_names == (B, C)
@@ -74,7 +76,7 @@ def test_each_target_has_its_own(tmp_path: Path) -> None:
     path.write_text(json.dumps({"source": source, "target": targets, "context": {"data": "data"}}))
     one, _ = load_config(path).targets
     one.changes_file().parent.mkdir(parents=True)
-    write_changes(one.changes_file(), TableChanges((B,), ()))
+    change_tables(one.changes_file(), lambda changes: changes.plus([B]))
     found = [part.apply and part.apply.table_names for part in load_config(path).targets]
     assert found == [(A, B), (A,)]
 
@@ -99,9 +101,24 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
-        write_changes(tmp_path / "none" / "tables.json", TableChanges())
+        change_tables(tmp_path / "none" / "tables.json", lambda changes: changes)
     assert caught.value.code == 8015
     assert "its disk has free space" in caught.value.action
+
+
+def test_commands_at_the_same_time_change_the_list_one_after_the_other(tmp_path: Path) -> None:
+    """Each keeps what the other has changed, also since it has read the configuration."""
+    path = tmp_path / "tables.json"
+    more = [TableName("S", f"T{number}") for number in range(20)]
+    threads = [
+        threading.Thread(target=change_tables, args=(path, partial(TableChanges.plus, names=[one])))
+        for one in more
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert set(read_table_changes(path).added) == {*more}
 
 
 def test_another_user_is_told_who_may_read_the_file(
