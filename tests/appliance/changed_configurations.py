@@ -50,15 +50,15 @@ TABLES: Final = {
 }
 
 
-_Change = Callable[[dict[str, Any]], object]
+Change = Callable[[dict[str, Any]], object]
 
 
-def _apply(**keys: Any) -> _Change:
+def _apply(**keys: Any) -> Change:
     named = {key.replace("_", "-"): value for key, value in keys.items()}
     return lambda document: document["apply"].update(named)
 
 
-def _section(name: str, **keys: Any) -> _Change:
+def _section(name: str, **keys: Any) -> Change:
     named = {key.replace("_", "-"): value for key, value in keys.items()}
     return lambda document: document.setdefault(name, {}).update(named)
 
@@ -71,7 +71,7 @@ def _as_list(document: dict[str, Any]) -> None:
     document["target"] = [{"name": "one", "apply": document.pop("apply")}]
 
 
-CHANGES: Final[Mapping[str, _Change]] = {
+CHANGES: Final[Mapping[str, Change]] = {
     "none": lambda _: None,
     "tables without B": _apply(tables=["APP.*", "!APP.B"]),
     "tables without A": _apply(tables=["APP.*", "!APP.A"]),
@@ -106,13 +106,15 @@ class Changed:
         target: the connection string of an empty database.
 
     Attributes:
+        folder: where the configuration and `context.data` are.
+        target: the connection string.
         told: the errors that ended runs, and the warnings.
         start_scn: `apply.start-scn`; None without it.
     """
 
     def __init__(self, served: Served, target: str) -> None:
-        self._served, self._target = served, target
-        self._folder = served.folder.parent
+        self._served, self.target = served, target
+        self.folder = served.folder.parent
         self._beats = 0
         for name, columns in TABLES.items():
             served.execute(f"CREATE TABLE {name} {columns}")
@@ -126,11 +128,7 @@ class Changed:
             changes: keys of `CHANGES`.
         """
         self.execute(statements)
-        scn = self._served.server.database.current_scn()
-        # An idle source archives nothing.
-        self._beats += 1
-        self._served.execute(f"INSERT INTO z (id, x) VALUES ({self._beats}, 1)")
-        wait_until(lambda: self._end_scn() > scn)
+        self.archive()
         with capture_logs() as logged:
             try:
                 self._start([CHANGES[name] for name in changes])
@@ -145,6 +143,18 @@ class Changed:
                 ]
         return None
 
+    def archive(self) -> None:
+        """Wait until the redo so far is archived."""
+        scn = self.current_scn()
+        # An idle source archives nothing.
+        self._beats += 1
+        self._served.execute(f"INSERT INTO z (id, x) VALUES ({self._beats}, 1)")
+        wait_until(lambda: self._end_scn() > scn)
+
+    def current_scn(self) -> int:
+        """Return the SCN of the source."""
+        return self._served.server.database.current_scn()
+
     def execute(self, statements: Sequence[str]) -> None:
         """Change the source, each statement in a transaction of its own."""
         for statement in statements:
@@ -157,22 +167,23 @@ class Changed:
     def load(self, *anew: str) -> None:
         """Load all tables, so that the next run begins with their loads; or tables anew."""
         self.start_scn = None
-        initial_load(self._written([]), table=list(anew) or None, anew=bool(anew))
+        initial_load(self.written([]), table=list(anew) or None, anew=bool(anew))
 
     def _end_scn(self) -> int:
         logs = (self._served.folder / "logs").glob("[!.]*")
         return max((open_log(str(log)).header.next_scn or 0 for log in logs), default=0)
 
-    def _start(self, changes: Sequence[_Change]) -> None:
-        config = load_config(self._written(changes))
+    def _start(self, changes: Sequence[Change]) -> None:
+        config = load_config(self.written(changes))
         run_appliance(config, once=True, apply=True, translate=step_sql)
 
-    def _written(self, changes: Sequence[_Change]) -> Path:
+    def written(self, changes: Sequence[Change]) -> Path:
+        """Write the configuration, and return its file."""
         document = document_of(self._served.folder) | {
             "context": {"data": "data"},
             "status": {"enabled": False},
             "apply": {
-                "connect-string": self._target,
+                "connect-string": self.target,
                 "tables": ["APP.*"],
                 "create-tables": True,
             },
@@ -182,14 +193,14 @@ class Changed:
         document.pop("prove", None)
         for change in sorted(changes, key=lambda one: one is _as_list):
             change(document)
-        document["context"]["data"] = str(self._folder / document["context"]["data"])
-        path = self._folder / "olr-pg.json"
+        document["context"]["data"] = str(self.folder / document["context"]["data"])
+        path = self.folder / "olr-pg.json"
         path.write_text(json.dumps(document), "utf-8")
         return path
 
     def is_same(self, table: str) -> bool:
         """Whether a table of the target has the rows of the source."""
-        with self.session() as oracle, psycopg.connect(self._target) as connection:
+        with self.session() as oracle, psycopg.connect(self.target) as connection:
             cursor = oracle.cursor()
             here = cursor.execute(f"SELECT * FROM {table}").fetchall()
             columns = ", ".join(one[0].lower() for one in cursor.description)
@@ -215,12 +226,15 @@ def _rows(rows: list[Any]) -> list[tuple[str, ...]]:
 class Drawn:
     """Statements and configurations of a seed.
 
+    Args:
+        kinds: letters of kinds of statements, from which one is drawn.
+
     Attributes:
         tables: those that exist now.
     """
 
-    def __init__(self, seed: int, only: Sequence[str] = ()) -> None:
-        self._rng, self._only = Random(seed), only
+    def __init__(self, seed: int, only: Sequence[str] = (), kinds: str = "iiiiiuuddatcnr") -> None:
+        self._rng, self._only, self._kinds = Random(seed), only, kinds
         self._ids = iter(range(1, 1_000))
         self.tables = [*TABLES]
 
@@ -235,7 +249,7 @@ class Drawn:
     def _statement(self) -> str:
         rng, tables = self._rng, self.tables
         name = rng.choice([one for one in tables if one != "Z"])
-        kind = rng.choice("iiiiiuuddatcnr")
+        kind = rng.choice(self._kinds)
         chosen = rng.choice([one for one in tables if one not in ("P", "Z")] or ["P"])
         free = [one for one in ("N", "M", "A", "B") if one not in tables]
         if kind == "u":

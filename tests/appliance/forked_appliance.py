@@ -1,4 +1,4 @@
-"""``olr-pg run`` in a process that is forked from one that has imported it and loaded its kernels.
+"""Commands in processes that are forked from one that has imported them and loaded the kernels.
 
 That is most of what a start takes. A start by the shell is tested in tests/cli/test_run.py.
 """
@@ -8,29 +8,56 @@ from __future__ import annotations
 import multiprocessing
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from olr_pg.load import copy_task
 from tests.cli.fork_server import IMPORTED, become
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 
-class ForkedAppliance:
-    """The process of a run; its methods are those of `subprocess.Popen`."""
+def become_without_spark(order: dict[str, Any]) -> NoReturn:
+    """As `become`; a load reads the rows in this process."""
+    vars(copy_task)["HERE_BYTES"] = 1 << 40
+    become(order)
 
-    def __init__(self, config: Path, log: Path, *options: str) -> None:
+
+COMMANDS: Final = (
+    *("olr_pg.cli.errors", "olr_pg.cli.tables", "olr_pg.cli.doctor", "olr_pg.cli.status"),
+    *("olr_pg.cli.migration.cutover", "olr_pg.cli.migration.load", "olr_pg.cli.migration.verify"),
+    *("olr_pg.applier.batches.replay", "olr_pg.load.initial", "olr_pg.load.cutover.cut_over"),
+    *("olr_pg.load.sources", "olr_pg.load.target_structure", "olr_pg.load.stored_dictionaries"),
+)
+"""Modules of commands that a process would import otherwise."""
+
+
+class ForkedCommand:
+    """The process of a command; its methods are those of `subprocess.Popen`.
+
+    Args:
+        files: where stdout and stderr go; the process appends to them.
+        target: what the process does with its order.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        files: Sequence[str],
+        target: Callable[[dict[str, Any]], NoReturn] = become,
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.simulation.warm", *IMPORTED])
+        context.set_forkserver_preload(["tests.simulation.warm", *IMPORTED, *COMMANDS])
         order = {
-            "arguments": ["run", "--config", str(config), *options],
-            "folder": str(log.parent),
+            "arguments": list(arguments),
+            "folder": str(folder),
             "environ": dict(os.environ),
-            "files": [os.devnull, str(log)],
+            "files": list(files),
         }
-        self._process = context.Process(target=become, args=(order,))
+        self._process = context.Process(target=target, args=(order,))
         self._process.start()
 
     def poll(self) -> int | None:
@@ -49,6 +76,14 @@ class ForkedAppliance:
     def kill(self) -> None:
         self._process.kill()
         self._process.join()
+
+
+class ForkedAppliance(ForkedCommand):
+    """The process of a run."""
+
+    def __init__(self, config: Path, log: Path, *options: str) -> None:
+        arguments = ["run", "--config", str(config), *options]
+        super().__init__(arguments, log.parent, [os.devnull, str(log)])
 
 
 @contextmanager
