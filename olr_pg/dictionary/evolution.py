@@ -65,6 +65,7 @@ a change that makes the table unsupported              stop; no later change is 
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
@@ -614,8 +615,8 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is not replicated{words}",
             action="stop the appliance and load the table again: `olr-pg initial-load --anew"
-            f" --table {table}`. Or copy the rows of {step.table} as of that SCN into a table of"
-            " the target, exchange the partition and this table there, then run"
+            f" --table {shlex.quote(table)}`. Or copy the rows of {step.table} as of that SCN into"
+            " a table of the target, exchange the partition and this table there, then run"
             " `olr-pg errors skip`",
             table=table,
         )
@@ -624,7 +625,8 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
             Code.TABLE_NOT_REPLICABLE_NOW,
             f"{step}, which is not replicated{words}",
             action=f"remove {table} from `apply.tables`. To continue replicating the table, run"
-            f" `olr-pg tables add {step.table}`, which loads the table under its new name",
+            f" `olr-pg tables add {shlex.quote(step.table)}`, which loads the table under its new"
+            " name",
             table=table,
         )
     return OlrPgError(
@@ -643,7 +645,7 @@ def load_again(table: str) -> str:
     """
     return (
         "add the columns that the target table lacks. Then stop the appliance and load the"
-        f" table again: `olr-pg initial-load --anew --table {table}`"
+        f" table again: `olr-pg initial-load --anew --table {shlex.quote(table)}`"
     )
 
 

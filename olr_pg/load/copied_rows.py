@@ -10,6 +10,7 @@ SCN on.
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -139,10 +140,11 @@ def check_moment(name: str, state: LoadState, copy: Copy | None) -> None:
     named = None if copy is None else copy.moment
     if named is None or (named.scn == state.scn and named.start_scn >= state.start_scn):
         return
-    load, action = "the copy of the table began", f"`olr-pg initial-load --restart --table {name}`"
+    word = shlex.quote(name)
+    load, action = "the copy of the table began", f"`olr-pg initial-load --restart --table {word}`"
     if state.finished:
         load = "the table is already loaded, and was read"
-        action = f"`olr-pg initial-load --anew --table {name}`"
+        action = f"`olr-pg initial-load --anew --table {word}`"
     raise OlrPgError(
         Code.COPY_NOT_USABLE,
         f"{load} at SCN {state.scn}, and its redo is read from SCN {state.start_scn} on",

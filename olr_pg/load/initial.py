@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import shlex
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -289,7 +290,7 @@ def _check(
             f"{len(state.done)} of {state.parts} partitions were loaded into another table, which"
             " had its name",
             action="if that table was renamed, rename it back. Otherwise load this table from the"
-            f" beginning: `olr-pg initial-load --restart --table {name}`",
+            f" beginning: `olr-pg initial-load --restart --table {shlex.quote(name)}`",
             table=name,
         )
     incarnations = {state.resetlogs_id, source.resetlogs_id}

@@ -5,6 +5,11 @@ Errors of the catalogue as records and as text.
 
 from __future__ import annotations
 
+import ast
+from itertools import accumulate
+from pathlib import Path
+
+import olr_pg
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import (
     commands_of_error,
@@ -63,3 +68,27 @@ def test_the_text_has_a_line_for_each() -> None:
 def test_an_error_without_a_place_has_no_line_for_it() -> None:
     text = format_failure(failure_record(OlrPgError(2001, "looked at nothing")))
     assert "where" not in text
+
+
+def values_in_commands(file: Path) -> list[str]:
+    """Return the expressions that a module writes into the commands of its texts."""
+    found = list[str]()
+    for text in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if not isinstance(text, ast.JoinedStr):
+            continue
+        written = [str(v.value) if isinstance(v, ast.Constant) else "" for v in text.values]
+        for before, value in zip(accumulate(written), text.values, strict=True):
+            *outside, inside = before.split("`")
+            if len(outside) % 2 and "olr-pg" in inside and isinstance(value, ast.FormattedValue):
+                found.append(ast.unparse(value.value))
+    return found
+
+
+def test_names_in_commands_are_words_of_the_shell() -> None:
+    """The shell would replace a part of a name such as APP.EMP$OLD."""
+    root = Path(olr_pg.__file__).parent
+    files = [file for file in root.rglob("*.py") if "`olr-pg" in file.read_text("utf-8")]
+    found = [value for file in files for value in values_in_commands(file)]
+    assert "shlex.quote(name)" in found
+    # `word` is a name that shlex.quote has returned.
+    assert [v for v in found if not v.startswith("shlex.quote(") and v != "word"] == []

@@ -9,6 +9,7 @@ confirmed, the load is handed over: only the server's checkpoint determines wher
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.target.ledger import noted_start
@@ -231,23 +232,25 @@ def read_handover(
 
 def copy_under_way(name: str, scn: int) -> OlrPgError:
     """Return the error that another tool copies the rows of a table."""
+    word = shlex.quote(name)
     return OlrPgError(
         Code.COPY_NOT_USABLE,
         f"another tool copies the rows of the table as of SCN {scn}",
         action="when the copy is complete, repeat the command that began it, with --end-copy"
         f" instead of --begin-copy. To load the table with olr_pg instead, run `olr-pg initial-load"
-        f" --restart --table {name}`, which empties it. For a copy that `olr-pg tables add` began,"
-        f" run `olr-pg tables remove {name}`, empty the table, and run `olr-pg tables add {name}`",
+        f" --restart --table {word}`, which empties it. For a copy that `olr-pg tables add` began,"
+        f" run `olr-pg tables remove {word}`, empty the table, and run `olr-pg tables add {word}`",
         table=name,
     )
 
 
 def begin_again(name: str) -> str:
     """Return how to begin a copy by another tool again, at a later SCN."""
+    word = shlex.quote(name)
     return (
-        f"begin the copy again with `olr-pg initial-load --begin-copy --restart --table {name}`,"
+        f"begin the copy again with `olr-pg initial-load --begin-copy --restart --table {word}`,"
         " which empties the table. For a copy that `olr-pg tables add` began, run `olr-pg tables"
-        f" remove {name}`, empty the table, and run `olr-pg tables add {name} --begin-copy`"
+        f" remove {word}`, empty the table, and run `olr-pg tables add {word} --begin-copy`"
     )
 
 

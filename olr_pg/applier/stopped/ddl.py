@@ -19,6 +19,7 @@ before the statement are applied.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final
 
 import psycopg
@@ -146,7 +147,7 @@ def _exchange(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, and {target.full_name} has no partition for exactly these rows",
             action="stop the appliance and load both again: `olr-pg initial-load --anew --table"
-            f" {event.table} --table {step.table}`",
+            f" {shlex.quote(event.table)} --table {shlex.quote(step.table)}`",
             table=event.table,
         )
     (part,) = found

@@ -95,15 +95,15 @@ _DO_IT_YOURSELF: Final = {
     ),
     DdlKind.RENAME_TABLE: (
         "rename the target table yourself, in one transaction: `UPDATE olr_pg.ledger SET target_oid"
-        " = NULL WHERE subscription = '{subscription}' AND source_table IN ('{table}', '{other}')`,"
+        " = NULL WHERE subscription = {subscription} AND source_table IN ({table}, {other})`,"
         " then ALTER TABLE ... RENAME. Then run `olr-pg errors skip`. Or set"
         " `rename-table` in `apply.ddl` to follow, and restart the appliance, which retries the"
         " table"
     ),
     DdlKind.EXCHANGE_PARTITION: (
         "exchange the partition and the table in the target yourself, in one transaction:"
-        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE subscription = '{subscription}' AND"
-        " source_table = '{other}'`, then DETACH, rename and ATTACH. Then run `olr-pg errors skip`."
+        " `UPDATE olr_pg.ledger SET target_oid = NULL WHERE subscription = {subscription} AND"
+        " source_table = {other}`, then DETACH, rename and ATTACH. Then run `olr-pg errors skip`."
         " Or set `exchange-partition` in `apply.ddl` to follow, and restart the appliance, which"
         " retries both tables"
     ),
@@ -150,8 +150,9 @@ def _stopped(settings: ApplierSettings, event: SchemaEvent, step: Step) -> OlrPg
     text = f" ({event.statement[:500]})" if event.statement else ""
     action = _DO_IT_YOURSELF.get(step.kind)
     if action is not None:
+        names = {"subscription": settings.subscription, "table": event.table, "other": step.table}
         action = action.format(
-            subscription=settings.subscription, table=event.table, other=step.table
+            **{key: sql.Literal(name).as_string() for key, name in names.items()}
         )
     return OlrPgError(code, f"{step}{text}", action=action, table=event.table)
 

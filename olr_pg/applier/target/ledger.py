@@ -8,6 +8,7 @@ transactions can have the same commit SCN).
 
 from __future__ import annotations
 
+import shlex
 from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -418,7 +419,7 @@ def other_subscriptions(
                 f" {subscription} has not: a run would apply them again",
                 action="if you have only changed the name, set `apply.subscription` to"
                 f' "{other}" again. Otherwise load the table: `olr-pg initial-load --anew --table'
-                f" {source}`, or set `apply.start-scn` to an SCN after these changes"
+                f" {shlex.quote(source)}`, or set `apply.start-scn` to an SCN after these changes"
                 + ("" if is_certain else _IF_ANOTHER_SOURCE),
                 table=source,
             ),

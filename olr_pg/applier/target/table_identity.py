@@ -34,6 +34,7 @@ The applier looks at each start and, unless the table is partitioned, before eac
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -138,9 +139,9 @@ UPDATE olr_pg.ledger SET empty_at = inserted - deleted WHERE subscription = %s A
 _NAMES: Final = """
 SELECT source_table, oid::regclass::text FROM unnest(%s::text[], %s::oid[]) AS a (source_table, oid)
 """
-_EXPECT_EMPTY: Final = (
+_EXPECT_EMPTY: Final = sql.SQL(
     "UPDATE olr_pg.ledger SET empty_at = inserted - deleted"
-    " WHERE subscription = '{}' AND source_table = '{}'"
+    " WHERE subscription = {} AND source_table = {}"
 )
 _REWRITTEN: Final = f"""
 SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
@@ -345,7 +346,7 @@ def _vanished(source: str, schema: str, name: str) -> OlrPgError:
         f"{schema}.{name} does not exist any more, although olr_pg has applied rows to it",
         action="rename the table back if it was renamed, or restore a backup that contains both"
         " the table and the schema olr_pg. Or stop the appliance and load the table"
-        f" again: `olr-pg initial-load --anew --table {source}`",
+        f" again: `olr-pg initial-load --anew --table {shlex.quote(source)}`",
         table=source,
     )
 
@@ -459,13 +460,15 @@ def _emptied_error(subscription: str, source: str, *, is_restored: bool) -> OlrP
     what = (
         "restored the target table without its rows" if is_restored else "emptied the target table"
     )
+    word = shlex.quote(source)
+    expect_empty = _EXPECT_EMPTY.format(*map(sql.Literal, (subscription, source))).as_string()
     return OlrPgError(
         Code.TARGET_TABLE_REPLACED,
         f"somebody has {what}, although olr_pg has applied rows to it",
         action="stop the appliance and load the table again: `olr-pg initial-load --anew --table"
-        f" {source}`. If the source's table is empty too, run in the target"
-        f" `{_EXPECT_EMPTY.format(subscription, source)}`, and then `olr-pg errors retry {source}`."
-        f" If you have copied all rows, run only `olr-pg errors retry {source}`",
+        f" {word}`. If the source's table is empty too, run in the target"
+        f" `{expect_empty}`, and then `olr-pg errors retry {word}`."
+        f" If you have copied all rows, run only `olr-pg errors retry {word}`",
         table=source,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -323,7 +324,7 @@ def _proven(proof: Proof) -> str:
         return f"{proof.table}: equal{as_of}, {counted(proof.rows, 'row')}{lacking}"
     return (
         f"{proof.table}: {counted(proof.differences, 'row')} differ{as_of}{lacking}:"
-        f" `olr-pg verify --table {proof.table} --differences FILE` lists them"
+        f" `olr-pg verify --table {shlex.quote(proof.table)} --differences FILE` lists them"
     )
 
 
