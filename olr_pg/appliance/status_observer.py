@@ -578,8 +578,12 @@ def monitored(
         targets = {
             one.target.name: observer.status for one, observer in zip(parts, observers, strict=True)
         }
-        only_changed = bool(config.metrics and config.metrics.tables == "changed")
-        registry = make_registry(observers[0].status, targets, only_changed=only_changed)
+        which = config.metrics.tables if config.metrics else "auto"
+        registry = make_registry(
+            observers[0].status,
+            targets,
+            only_changed=None if which == "auto" else which == "changed",
+        )
         postgres = config.metrics.postgres if config.metrics else None
         if postgres is not None:
             table = MetricsTable(

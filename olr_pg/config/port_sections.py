@@ -205,12 +205,12 @@ class Otlp(Section):
 class Metrics(Section):
     """`metrics`: the exporters of metrics."""
 
-    tables: Literal["all", "changed"] = Field(
-        default="all",
+    tables: Literal["auto", "all", "changed"] = Field(
+        default="auto",
         description='the tables that have metrics of their own. "all": all tables; "changed":'
         " tables with changes since the start, tables with a problem, and the table with the"
-        ' largest lag. Each table has up to 20 values, so set "changed" if you replicate thousands'
-        " of tables",
+        ' largest lag; "auto": "all" with up to 1,000 tables, "changed" with more, because each'
+        " table has up to 20 values",
     )
     postgres: PostgresMetrics | None = Field(
         default=None, description="an object: the metrics table"

@@ -7,7 +7,7 @@ because an alert could not distinguish a 0 for "unknown" from a real position or
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -254,16 +254,24 @@ _THREAD_VALUES = (
 )
 
 
+TABLES_MAX: Final = 1000
+"""If there are more tables, usually only the changed ones have metrics of their own: the metrics of
+20,000 tables have 17 MB.
+"""
+
+
 class _StatusCollector(Collector):
     """Makes all metrics from one status of each target.
 
     Args:
         only_changed: leave out the metrics of tables that are `TableStatus.is_unchanged`, except
             the table with the largest lag. Otherwise an alert would not notice the lag of a run in
-            which no table has changed yet.
+            which no table has changed yet. None: do so for more than `TABLES_MAX` tables.
     """
 
-    def __init__(self, targets: Mapping[str, Callable[[], Status]], *, only_changed: bool) -> None:
+    def __init__(
+        self, targets: Mapping[str, Callable[[], Status]], *, only_changed: bool | None
+    ) -> None:
         self._targets = targets
         self._only_changed = only_changed
 
@@ -288,7 +296,8 @@ class _StatusCollector(Collector):
         yield from _labelled(labels, marked)
 
     def _shown(self, status: Status) -> Status:
-        if not self._only_changed:
+        is_short = len(status.tables) <= TABLES_MAX
+        if self._only_changed is False or (self._only_changed is None and is_short):
             return status
         last = max(status.tables, key=lambda one: one.lag_seconds, default=None)
         shown = (one for one in status.tables if one is last or not one.is_unchanged)
@@ -381,13 +390,14 @@ def make_registry(
     status: Callable[[], Status],
     targets: Mapping[str, Callable[[], Status]] | None = None,
     *,
-    only_changed: bool = False,
+    only_changed: bool | None = None,
 ) -> CollectorRegistry:
     """Return the registry of an appliance: its own metrics, and the metrics of its process.
 
     Args:
         targets: the status of each target by name, if there are several.
-        only_changed: leave out the metrics of most tables that are `TableStatus.is_unchanged`.
+        only_changed: leave out the metrics of most tables that are `TableStatus.is_unchanged`. None
+            does so if there are more than `TABLES_MAX` tables.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StatusCollector(targets or {"": status}, only_changed=only_changed))

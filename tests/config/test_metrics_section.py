@@ -28,7 +28,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, keys: dict[str, object])
         parse(tmp_path, metrics={"postgres": POSTGRES | keys})
 
 
-@pytest.mark.parametrize(("given", "used"), [({}, "all"), ({"tables": "changed"}, "changed")])
+@pytest.mark.parametrize(("given", "used"), [({}, "auto"), ({"tables": "changed"}, "changed")])
 def test_the_tables_with_metrics_of_their_own(
     tmp_path: Path, given: dict[str, str], used: str
 ) -> None:

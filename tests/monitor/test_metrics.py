@@ -20,7 +20,7 @@ from olr_pg.appliance.status_observer import (
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.lag import Lag
-from olr_pg.monitor.metrics import STATES, make_registry
+from olr_pg.monitor.metrics import STATES, TABLES_MAX, make_registry
 from olr_pg.monitor.status_values import Status, TableStatus
 from tests.monitor.recorded_states import read_state
 
@@ -130,3 +130,15 @@ def test_the_table_with_the_largest_lag_always_has_metrics(status: Status) -> No
     text = generate_latest(make_registry(lambda: shown, only_changed=True)).decode()
     assert 'olr_pg_table_lag_seconds{table="S.T2"} 2.0' in text
     assert text.count("olr_pg_table_lag_seconds{") == 1
+
+
+def test_of_many_tables_only_the_changed_ones_have_metrics(status: Status) -> None:
+    changed = TableStatus("A.CHANGED", inserted=1)
+    sizes = []
+    for count in (TABLES_MAX - 1, 5 * TABLES_MAX):
+        tables = (changed, *(TableStatus(f"A.T{number:05}") for number in range(count)))
+        shown = replace(status, tables=tables)
+        text = generate_latest(make_registry(lambda shown=shown: shown))  # type: ignore[misc]
+        assert b'olr_pg_table_inserted_total{table="A.CHANGED"} 1.0' in text
+        sizes.append(len(text))
+    assert sizes[1] < 20_000 < sizes[0]
