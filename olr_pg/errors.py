@@ -1595,7 +1595,9 @@ class Code(IntEnum):
         5105,
         "the table is replicated already",
         "name only other tables with --table. Or stop the appliance and load it again with --anew"
-        " --table OWNER.NAME, which empties it first",
+        " --table OWNER.NAME, which empties it first. If `apply.tables` does not contain the table"
+        " (an earlier `olr-pg tables add` or `olr-pg tables remove` was interrupted), run `olr-pg"
+        " tables remove OWNER.NAME`, empty the table, and add it again",
     )
     LOAD_INTERRUPTED = _Entry(
         5106,

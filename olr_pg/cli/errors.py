@@ -244,7 +244,9 @@ def skip(
     with open_settings(config, target_name) as (connection, settings):
         with connection.transaction():
             leave_out = skip_transaction if whole else skip_error
-            lines = [leave_out(connection, settings.subscription, one) for one in number]
+            lines = [
+                leave_out(connection, settings.subscription, one) for one in dict.fromkeys(number)
+            ]
         tables = dict.fromkeys(line.source_table for line in lines)
         go_on(connection, settings, list(tables), as_json=as_json)
 

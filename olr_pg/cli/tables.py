@@ -289,7 +289,7 @@ def add(
         raise typer.BadParameter("--no-load cannot be used with --begin-copy and --end-copy")
     loaded = read_config(config, target_name)
     apply = _apply(loaded)
-    names = [parse_name(name) for name in table]
+    names = parse_names(table)
     _check_new(apply, names)
     wider = loaded.model_copy(update={"apply": apply.with_changes(apply.changes.plus(names))})
     if load:
@@ -363,7 +363,7 @@ def remove(
     del by
     loaded = read_config(config, target_name)
     apply = _apply(loaded)
-    names = [parse_name(name) for name in table]
+    names = parse_names(table)
     removed = [str(name) for name in names]
     with open_target_of(loaded, ledger="required") as (connection, settings):
         if apply.table_names is None:
@@ -377,16 +377,16 @@ def remove(
             )
 
 
-def parse_name(text: str) -> TableName:
-    """Parse OWNER.NAME.
+def parse_names(texts: Sequence[str]) -> list[TableName]:
+    """Parse names, each OWNER.NAME; return each once.
 
     Raises:
-        OlrPgError: 3018, the text is not such a name.
+        OlrPgError: 3018, a text is not such a name.
     """
     from olr_pg.config.table_patterns import TableName
     from olr_pg.dictionary.selection import parse_table_name
 
-    return TableName(*parse_table_name(text))
+    return [*dict.fromkeys(TableName(*parse_table_name(text)) for text in texts)]
 
 
 def _apply(config: Config) -> Apply:

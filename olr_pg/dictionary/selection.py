@@ -53,12 +53,12 @@ def parse_table_name(text: str) -> tuple[str, str]:
 
 
 def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return table names in the form in which they are known.
+    """Return table names in the form in which they are known, each once.
 
     A known name is returned unchanged. An unknown name is parsed by `parse_table_name`, so its
     unquoted parts are converted to upper case.
     """
-    return [name if name in known else _folded(name) for name in names]
+    return [*dict.fromkeys(name if name in known else _folded(name) for name in names)]
 
 
 def _folded(name: str) -> str:

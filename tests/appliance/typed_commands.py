@@ -44,6 +44,14 @@ _STEPS: Final = 14
 _SECONDS_MAX: Final = 240.0
 """More than any wait of a command that does not depend on the amount of data."""
 _ADVICE_MAX: Final = 12
+_WEIGHTS: Final = {
+    **{name: 0.1 for name in FORMS if name.startswith("fallback")},
+    **dict.fromkeys(["config check", "errors explain", "dictionary export", "logs", "doctor"], 0.3),
+    **dict.fromkeys(["run", "initial-load", "tables add", "tables remove", "errors skip"], 6),
+    **dict.fromkeys(["tables pause", "tables resume", "errors retry", "verify", "repair"], 4),
+    **dict.fromkeys(["cutover", "migrate"], 3),
+}
+"""How often each command is drawn; 1 for the others."""
 _TOKEN: Final = "a token of the DBA who types"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _WAITS: Final = ("--until-scn", "--until-time")
@@ -185,12 +193,12 @@ class Operated(Changed):
         self._note(words)
         others = list[tuple[list[str], tuple[ForkedCommand, Path]]]()
         process = self.begin(*words)
-        if rng.random() < 0.2:
+        if rng.random() < 0.25:
             again = words if rng.random() < 0.3 else self.words()
             self._note(again)
             others.append((again, self.begin(*again)))
         ends = bool({"--continuous", "--no-apply", *_WAITS} & {*words})
-        after = rng.choice([None, None, None, rng.random() * 0.6, rng.random() * 2])
+        after = rng.choice([None, None, None, rng.random() * 3, 0.3 + rng.random()])
         if ends and after is None:
             after = 4.0
         self.end(words, process, after, rng.choice(_SIGNALS[: 2 if ends else 3]))
@@ -201,9 +209,8 @@ class Operated(Changed):
     def words(self) -> list[str]:
         """Draw a command."""
         rng = self.rng
-        kinds = [*FORMS, *(name for name in FORMS if name.startswith(("tables", "errors")))]
-        kinds += ["run", "run", "initial-load", "initial-load", "verify", "repair", "cutover"]
-        name = rng.choice([*kinds, *("tables add", "tables remove", "tables pause", "errors skip")])
+        names = [*FORMS]
+        (name,) = rng.choices(names, [_WEIGHTS.get(name, 1) for name in names])
         found = name.split()
         for word in rng.choice(FORMS[name]).split():
             found += self._filled(word)

@@ -105,7 +105,7 @@ def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(
     again = run(config, "retry", "--json")
     assert again.exit_code == 1
     assert json.loads(again.stdout)["tables"][0]["error"]["code"] == "OLR-05008"
-    done = run(config, "skip", number)
+    done = run(config, "skip", number, number)
     assert (done.exit_code, "continues" in done.stdout) == (0, True)
     assert run(config, "list").exit_code == 0
     with psycopg.connect(postgres_database) as connection:

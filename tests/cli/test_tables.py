@@ -264,6 +264,15 @@ def test_the_last_tables_are_not_removed_by_two_commands(config: Path) -> None:
     assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
 
 
+def test_a_name_that_is_given_twice_counts_once(config: Path) -> None:
+    assert run(config, "pause", "S.T", "s.t", '"S"."T"') == "paused: S.T\n"
+    assert run(config, "resume", "s.t", "S.T").count("continues") == 1
+    run(config, "add", "S.MORE", "s.more", "--no-load")
+    changes = json.loads((config.parent / "data" / "tables.json").read_text())
+    assert changes["added"] == [["S", "MORE"]]
+    run(config, "remove", "S.MORE", "s.more")
+
+
 def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
     assert "OLR-08015" in run(config, "add", "S.T", code=9)
     assert (
