@@ -58,4 +58,4 @@ def test_a_sequence_of_commands_leaves_the_target_equal(
 ) -> None:
     with served_source(tmp_path / "source") as served:
         one = operated(served, postgres_database, 1)
-        assert judge(one, 7) == [], [*one.done]
+        assert judge(one, 5) == [], [*one.done]

@@ -116,11 +116,14 @@ class Operated(Changed):
     Attributes:
         done: what was done, in words.
         problems: what is wrong.
+        names: the commands that are drawn.
     """
 
     def __init__(self, served: Served, target: str, rng: Random, *, listed: bool) -> None:
         super().__init__(served, target)
         self.rng, self._listed = rng, listed
+        self._has_page = rng.random() < 0.75
+        self.names = [*FORMS]
         self.listed = [f"APP.{name}" for name in TABLES]
         self.drawn = Drawn(rng.randrange(1 << 30), kinds="iiiiiuuuddat")
         self.done = Done()
@@ -137,7 +140,11 @@ class Operated(Changed):
         """Write the configuration with the present list of tables."""
 
         def change(document: dict[str, Any]) -> None:
-            document["status"] = {"address": "127.0.0.1:0", "control": {"tokens": {"dba": _TOKEN}}}
+            document["status"] = {
+                "enabled": self._has_page,
+                "address": "127.0.0.1:0",
+                "control": {"tokens": {"dba": _TOKEN}},
+            }
             document["source"]["poll-ms"] = 20
             if self._listed:
                 document["apply"]["tables"] = self.listed
@@ -209,8 +216,7 @@ class Operated(Changed):
     def words(self) -> list[str]:
         """Draw a command."""
         rng = self.rng
-        names = [*FORMS]
-        (name,) = rng.choices(names, [_WEIGHTS.get(name, 1) for name in names])
+        (name,) = rng.choices(self.names, [_WEIGHTS.get(name, 1) for name in self.names])
         found = name.split()
         for word in rng.choice(FORMS[name]).split():
             found += self._filled(word)
@@ -379,7 +385,7 @@ class Operated(Changed):
             body = {**names, "load": False}
             self._note(["--no-load"])
         with suppress(OSError, ValueError, KeyError, http.client.HTTPException):
-            found = json.loads((self.folder / "data" / "status.address").read_bytes())
+            found = json.loads((self.folder / "data" / "status.json").read_bytes())
             place = urllib.parse.urlsplit(found["url"])
             with closing(
                 http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
@@ -527,6 +533,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--steps", type=int, default=_STEPS)
+    parser.add_argument("--only", action="append", choices=FORMS, help="type only these commands")
     parser.add_argument("--all", action="store_true", help="print what right seeds did, too")
     options = parser.parse_args()
     bad = 0
@@ -542,6 +549,7 @@ def main() -> int:
                 served_source(Path(place) / "source") as served,
             ):
                 one = operated(served, target, seed)
+                one.names = options.only or one.names
                 problems = judge(one, options.steps)
             bad += bool(problems)
             lines = [f"seed {seed}: {problems or 'right'} ({time.monotonic() - began:.0f} s)"]
