@@ -307,15 +307,16 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]) -> None:
-    """Raise an error if a target table is unfit, as a load does. Changes that committed before this
-    command are not wanted, so none of them counts as missing, and with a live source none is
-    applied. (How far an offline source has written is unknown.)
+    """Raise an error if a table is missing, or its target table is unfit, as a load does. Changes
+    that committed before this command are not wanted, so none of them counts as missing, and with
+    a live source none is applied. (How far an offline source has written is unknown.)
 
     Args:
         absent: the tables that a running appliance does not replicate.
 
     Raises:
-        OlrPgError: 5040–5043, 5046, 5148; 70xx, errors of a live source; 8015, Oracle has no undo
+        OlrPgError: 3012 and 3013, the source has no such table, or it cannot be replicated;
+            5040–5043, 5046, 5148; 70xx, errors of a live source; 8015, Oracle has no undo
             for the dictionary that the tables need.
     """
     from olr_pg.applier.session.handover import begin_added
@@ -325,8 +326,9 @@ def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]
 
     with open_target_of(config, ledger="required") as (connection, settings):
         scn = sources.current_scn(config)
-        if scn is not None:
-            with sources.open_tables(config) as source:
+        with sources.open_tables(config) as source:
+            source.choose(names)  # no start would accept a list with a table that does not exist
+            if scn is not None:
                 dictionaries_of(config, source, settings).add(names)
         with connection.transaction():
             for name in names:

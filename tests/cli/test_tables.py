@@ -18,7 +18,9 @@ from olr_pg.cli.main import app
 from olr_pg.cli.tables import _without
 from olr_pg.config.changed_tables import TableChanges
 from olr_pg.config.reading import load_config
-from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
@@ -49,7 +51,16 @@ def with_ledger(database: str) -> None:
         ensure_ledger(connection)
 
 
+def source_tables() -> Snapshot:
+    """A dictionary."""
+    names = "T", "Odd t", "U", "MORE", "BIG", "SMALL", "ODD"
+    columns = (Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0),)
+    tables = [Table("S", name, at, at, columns, key=(1,)) for at, name in enumerate(names, 100)]
+    return Snapshot(5_000, Database("SIMDB", 3, "SIMPDB", 77), tuple(tables))
+
+
 def write(folder: Path, database: str, **apply: Any) -> Path:
+    write_snapshot(source_tables(), str(folder / "d.json"))
     document = {
         "context": {"data": str(folder / "data")},
         "source": {"kind": "offline", "dictionary": "d.json", "logs": "logs"},
@@ -174,7 +185,7 @@ def test_only_later_changes_of_a_live_table_that_is_added_without_a_load_are_wan
 ) -> None:
     """A start may read redo from before the command: its changes are in the target's rows."""
     with_ledger(postgres_database)
-    state = OracleState(Snapshot(5_000, Database("SIMDB", 3, "SIMPDB", 77), ()), dbid=1)
+    state = OracleState(source_tables(), dbid=1)
     with StandIn(state) as server:
         config = write(tmp_path, postgres_database)
         document = json.loads(config.read_text())
@@ -262,6 +273,12 @@ def test_the_last_tables_are_not_removed_by_two_commands(config: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         _without(apply, fewer, [first])
     assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
+
+
+def test_a_table_that_the_source_does_not_have_is_not_added(config: Path) -> None:
+    """No start would accept the list."""
+    assert "OLR-03012" in run(config, "add", "S.NONE", "--no-load", code=4)
+    assert not (config.parent / "data" / "tables.json").exists()
 
 
 def test_a_name_that_is_given_twice_counts_once(config: Path) -> None:
