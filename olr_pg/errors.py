@@ -1609,7 +1609,7 @@ class Code(IntEnum):
     TABLE_LOADED_IN_PART = _Entry(
         5107,
         "a table is loaded only in part",
-        "finish the load first: `olr-pg initial-load --resume`",
+        "finish the load first: `olr-pg initial-load --resume --table OWNER.NAME`",
     )
     ANOTHER_LOAD = _Entry(
         5108,

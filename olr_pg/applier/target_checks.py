@@ -39,6 +39,7 @@ from olr_pg.applier.target.fixed_limits import check_fixed_limits, read_block_by
 from olr_pg.applier.target.ledger import (
     VERSION,
     ledger_version,
+    missing_parts,
     of_other_tables,
     other_subscriptions,
 )
@@ -61,7 +62,6 @@ from olr_pg.dictionary.sys_tables import check_conditions, non_flag_values
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.postgres.sqlstates import (
-    LEDGER_GONE_ACTION,
     is_forbidden,
     is_transient,
     target_error,
@@ -445,18 +445,14 @@ def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     if missing < LEDGER_PRIVILEGES.keys():
         lacking = list(check_ledger(connection, user))
         yield from lacking
-        if missing and not lacking and ledger_version(connection) in (0, VERSION):
-            # A start creates the tables that an earlier release lacked.
-            yield coded("postgres.ledger", _lost_ledger(missing))
+        # A start creates what an earlier release lacked.
+        is_current = not lacking and ledger_version(connection) in (0, VERSION)
+        if is_current and (lost := missing_parts(connection)) is not None:
+            yield coded("postgres.ledger", lost)
     else:
         own = _read_schemas(connection, [OWN_SCHEMA])[OWN_SCHEMA]
         what = f"{user} is not allowed to create the ledger"
         yield from _check_creation(connection, user, OWN_SCHEMA, own, what)
-
-
-def _lost_ledger(missing: Collection[str]) -> OlrPgError:
-    names = ", ".join(f"{OWN_SCHEMA}.{name}" for name in sorted(missing))
-    return OlrPgError(Code.LEDGER_UNUSABLE, f"the ledger lacks {names}", action=LEDGER_GONE_ACTION)
 
 
 def _user(connection: Connection[Any]) -> str:

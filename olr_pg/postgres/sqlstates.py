@@ -147,10 +147,11 @@ _NO_SOCKET: Final = Meant(
 LEDGER_GONE_ACTION: Final = (
     "restore the tables and the schema olr_pg from the same backup. Or stop the appliance, create"
     " the missing objects with sql/postgres/ledger.sql, and load the tables again: `olr-pg"
-    " initial-load --anew --table OWNER.NAME`. Without the schema, it is unknown which changes the"
-    " rows contain"
+    " initial-load --anew --table OWNER.NAME`. If a table of the schema still lacks columns after"
+    " the script, drop it and run the script again. Without the schema, it is unknown which changes"
+    " the rows contain"
 )
-_LEDGER_GONE: Final = Meant(Meaning.STATEMENT, Code.LEDGER_UNUSABLE, LEDGER_GONE_ACTION)
+_LEDGER_GONE: Final = Meant(Meaning.OPERATOR, Code.LEDGER_UNUSABLE, LEDGER_GONE_ACTION)
 _NOT_ADMITTED: Final = Meant(
     Meaning.AWAY,
     Code.TARGET_PRIVILEGE,

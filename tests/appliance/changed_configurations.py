@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import oracledb
@@ -32,6 +33,7 @@ from olr_pg.cli.migration.load import initial_load
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.followed_steps import step_sql
+from tests.appliance.operated_site import given
 from tests.postgres.own_cluster import own_cluster
 from tests.proving.served import Served, document_of, served_source
 from tests.simulation.entry import spark_or_not
@@ -104,6 +106,7 @@ class Changed:
 
     Args:
         target: the connection string of an empty database.
+        apply: further keys of `apply`; with another `connect-string`, the applier has another role.
 
     Attributes:
         folder: where the configuration and `context.data` are.
@@ -112,8 +115,10 @@ class Changed:
         start_scn: `apply.start-scn`; None without it.
     """
 
-    def __init__(self, served: Served, target: str) -> None:
-        self._served, self.target = served, target
+    def __init__(
+        self, served: Served, target: str, apply: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self._served, self.target, self._apply = served, target, apply
         self.folder = served.folder.parent
         self._beats = 0
         for name, columns in TABLES.items():
@@ -164,6 +169,10 @@ class Changed:
         """Return a session in the source."""
         return oracledb.connect(user="app", password="olr", dsn=self._served.dsn)
 
+    def give(self, *words: str) -> tuple[int, str]:
+        """Give a command; return its exit code, and its output on one line."""
+        return given(self.written([]), words)
+
     def load(self, *anew: str) -> None:
         """Load all tables, so that the next run begins with their loads; or tables anew."""
         self.start_scn = None
@@ -186,6 +195,7 @@ class Changed:
                 "connect-string": self.target,
                 "tables": ["APP.*"],
                 "create-tables": True,
+                **self._apply,
             },
         }
         if self.start_scn is not None:
@@ -200,6 +210,11 @@ class Changed:
 
     def is_same(self, table: str) -> bool:
         """Whether a table of the target has the rows of the source."""
+        here, there = self.rows(table)
+        return here == there
+
+    def rows(self, table: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]] | None]:
+        """Return a table's rows in the source and in the target; None if they cannot be read."""
         with self.session() as oracle, psycopg.connect(self.target) as connection:
             cursor = oracle.cursor()
             here = cursor.execute(f"SELECT * FROM {table}").fetchall()
@@ -208,8 +223,8 @@ class Changed:
                 query = f"SELECT {columns} FROM app.{table.lower()}"
                 there = connection.execute(query.encode()).fetchall()
             except psycopg.Error:
-                return False
-            return _rows(here) == _rows(there)
+                return _rows(here), None
+            return _rows(here), _rows(there)
 
     def silent(self, tables: Iterable[str]) -> list[str]:
         """Return the tables that differ, and of which nothing has told it."""

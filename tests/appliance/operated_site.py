@@ -22,6 +22,7 @@ from tests.proving.served import document_of
 from tests.simulation.entry import spark_or_not
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
@@ -155,8 +156,7 @@ class Site:
         return output
 
     def _command(self, words: tuple[str, ...]) -> tuple[int, str]:
-        result = CliRunner().invoke(app, [*words, "--config", str(self._written())])
-        return result.exit_code, " ".join(result.output.split())
+        return given(self._written(), words)
 
     def _written(self) -> Path:
         path = self._folder / "olr-pg.json"
@@ -205,6 +205,12 @@ class Site:
 
     def _replicated(self, name: str) -> list[tuple[str, ...]]:
         return sorted(tuple(map(str, row)) for row in self.sql(f"SELECT * FROM app.{name.lower()}"))
+
+
+def given(config: Path, words: Sequence[str]) -> tuple[int, str]:
+    """Give a command; return its exit code, and its output on one line."""
+    result = CliRunner().invoke(app, [*words, "--config", str(config)])
+    return result.exit_code, " ".join(result.output.split())
 
 
 _numbers = iter(range(1, 1000))

@@ -282,7 +282,7 @@ def test_a_load_that_the_target_refuses_is_resumed(site: Site) -> None:
     assert "OLR-05106" in site.refused("initial-load")
     error = OlrPgError(Code.LOAD_INTERRUPTED, "")
     followed(error, Code.LOAD_INTERRUPTED, "continue the load with --resume")
-    followed(site.failure(), Code.TABLE_LOADED_IN_PART, "`olr-pg initial-load --resume`")
+    followed(site.failure(), Code.TABLE_LOADED_IN_PART, "`olr-pg initial-load --resume --table")
     site.sql(f"ALTER TABLE app.{new} DROP CONSTRAINT small")
     site.command("initial-load", "--resume")
     site.run()

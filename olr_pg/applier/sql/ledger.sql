@@ -7,7 +7,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities), 11 (structure),
 -- 12 (way_back), 13 (left_scn), 14 (incarnation), 16 (target_oid),
 -- 17 (target_oid of a load), 18 (target_file), 19 (empty_at), 20 (held_rows),
--- 21 (action), 22 (listed).
+-- 21 (action), 22 (listed), 23 (target_parts).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Without a replica identity, PostgreSQL rejects updates and deletes if a publication FOR ALL TABLES exists.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -53,6 +53,12 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_place text;
 -- The number of the target table's file; of a partitioned table, the sum of its partitions' numbers. If it is another
 -- one and the table is empty, somebody has emptied the table. NULL = unknown; each start of the applier records it.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_file bigint;
+-- The partitions of a partitioned target table: OID -> [number of the file, name]. It is recorded with target_file.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_parts jsonb;
+UPDATE olr_pg.ledger AS l SET target_parts = (
+    SELECT jsonb_object_agg(relid::oid::text, jsonb_build_array(pg_relation_filenode(relid)::int8, relid::text))
+    FROM pg_partition_tree(l.target_oid) WHERE isleaf AND relid <> l.target_oid)
+WHERE target_file IS NOT NULL AND NOT EXISTS (SELECT FROM olr_pg.version WHERE version >= 23);
 -- The value of inserted - deleted at which the changes of the source leave no row in the target table. A load sets it,
 -- and so does each DDL that removes all rows. NULL = unknown.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS empty_at bigint;
@@ -354,4 +360,4 @@ WHERE (SELECT max(version) FROM olr_pg.version) < 19 AND empty_at IS NULL
         WHERE (d.subscription, d.source_table) = (l.subscription, l.source_table)
         AND d.source = 'copied by another tool');
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (22);
+INSERT INTO olr_pg.version VALUES (23);

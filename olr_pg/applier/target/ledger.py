@@ -8,7 +8,9 @@ transactions can have the same commit SCN).
 
 from __future__ import annotations
 
+import re
 import shlex
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +22,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import LoadStatus
 from olr_pg.observability.periodic import steady_time
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.sqlstates import is_transient, plain_words
+from olr_pg.postgres.sqlstates import LEDGER_GONE_ACTION, is_transient, plain_words
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -30,8 +32,50 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg" in ASCII: one session at a time may create the ledger
-VERSION: Final = 22
+VERSION: Final = 23
 """Version of the tables that this release creates."""
+
+_COMMENT: Final = re.compile(r"--.*")
+_CREATED_TABLE: Final = re.compile(
+    r"CREATE (?:UNLOGGED )?TABLE IF NOT EXISTS olr_pg\.(\w+) \((.*?)\)(?: WITH \([^)]*\))?;",
+    re.DOTALL,
+)
+_ADDED_COLUMN: Final = re.compile(r"ALTER TABLE olr_pg\.(\w+) ADD COLUMN IF NOT EXISTS (\w+)")
+_KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \(([\w, ]+)\)")
+_KEY_COLUMN: Final = re.compile(r"^ *(\w+) .*PRIMARY KEY(?! \()", re.MULTILINE)
+_IN_PARENTHESES: Final = re.compile(r"\([^()]*\)")
+_MISSING: Final = """
+WITH own AS (
+    SELECT c.oid, c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'olr_pg' AND c.relkind = 'r'
+)
+SELECT w.name, w.part, false, own.oid IS NULL
+FROM unnest(%s::text[], %s::text[]) AS w (name, part) LEFT JOIN own ON own.relname = w.name
+WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
+    WHERE a.attrelid = own.oid AND a.attname = w.part AND a.attnum > 0 AND NOT a.attisdropped)
+UNION ALL
+SELECT w.name, w.part, true, own.oid IS NULL
+FROM unnest(%s::text[], %s::text[]) AS w (name, part) LEFT JOIN own ON own.relname = w.name
+WHERE NOT EXISTS (SELECT FROM pg_index AS i
+    WHERE i.indrelid = own.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
+        AND i.indpred IS NULL AND w.part = (SELECT string_agg(a.attname, ',' ORDER BY a.attname)
+            FROM pg_attribute AS a WHERE a.attrelid = own.oid AND a.attnum = ANY(i.indkey)))
+ORDER BY 1, 2
+"""
+"""Selects missing parts: the table, the column or the key, whether it is a key, and whether the
+whole table is missing.
+"""
+_OF_POSITIONS: Final = frozenset(
+    ("ledger", "held", "subscription", "incarnation", "load", "load_part")
+)
+"""The tables without which it is unknown which changes the target contains."""
+
+_PARTS_GONE_ACTION: Final = (
+    "restore the missing tables of the schema olr_pg from a backup. If there is no backup, run"
+    " sql/postgres/ledger.sql as the owner of the schema: it creates them empty, so olr_pg no"
+    " longer knows what they contained. Then start the same command again, and run"
+    " `olr-pg doctor` and `olr-pg verify`"
+)
 
 _SCHEMA = "CREATE SCHEMA IF NOT EXISTS olr_pg"
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -277,17 +321,80 @@ class ErrorRow(NamedTuple):
     action: str | None = None
 
 
+class _Shape(NamedTuple):
+    """What sql/ledger.sql creates: pairs of a table and a column, and of a table and the columns of
+    a unique key, sorted and separated by commas.
+    """
+
+    columns: list[tuple[str, str]]
+    keys: list[tuple[str, str]]
+
+
+def _script() -> bytes:
+    return resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
+
+
+@cache
+def _shape() -> _Shape:
+    text = _COMMENT.sub("", _script().decode())
+    shape = _Shape(_ADDED_COLUMN.findall(text), [])
+    for table, body in _CREATED_TABLE.findall(text):
+        for listed in (*_KEY.findall(body), *_KEY_COLUMN.findall(body)):
+            shape.keys.append((table, ",".join(sorted(listed.split(", ")))))
+        words = body
+        while (shorter := _IN_PARENTHESES.sub("", words)) != words:
+            words = shorter
+        names = [one.split()[0] for one in words.split(",")]
+        shape.columns.extend((table, name) for name in names if name.islower())
+    return shape
+
+
+def missing_parts(connection: Connection[Any]) -> OlrPgError | None:
+    """Return the error that tables, columns or unique keys of the ledger are missing, although its
+    version is current: somebody has dropped them. None if nothing is missing.
+    """
+    shape = _shape()
+    values = [
+        list(one) for one in (*zip(*shape.columns, strict=True), *zip(*shape.keys, strict=True))
+    ]
+    found = connection.execute(_MISSING, values).fetchall()
+    if not found:
+        return None
+    tables = sorted({table for table, _, _, is_whole in found if is_whole})
+    columns = sorted(
+        f"{table}.{name}" for table, name, is_key, is_whole in found if not (is_key or is_whole)
+    )
+    keys = [(table, key) for table, key, is_key, is_whole in found if is_key and not is_whole]
+    if tables or columns:
+        names = ", ".join(f"olr_pg.{name}" for name in (*tables, *columns))
+        action = LEDGER_GONE_ACTION if {*tables} & _OF_POSITIONS or columns else _PARTS_GONE_ACTION
+        return OlrPgError(Code.LEDGER_UNUSABLE, f"the ledger lacks {names}", action=action)
+    table, key = keys[0]
+    return OlrPgError(
+        Code.LEDGER_UNUSABLE,
+        f"olr_pg.{table} has no unique key on {key}",
+        action="as the owner of the table, run"
+        f" `ALTER TABLE olr_pg.{table} ADD UNIQUE ({key})`, then start the same command again",
+    )
+
+
 def ensure_ledger(connection: Connection[Any]) -> None:
     """Create the ledger's tables if they are missing, or upgrade them (`connection` in autocommit
     mode).
 
     Raises:
-        OlrPgError: 5015, the role cannot create or upgrade the tables; 5033, they belong to a
-            stranger; 5140, a later release has created them.
+        OlrPgError: 5015, the role cannot create or upgrade the tables, or somebody has dropped a
+            part of them; 5033, they belong to a stranger; 5140, a later release has created them.
     """
-    if ledger_version(connection) == VERSION:
-        return
-    script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
+    if ledger_version(connection) != VERSION:
+        _create_ledger(connection)
+    missing = missing_parts(connection)
+    if missing is not None:
+        raise missing
+
+
+def _create_ledger(connection: Connection[Any]) -> None:
+    script = _script()
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])

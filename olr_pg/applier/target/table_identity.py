@@ -30,6 +30,10 @@ knows at which number of inserted and deleted rows the table is empty (`empty_at
 rows, a restore after TRUNCATE looks like VACUUM FULL: a warning advises to compare the table.
 The applier looks at each start and, unless the table is partitioned, before each commit
 (`column_check`). Otherwise the applier's own rows could hide that the table was emptied.
+
+Of a partitioned table, the ledger stores the files of all partitions. At the next start, a warning
+names the partitions that are missing, or are empty and have another file. They do not stop the
+table, because they may have had no rows.
 """
 
 from __future__ import annotations
@@ -112,8 +116,24 @@ WHERE subscription = %s AND source_table = ANY(%s)
 _FILE: Final = """coalesce(pg_relation_filenode(l.target_oid)::int8, (
     SELECT sum(pg_relation_filenode(relid)::int8) FROM pg_partition_tree(l.target_oid) WHERE isleaf
 ), 0)::int8"""
+_PARTS: Final = """(
+    SELECT jsonb_object_agg(relid::oid::text,
+        jsonb_build_array(pg_relation_filenode(relid)::int8, relid::text))
+    FROM pg_partition_tree(l.target_oid) WHERE isleaf AND relid <> l.target_oid)"""
+"""The partitions of a partitioned table that store rows, with the numbers of their files."""
+
+_LOST_PARTS: Final = """ARRAY(
+    SELECT was.value ->> 1 FROM jsonb_each(l.target_parts) AS was
+    WHERE NOT EXISTS (
+        SELECT FROM pg_partition_tree(l.target_oid) AS part
+        WHERE part.relid = was.key::oid
+            AND (pg_relation_filenode(part.relid)::int8 = (was.value ->> 0)::int8
+                OR pg_relation_size(part.relid) > 0))
+    ORDER BY 1)"""
+"""The recorded partitions that are no partitions any more, or are empty and have another file."""
+
 _RECORD_FILES: Final = f"""
-UPDATE olr_pg.ledger AS l SET target_file = {_FILE}
+UPDATE olr_pg.ledger AS l SET target_file = {_FILE}, target_parts = {_PARTS}
 FROM (SELECT source_table FROM olr_pg.ledger AS l
     WHERE subscription = %(subscription)s AND target_oid IS NOT NULL AND target_file IS NULL
         AND (%(source)s::text IS NULL OR source_table = %(source)s)
@@ -144,7 +164,7 @@ _EXPECT_EMPTY: Final = sql.SQL(
     " WHERE subscription = {} AND source_table = {}"
 )
 _REWRITTEN: Final = f"""
-SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p'
+SELECT l.source_table, c.oid::regclass::text, c.relkind = 'p', {_LOST_PARTS}
 FROM unnest(%s::text[], %s::oid[]) AS asked (source_table, oid)
 JOIN olr_pg.ledger AS l ON (l.source_table, l.target_oid) = (asked.source_table, asked.oid)
 JOIN pg_class AS c ON c.oid = l.target_oid
@@ -171,6 +191,16 @@ class _Recorded(NamedTuple):
     had_rows: bool
     all_deleted: bool
     has_file: bool
+
+
+class _Rewritten(NamedTuple):
+    """A target table with another file than the recorded one: its quoted name, whether it is
+    partitioned, and the names of the partitions that were detached, dropped or emptied.
+    """
+
+    name: str
+    is_partitioned: bool
+    lost_partitions: list[str]
 
 
 def replaced_reasons(
@@ -307,13 +337,20 @@ def accept_file(connection: Connection[Any], subscription: str, source: str) -> 
     found = _rewritten(connection, subscription, oids).get(source)
     if found is None:
         return
-    name, is_partitioned = found
-    if not is_partitioned:  # a partition may have been added
+    if found.lost_partitions:
+        _log.warning(
+            "somebody has detached, dropped or emptied partitions of the target table: if they had"
+            " rows, compare the table with `olr-pg verify`",
+            table=source,
+            target=found.name,
+            partitions=", ".join(found.lost_partitions),
+        )
+    elif not found.is_partitioned:  # a partition may have been added
         _log.warning(
             "the target table has another file: if nobody ran VACUUM FULL, CLUSTER or ALTER TABLE,"
             " somebody emptied it and restored rows: compare it with `olr-pg verify`",
             table=source,
-            target=name,
+            target=found.name,
         )
     with connection.transaction():
         forget_file(connection, subscription, source)
@@ -430,7 +467,7 @@ def _emptied(
         if row.oid is not None and row.place.rpartition("/")[0] != here
     }
     names = {
-        source: name for source, (name, _) in _rewritten(connection, subscription, asked).items()
+        source: one.name for source, one in _rewritten(connection, subscription, asked).items()
     }
     if restored:
         asked_names = list(restored), list(restored.values())
@@ -445,15 +482,13 @@ def _emptied(
 
 def _rewritten(
     connection: Connection[Any], subscription: str, oids: Mapping[str, int]
-) -> dict[str, tuple[str, bool]]:
-    """Return the tables with another file than the recorded one: the quoted name of each target
-    table, and whether it is partitioned.
-    """
+) -> dict[str, _Rewritten]:
+    """Return the tables with another file than the recorded one, by ``OWNER.NAME``."""
     if not oids:
         return {}
     asked = list(oids), list(oids.values()), subscription
     rows = connection.execute(_REWRITTEN, asked).fetchall()
-    return {source: (name, is_partitioned) for source, name, is_partitioned in rows}
+    return {source: _Rewritten(*row) for source, *row in rows}
 
 
 def _emptied_error(subscription: str, source: str, *, is_restored: bool) -> OlrPgError:

@@ -5,8 +5,10 @@ What the target tells of loads that have not ended.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import astuple
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import LoadsUnderWay, ensure_ledger
 from olr_pg.dictionary.model import Table
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 
 Replication = Any  # tests/applier/conftest.py
@@ -137,6 +139,59 @@ def test_a_ledger_that_a_later_release_upgrades_ends_the_run(replication: Replic
     r.execute("UPDATE olr_pg.version SET version = version + 1")
     thread.join(120)
     assert [error.code for error in caught] == [5140]
+
+
+_TABLES = "SELECT oid FROM pg_class WHERE relnamespace = 'olr_pg'::regnamespace AND relkind = 'r'"
+_COLUMNS = f"""
+SELECT attrelid::regclass::text, attname FROM pg_attribute
+WHERE attrelid IN ({_TABLES}) AND attnum > 0
+"""
+_KEYS = f"""
+SELECT conrelid::regclass::text, conname FROM pg_constraint
+WHERE conrelid IN ({_TABLES}) AND contype IN ('p', 'u')
+    AND conname <> 'error_pkey' -- another unique index has its column
+"""
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_a_start_names_the_part_of_the_ledger_that_somebody_has_dropped(
+    postgres_database: str, *, script: bool
+) -> None:
+    """Each table, column and key; and what the error advises helps."""
+    with connect(postgres_database) as connection:
+        ensure_ledger(connection)
+        columns = connection.execute(_COLUMNS).fetchall()
+        drops = [(table, f"TABLE {table}") for table in sorted({one for one, _ in columns})]
+        drops += [(f"{table}.{name}", f"{table} DROP {name}") for table, name in columns]
+        drops += [(f"{table} ", f"{table} DROP CONSTRAINT {name}") for table, name in
+                  connection.execute(_KEYS).fetchall()]  # fmt: skip
+        assert len(drops) > 150
+        for named, what in drops[:: 7 if script else 1]:
+            if named.startswith("olr_pg.version"):
+                continue  # without the version, the next start creates what is missing
+            verb = "DROP" if what.startswith("TABLE") else "ALTER TABLE"
+            with connection.transaction(force_rollback=True):
+                connection.execute(f"{verb} {what} CASCADE".encode())
+                with pytest.raises(OlrPgError) as caught:
+                    ensure_ledger(connection)
+                error = caught.value
+                assert error.code == Code.LEDGER_UNUSABLE
+                assert named in f"{error.detail} ", what
+                if script:
+                    _follow(connection, error, named)
+                    ensure_ledger(connection)
+
+
+def _follow(connection: Any, error: OlrPgError, named: str) -> None:
+    if statement := re.search(r"run `(ALTER TABLE .*?)`", error.action):
+        connection.execute(statement[1].encode())
+        return
+    assert "sql/postgres/ledger.sql" in error.action
+    text = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
+    if "." in named.removeprefix("olr_pg."):
+        assert "drop it and run the script again" in error.action
+        connection.execute(f"DROP TABLE {named.rpartition('.')[0]} CASCADE".encode())
+    connection.execute(text)
 
 
 def test_a_load_is_seen_from_its_begin_to_its_end(postgres_database: str) -> None:

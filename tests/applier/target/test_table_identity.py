@@ -444,6 +444,43 @@ def test_a_table_with_another_file_and_rows_is_named_once(applied: Replication) 
             assert [one["table"] for one in logged if "another file" in one["event"]] == expected
 
 
+def test_partitions_that_somebody_has_removed_or_emptied_are_named_once(
+    applied: Replication,
+) -> None:
+    r = applied
+    r.execute(f"""
+        {_UNKNOWN} WHERE source_table = 'S.T'; DROP TABLE s.t;
+        CREATE TABLE s.t (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE s.t_p1 PARTITION OF s.t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE s.t_p2 PARTITION OF s.t FOR VALUES FROM (10) TO (20);
+        CREATE TABLE s.t_p3 PARTITION OF s.t FOR VALUES FROM (20) TO (30);
+        INSERT INTO s.t VALUES (1), (12), (22)
+    """)
+    r.apply(_TABLES)
+    for statements, names in (
+        ("VACUUM FULL s.t", []),
+        ("CREATE TABLE s.t_p4 PARTITION OF s.t FOR VALUES FROM (30) TO (40)", []),
+        ("TRUNCATE s.t_p1", ["s.t_p1"]),
+        ("ALTER TABLE s.t DETACH PARTITION s.t_p2", ["s.t_p2"]),
+        ("ALTER TABLE s.t ATTACH PARTITION s.t_p2 FOR VALUES FROM (10) TO (20)", []),
+        ("DROP TABLE s.t_p2", ["s.t_p2"]),
+        ("DELETE FROM s.t WHERE id > 25", []),
+    ):
+        r.execute(statements)
+        for expected in (names, []):
+            with capture_logs() as logged:
+                r.apply(_TABLES)
+            told = [one["partitions"] for one in logged if "emptied partitions" in one["event"]]
+            assert told == expected, statements
+    r.execute("ALTER TABLE olr_pg.ledger DROP COLUMN target_parts; UPDATE olr_pg.version SET"
+              " version = 22")  # fmt: skip
+    r.apply(_TABLES)
+    r.execute("TRUNCATE s.t_p3; INSERT INTO s.t VALUES (2)")
+    with capture_logs() as logged:
+        r.apply(_TABLES)
+    assert "s.t_p3" in str(logged)
+
+
 def test_a_table_that_the_role_cannot_read_does_not_hide_another_one(applied: Replication) -> None:
     r = applied
     r.apply(_TABLES)
