@@ -16,6 +16,7 @@ from psycopg.conninfo import make_conninfo
 from olr_pg.appliance.offline_checks import _missing
 from olr_pg.applier.settings import TriggerHandling
 from olr_pg.applier.target.catalogue import read_tables
+from olr_pg.applier.target.crash_watch import _LOOK
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -186,3 +187,23 @@ def test_a_batch_of_tables_with_many_columns_is_read_once(
     found = sum(len(table.columns) for table in read.values())
     assert found == 20 * 40
     assert explained.rows < 40 * found
+
+
+def test_a_new_connection_does_not_compare_the_ledger_with_all_tables(
+    target: Target, replicate: Callable[[str], Replication]
+) -> None:
+    """The applier's sessions have neither hash joins nor merge joins."""
+    replication = replicate(target.database())
+    replication.apply(source_tables(1), create_tables=True)
+    replication.execute(
+        "".join(f"CREATE TABLE s.x{number:03} ();" for number in range(200))
+        + "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        " SELECT 'many', 'S.X' || lpad(n::text, 3, '0'), 's.x' || lpad(n::text, 3, '0'), 1"
+        " FROM generate_series(0, 199) AS n; CREATE UNLOGGED TABLE s.x200 () INHERITS (s.x007)"
+    )
+    with psycopg.connect(replication.target) as connection:
+        connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+        explained: Any = Explained(connection)
+        found = explained.execute(_LOOK, {"subscription": "many"}).fetchone()
+    assert found == (False, True)
+    assert explained.rows < 5_000
