@@ -137,7 +137,7 @@ QUICK_ROOMS = frozenset(
 """The rooms whose tests need no database, no Spark and, but for `NOT_QUICK`, no time."""
 
 NOT_QUICK = (
-    "files/test_private.py",
+    "files/test_owned.py",
     "kernels/test_cache.py",
     "ordering/test_new_incarnation.py",
     "ordering/test_run_end.py",

@@ -28,7 +28,7 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo import log_extraction
 from olr_pg.redo.dump.log_text import dump_logs
-from olr_pg.redo.format.layout import layout_of
+from olr_pg.redo.format.file_fields import layout_of
 from olr_pg.redo.format.opcodes import OP_UNDO, UNDONE
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.record_view import Vector, read_vector

@@ -69,7 +69,7 @@ ALLOWED: Final = {
     ("oracle/transport/online_ranges.py", "result", "read"): TRANSPORT,
     ("postgres/embedded.py", "result", "_end_orphans"): "a value that is there",
     ("postgres/embedded.py", "join", "supervised"): "starting a server has a bound; " + OVER,
-    ("postgres/pooler.py", "result", "_shares_sessions"): "it is done",
+    ("postgres/bounded_connection.py", "result", "_shares_sessions"): "it is done",
     ("proving/script.py", "wait", "run"): STATEMENT,
     ("proving/script.py", "wait", "finish"): STATEMENT,
     ("proving/script.py", "wait", "close"): STATEMENT,
@@ -109,7 +109,7 @@ CONNECTING: Final = {
     "fallback/slot_stream.py": "with a watch, which does not see the stream; `check` asks for it",
     "monitor/exporter.py": "with answer_seconds",
     "postgres/embedded.py": "the embedded PostgreSQL, on this machine",
-    "postgres/pooler.py": "bounded by itself (_WAIT_SECONDS)",
+    "postgres/bounded_connection.py": "bounded by itself (_WAIT_SECONDS)",
 }
 """Modules that open connections to PostgreSQL; who uses a target calls `connection.connect`."""
 

@@ -35,7 +35,7 @@ from olr_pg.appliance.target import (
     target_directory,
 )
 from olr_pg.applier.session.applier_session import Applier
-from olr_pg.applier.session.server_side import ServerSide
+from olr_pg.applier.session.server_side import ServerSide, SourceLogs
 from olr_pg.applier.settings import (
     START_SECONDS,
     ApplierSettings,
@@ -48,7 +48,6 @@ from olr_pg.applier.settings import (
     not_translated,
 )
 from olr_pg.applier.target import applied_file as applied
-from olr_pg.applier.target.source_position import SourceLogs
 from olr_pg.applier.target.way_back_lives import known_ledgers
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.config.model import MIB, SHUTDOWN_SECONDS, NamedTarget
@@ -65,7 +64,7 @@ from olr_pg.dictionary.client_queries import check_relations
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import tells_of_full_disk
-from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
+from olr_pg.files.owned import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
 from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY

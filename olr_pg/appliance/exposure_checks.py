@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
 
-from olr_pg.files.private import others_can_read, others_can_write
+from olr_pg.files.owned import others_can_read, others_can_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -45,8 +45,8 @@ from olr_pg.oracle.supplemental import (
 )
 from olr_pg.oracle.tables import of_user
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
+from olr_pg.replicator.recovery.bounded_recovery import marks_of
 from olr_pg.replicator.recovery.image_files import read_image
-from olr_pg.replicator.recovery.run_images import marks_of
 from olr_pg.server.checkpoint import FILE_NAME, read_saved, source_identity
 
 if TYPE_CHECKING:

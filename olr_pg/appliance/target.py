@@ -14,7 +14,7 @@ import structlog
 from olr_pg.applier.target.orphaned_transactions import orphaned_transactions
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import has_room, tells_of_full_disk
-from olr_pg.files.private import make_private_directory
+from olr_pg.files.owned import make_private_directory
 from olr_pg.observability.periodic import steady_time
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ import structlog
 from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.copying import copy_stream
-from olr_pg.applier.statements.table_changes import encode_changes, row_changes, select
+from olr_pg.applier.statements.table_changes import encode_changes, framed, row_changes, select
 from olr_pg.applier.statements.table_statements import steps
 from olr_pg.applier.statements.target_plan import TablePlan
-from olr_pg.applier.stopped.held_frames import framed
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import encoder_for

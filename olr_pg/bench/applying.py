@@ -26,16 +26,17 @@ from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
-from olr_pg.bench.made_up_changes import (
+from olr_pg.bench.inputs import Cluster, copy_from, copy_to, running
+from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.bench.stored_messages import (
+    FIRST_SCN,
     ChangeSet,
+    Messages,
     Pool,
     fill_table,
     publish,
     wide_table,
 )
-from olr_pg.bench.measure import Result, Sample, compared, measured
-from olr_pg.bench.stored_messages import FIRST_SCN, Messages
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import PortSettings

@@ -19,8 +19,7 @@ from psycopg import sql
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
-from olr_pg.bench.inputs import LogSet, log_set
+from olr_pg.bench.inputs import Cluster, LogSet, copy_from, copy_to, log_set, running
 from olr_pg.bench.measure import (
     Result,
     Sample,

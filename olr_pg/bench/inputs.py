@@ -1,5 +1,10 @@
-"""The archived logs that the benchmarks read. The simulator makes the logs; they are kept for the
+"""The archived logs and the PostgreSQL clusters of the benchmarks.
+
+The simulator makes the logs; they are kept for the
 next run.
+
+A local PostgreSQL cluster is created once; each run gets a new
+database.
 """
 
 from __future__ import annotations
@@ -7,23 +12,33 @@ from __future__ import annotations
 import gc
 import shutil
 from bisect import bisect_right
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from functools import partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import accumulate, count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from olr_pg.bench.suite import do_apart
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import WORKLOADS, simulate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from psycopg import Connection
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.simulator.database_shape import DatabaseShape
+
 
 SEED: Final = 42
 USUAL: Final = RowShape()
@@ -133,3 +148,103 @@ def _simulate(
 
 def _sequence(log: Path) -> int:
     return open_log(str(log)).header.sequence
+
+
+SETTINGS = {
+    "wal_level": "logical",
+    "max_wal_size": "8GB",
+    "shared_buffers": "512MB",
+    "checkpoint_timeout": "30min",
+    "autovacuum": "off",
+}
+
+_COPY_BYTES: Final = 1 << 20
+"""Number of bytes read from a file at a time. The pages of the file are in the system's cache."""
+
+
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        last_database: connection string of the newest database.
+    """
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self._server = server
+        self._numbers = count()
+        self.last_database = server.connect_string
+
+    @property
+    def pid(self) -> int:
+        """The process id of the postmaster."""
+        pid = self._server.pid
+        assert pid is not None
+        return pid
+
+    @property
+    def connect_string(self) -> str:
+        """The connection string of the maintenance database."""
+        return self._server.connect_string
+
+    def new_database(self) -> str:
+        """Create an empty database, drop the earlier databases, and return the connection string of
+        the new database.
+        """
+        return self.new_databases(1)[0]
+
+    def new_databases(self, number: int) -> list[str]:
+        """Create empty databases, drop the earlier databases, and return the connection strings of
+        the new databases.
+        """
+        with psycopg.connect(self.connect_string, autocommit=True) as connection:
+            for (name,) in connection.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"
+            ).fetchall():
+                connection.execute(
+                    sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+                )
+            names = [f"bench{next(self._numbers)}" for _ in range(number)]
+            for name in names:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        made = [make_conninfo(self.connect_string, dbname=name) for name in names]
+        self.last_database = made[-1]
+        return made
+
+
+@contextmanager
+def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
+    """Run clusters in the given folders, with settings for a server with a high load."""
+    with ExitStack() as stack:
+        clusters = []
+        for folder in folders:
+            server = start_embedded(folder)
+            with psycopg.connect(server.connect_string, autocommit=True) as connection:
+                for name, value in SETTINGS.items():
+                    connection.execute(
+                        sql.SQL("ALTER SYSTEM SET {} = {}").format(
+                            sql.Identifier(name), sql.Literal(value)
+                        )
+                    )
+            server.stop()
+            server = start_embedded(folder)
+            stack.callback(server.stop)
+            clusters.append(Cluster(server))
+        yield clusters
+
+
+def copy_to(file: Path, connection: Connection[Any], table: sql.Identifier) -> None:
+    """Write the rows of a table to a file, in the format of a binary COPY."""
+    query = sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(table)
+    with file.open("wb") as out, connection.cursor().copy(query) as copy:
+        out.writelines(copy)
+
+
+def copy_from(file: Path, connection: Connection[Any], table: sql.Identifier) -> int:
+    """Copy the rows of a file from `copy_to` into a table; return their number."""
+    query = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(table)
+    cursor = connection.cursor()
+    buffer = memoryview(bytearray(_COPY_BYTES))
+    with file.open("rb", buffering=0) as data, cursor.copy(query) as copy:
+        while size := data.readinto(buffer):
+            copy.write(buffer[:size])
+    return cursor.rowcount

@@ -20,10 +20,10 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.bench.applying import prepare
-from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.decoding import MB
-from olr_pg.bench.made_up_changes import NARROW, ChangeSet, Pool
+from olr_pg.bench.inputs import Cluster, running
 from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.bench.stored_messages import NARROW, ChangeSet, Pool
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
 from olr_pg.load.load_progress import LoadState, TableLoadProgress
 from olr_pg.load.parquet import find_table_data

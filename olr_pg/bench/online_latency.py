@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 
-from olr_pg.bench.clusters import running
 from olr_pg.bench.end_to_end import start_run, write_config
-from olr_pg.bench.inputs import log_set
+from olr_pg.bench.inputs import log_set, running
 from olr_pg.bench.measure import (
     Result,
     cpu_of_process_tree,

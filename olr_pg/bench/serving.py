@@ -19,9 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.applying import ReadySource
-from olr_pg.bench.made_up_changes import ChangeSet, Pool
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.bench.stored_messages import Messages
+from olr_pg.bench.stored_messages import ChangeSet, Messages, Pool
 from olr_pg.config.address import LOOPBACK
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener

@@ -14,10 +14,9 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.decoding import MB, decoding
 from olr_pg.bench.end_to_end import Peak, run_once
-from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, LogSet, log_set
+from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, Cluster, LogSet, log_set, running
 from olr_pg.bench.measure import Result, Sample, compared, measured, measured_by_cpu
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionDirectory
@@ -25,7 +24,7 @@ from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_splits
 from olr_pg.replicator.process_decoding import ProcessDecoding
-from olr_pg.wire.room_filling import Form
+from olr_pg.wire.encoder import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.bench.decoding import MB, decode_all, decoding, splits_of, subscription_to
 from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.datasource.ownership import Bounds
 from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.datasource.source import arrow_schema, changes_schema
 from olr_pg.datasource.split_reading import SplitReader
-from olr_pg.datasource.survey import survey
+from olr_pg.datasource.survey import Bounds, survey
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.decoding.split_results import WrittenMessages
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding

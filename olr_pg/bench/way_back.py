@@ -28,13 +28,13 @@ import orjson
 import psycopg
 
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.inputs import Cluster, running
 from olr_pg.bench.measure import Result, Sample, compared, cpu_of_process_tree, measured, peak_mib
 from olr_pg.bench.online_latency import CONFIG, LOW, commits, flushes_of, latencies, replicated
 from olr_pg.config.model import Verify
 from olr_pg.config.reading import load_config
 from olr_pg.fallback.fallback_run import prepare, run
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,8 +23,7 @@ from olr_pg.capture.archived_log import LogPosition
 from olr_pg.capture.log_tail import TAIL_SUFFIX, LogTail
 from olr_pg.capture.online_file import OnlineFile, OnlineMember
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.owned import remove_plain
-from olr_pg.files.private import make_private_directory
+from olr_pg.files.owned import make_private_directory, remove_plain
 from olr_pg.redo.format.file_fields import BLOCK_SIZES
 
 if TYPE_CHECKING:

@@ -414,7 +414,7 @@ def map_log(path: str, needed: slice | None = None) -> npt.NDArray[np.uint8]:
     If the file is deleted or replaced meanwhile, the mapping still has the contents of the old
     file. If the file is *truncated in place*, or its disk fails, after the pages were checked, an
     access to the missing bytes ends the process with a signal. A process that must not end in this
-    way uses `read_blocks` or `decoding.stored_blocks`.
+    way uses `read_blocks` or `decoding.joined_logs`.
 
     Args:
         needed: these bytes are needed: check that the system can read their pages. None to check

@@ -282,7 +282,7 @@ def _print_lines(
     invalid_dates: InvalidDates | None,
 ) -> None:
     from olr_pg.rendering.json_lines import PackedLines
-    from olr_pg.wire.room_filling import Form
+    from olr_pg.wire.encoder import Form
 
     lines = PackedLines(decoding.database, sessions, invalid_dates=invalid_dates)
     for run in runs:

@@ -62,7 +62,7 @@ def _way_back(config: Config) -> list[Finding]:
     from olr_pg.errors import OlrPgError
     from olr_pg.fallback.way_back_checks import SLOTS, check_ledger_known, check_way_back
     from olr_pg.load import sources
-    from olr_pg.load.fallback_way import ways_back
+    from olr_pg.load.cutover.cut_back import ways_back
     from olr_pg.observability.findings import coded
 
     if config.fallback is None or config.apply is None:

@@ -136,7 +136,7 @@ def dump(
     if stats:
         _print_statistics(list(_statistics(paths)), as_json=as_json)
         return
-    from olr_pg.decoding.stored_blocks import stored_windows
+    from olr_pg.decoding.joined_logs import stored_windows
     from olr_pg.redo.dump.log_text import dump_logs
 
     for line in dump_logs(_open(paths), wanted, raw=raw, windows=stored_windows):
@@ -266,14 +266,14 @@ def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
 
 def _open(specs: Sequence[str]) -> Iterator[Log]:
     from olr_pg.capture.logs import discover_logs
-    from olr_pg.decoding.stored_blocks import unread_log
+    from olr_pg.decoding.joined_logs import unread_log
 
     for found in discover_logs(specs):
         yield unread_log(found.path, found.header, found.size)
 
 
 def _statistics(specs: Sequence[str]) -> Iterator[dict[str, Any]]:
-    from olr_pg.decoding.stored_blocks import stored_windows
+    from olr_pg.decoding.joined_logs import stored_windows
     from olr_pg.redo.dump.stats import log_statistics
 
     opened = list(_open(specs))

@@ -28,7 +28,6 @@ from pydantic import (
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.changed_tables import FILE_NAME as CHANGES_FILE
 from olr_pg.config.changed_tables import TableChanges, read_table_changes
-from olr_pg.config.fallback_section import Fallback
 from olr_pg.config.fields import (
     READS_VERSION,
     TABLES,
@@ -46,7 +45,15 @@ from olr_pg.config.fields import (
     is_secret_property,
     problem,
 )
-from olr_pg.config.port_sections import ALLOW, Limits, Metrics, PostgresConnection, Status, Tls
+from olr_pg.config.port_sections import (
+    ALLOW,
+    Fallback,
+    Limits,
+    Metrics,
+    PostgresConnection,
+    Status,
+    Tls,
+)
 from olr_pg.config.source_section import OracleSource, Prove, Source
 from olr_pg.config.table_patterns import TableName, table_list_query
 from olr_pg.config.table_sections import (

@@ -43,7 +43,7 @@ from olr_pg.datasource.survey import survey
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.private import PRIVATE_UMASK
+from olr_pg.files.owned import PRIVATE_UMASK
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.parquet_files import (
     COMPRESSION,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.datasource.ownership import Bounds, Decoding, RedoSplit
+    from olr_pg.datasource.survey import Bounds, Decoding, RedoSplit
 
 DAY: Final = "commit_time"
 """The column from which the day of a row is taken."""

@@ -31,8 +31,7 @@ import structlog
 
 from olr_pg.capture.continuity import LogStream
 from olr_pg.capture.logs import LogPlaces, LogScan, report_skipped
-from olr_pg.datasource.ownership import Bounds, Place
-from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
+from olr_pg.datasource.survey import Bounds, Place, Surveyor, incarnation_ends, incarnation_thread
 from olr_pg.decoding.left_out_report import report_unread_begins
 from olr_pg.decoding.split import SPLIT_BYTES
 from olr_pg.dictionary.loader import load_dictionary
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
     from olr_pg.capture.continuity import Gap
-    from olr_pg.datasource.ownership import Decoding, Owner, RedoSplit
+    from olr_pg.datasource.survey import Decoding, Owner, RedoSplit
     from olr_pg.datatypes.policies import InvalidDate
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.transactions.waiting_storage import Storage

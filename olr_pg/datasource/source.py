@@ -56,9 +56,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.datasource.ownership import Decoding, RedoSplit
     from olr_pg.datasource.redo_stream import SourceOptions, StreamSplit
-    from olr_pg.datasource.survey import Survey
+    from olr_pg.datasource.survey import Decoding, RedoSplit, Survey
     from olr_pg.dictionary.model import Column, Snapshot, Table
 
 

@@ -35,7 +35,7 @@ from olr_pg.rendering.arrow_images import ArrowImages
 from olr_pg.rendering.arrow_values import variable_array
 from olr_pg.rendering.change_lines import ChangeLines, session_numbers
 from olr_pg.rendering.invalid_dates import InvalidDates
-from olr_pg.rendering.line_kernel import IMAGE_BOUNDS
+from olr_pg.rendering.line_plan import IMAGE_BOUNDS
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.delimit import slot_keys
 from olr_pg.transactions.finished import Account
@@ -49,14 +49,14 @@ from olr_pg.wire.packed_changes import PackedReader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from olr_pg.datasource.ownership import Bounds, Decoding, LogPart, Place, RedoSplit
+    from olr_pg.datasource.survey import Bounds, Decoding, LogPart, Place, RedoSplit
     from olr_pg.decoding.split import Subscription
     from olr_pg.errors import OlrPgError
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.log_extraction import Extract
     from olr_pg.redo.window import Log
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
     from olr_pg.transactions.waiting_storage import OpenTransaction, Storage
     from olr_pg.wire.packed_changes import ReadChanges
 

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.datatypes.binary_float import binary_float_to_float, decode_binary_float, shortest
-from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean, flag_texts, no_flag
+from olr_pg.datatypes.binary_float import (
+    binary_float_to_float,
+    boolean_to_bool,
+    decode_binary_float,
+    decode_boolean,
+    flag_texts,
+    no_flag,
+    shortest,
+)
 from olr_pg.datatypes.charsets import AL32UTF8, Charset, charset, column_charset, lob_charset
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls, per_distinct
 from olr_pg.datatypes.interval import (
@@ -36,7 +43,7 @@ from olr_pg.datatypes.mapping import (
     pg_type,
     refusal,
 )
-from olr_pg.datatypes.number_columns import (
+from olr_pg.datatypes.number import (
     number_to_boolean,
     number_to_floats,
     number_to_integers,
@@ -44,8 +51,14 @@ from olr_pg.datatypes.number_columns import (
     number_to_text,
 )
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, NOTHING, Counters, Policies
-from olr_pg.datatypes.raw import blob_to_uuid, raw_to_bytea, raw_to_text, raw_to_uuid
-from olr_pg.datatypes.rowid import rowid_to_text, urowid_to_text
+from olr_pg.datatypes.raw import (
+    blob_to_uuid,
+    raw_to_bytea,
+    raw_to_text,
+    raw_to_uuid,
+    rowid_to_text,
+    urowid_to_text,
+)
 from olr_pg.datatypes.temporal import (
     TEMPORAL_FORMS,
     TemporalForm,

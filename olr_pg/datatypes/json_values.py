@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from olr_pg.datatypes.binary_float import decode_binary_float, shortest
-from olr_pg.datatypes.boolean import decode_boolean
+from olr_pg.datatypes.binary_float import decode_binary_float, decode_boolean, shortest
 from olr_pg.datatypes.charsets import column_charset, lob_charset
 from olr_pg.datatypes.interval import decode_day_second, decode_year_month
 from olr_pg.datatypes.json_text import json_text
@@ -21,8 +20,7 @@ from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.oson import decode_oson
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
-from olr_pg.datatypes.raw import decode_raw
-from olr_pg.datatypes.rowid import decode_rowid, decode_urowid
+from olr_pg.datatypes.raw import decode_raw, decode_rowid, decode_urowid
 from olr_pg.datatypes.temporal import (
     decode_date,
     decode_timestamp,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.charsets import column_charset
 from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
-from olr_pg.datatypes.number_kernels import NOT_SHORT, short_integer, write_canonical
+from olr_pg.datatypes.number import NOT_SHORT, short_integer, write_canonical
 from olr_pg.datatypes.temporal import label_micros
 from olr_pg.datatypes.text import ascii_run, utf8_step
 from olr_pg.kernels.bytes import copy_bytes, copy_forward, store

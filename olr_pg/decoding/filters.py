@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.conditions.tree import Condition
-    from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.model import Config
+    from olr_pg.config.port_sections import Fallback
     from olr_pg.config.table_sections import Filter
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes

@@ -21,8 +21,7 @@ import structlog
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import HEADER_BYTES, is_by_ranges, map_log, parse_start, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
-from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
-from olr_pg.decoding.stored_blocks import open_stored
+from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined, open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, Span, build_row_plan
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.redo.batch import ChangeBatch
@@ -40,10 +39,16 @@ from olr_pg.transactions.left_out import kept_changes, leave_columns_out, leave_
 from olr_pg.transactions.lobs.assembly import LobLosses
 from olr_pg.transactions.row_conditions import Conditions, fulfil
 from olr_pg.wire.element_plan import ElementPlan, build_element_plan
-from olr_pg.wire.encoder import BEGIN_FRAME, CHUNK_BYTES, COMMIT_FRAME, write_messages
+from olr_pg.wire.encoder import (
+    BEGIN_FRAME,
+    CHUNK_BYTES,
+    COMMIT_FRAME,
+    EncodedTransactions,
+    Form,
+    write_messages,
+)
 from olr_pg.wire.output import Collected, InParts, MessageOutput
 from olr_pg.wire.packed_changes import PACKED_BEGIN, PACKED_COMMIT, write_packed
-from olr_pg.wire.room_filling import EncodedTransactions, Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

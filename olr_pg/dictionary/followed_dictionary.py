@@ -25,8 +25,16 @@ from olr_pg.dictionary.model import LOB_TYPES, Column, Snapshot, Table
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.partition_groups import Part
 from olr_pg.dictionary.stored_segments import holds_rows
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
-from olr_pg.dictionary.sys_rows import ConstraintRow, SysRow, SysRows, make_row
+from olr_pg.dictionary.sys_rows import (
+    SYS_COLUMNS,
+    TEXTS,
+    TOLD_BY_REDO,
+    ConstraintRow,
+    SysRow,
+    SysRows,
+    absent,
+    make_row,
+)
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import Code, OlrPgError
 

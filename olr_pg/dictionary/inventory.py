@@ -38,8 +38,8 @@ _BY_NAME: Final = {
 }
 
 KNOWN_COMPATIBLE: Final = "11.2.0 to 23.x"
-"""The values of COMPATIBLE whose logs can be read (`redo.format.layout`). In every update of 26ai,
-23.6.0 is the default and the highest value (Oracle AI Database Reference 26ai, COMPATIBLE).
+"""The values of COMPATIBLE whose logs can be read (`redo.format.file_fields`). In every update of
+26ai, 23.6.0 is the default and the highest value (Oracle AI Database Reference 26ai, COMPATIBLE).
 """
 
 _RELEASES: Final = {

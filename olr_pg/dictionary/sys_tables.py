@@ -17,7 +17,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.datatypes.boolean import flag_numbers, flag_texts
+from olr_pg.datatypes.binary_float import flag_numbers, flag_texts
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary.evolution import renamed_columns
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB

@@ -31,10 +31,9 @@ import structlog
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.statement_watch import StatementWatch
 from olr_pg.errors import Code, OlrPgError, format_place, located
-from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, Record, TableStop, open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
-from olr_pg.fallback.oracle_writer import CONSTRAINT, OracleWriter, check_bytes_are_kept
+from olr_pg.fallback.oracle_writer import CONSTRAINT, NetRows, OracleWriter, check_bytes_are_kept
 from olr_pg.fallback.pgoutput import Relation, TransactionReader, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,

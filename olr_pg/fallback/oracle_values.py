@@ -5,7 +5,7 @@ The conversion is the inverse of `datatypes.convert`, with every choice of the c
 (`datatypes.choices`): for example, a boolean is converted back to the text or number that stands
 for it, and a uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping
 §4). Each value that does not fit has a cause, and each cause has a policy in the configuration
-(`config.fallback_section.FallbackPolicies`). The policy either refuses the value, which stops its
+(`config.port_sections.FallbackPolicies`). The policy either refuses the value, which stops its
 table, or changes the value and records the change. No value is changed without a record: before
 values are sent to Oracle, this module finds those that Oracle would round, truncate or store as
 NULL.
@@ -53,8 +53,8 @@ from olr_pg.oracle.key_cuts import (
 )
 
 if TYPE_CHECKING:
-    from olr_pg.config.fallback_section import FallbackPolicies
     from olr_pg.config.model import Apply
+    from olr_pg.config.port_sections import FallbackPolicies
     from olr_pg.datatypes.policies import BooleanPairs, Policies
     from olr_pg.dictionary.model import Column, Database
 

@@ -19,7 +19,7 @@ from psycopg import Connection, sql
 
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import find_tables
-from olr_pg.config.fallback_section import Fallback, account_name
+from olr_pg.config.port_sections import Fallback, account_name
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import OlrPgError

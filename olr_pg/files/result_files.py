@@ -57,7 +57,7 @@ class TaskResult(Protocol):
 
 
 class Kind(IntEnum):
-    """The kind of data that a task returns, in a file or in a cell (`spark.result_cells`)."""
+    """The kind of data that a task returns, in a file or in a cell (`spark.jobs`)."""
 
     RESULT = 0
     """A result. A file contains it unchanged; a cell contains a compressed part of it."""

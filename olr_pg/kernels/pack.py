@@ -26,9 +26,8 @@ import numba
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import written_whole
-from olr_pg.kernels.cache import KernelCache
+from olr_pg.kernels.cache import KernelCache, sources_digest
 from olr_pg.kernels.late_dispatcher import LateDispatcher
-from olr_pg.kernels.sources import sources_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

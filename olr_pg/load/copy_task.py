@@ -40,8 +40,7 @@ from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.table_data import SourcePartition, schema_of
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
-from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.result_cells import errors_of_task
+from olr_pg.spark.jobs import errors_of_task, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

@@ -52,20 +52,21 @@ from olr_pg.oracle.flashback import read_undo_retention
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.redo_source import check_in_doubt
-from olr_pg.oracle.rowids import (
+from olr_pg.oracle.run_dictionary import CATALOGUE
+from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
+from olr_pg.oracle.table_query import (
     RowidRange,
     changed_since,
+    query_schema,
     ranges_by_extents,
     ranges_by_sample,
     ranges_in_segments,
     read_extents,
+    read_rows,
     read_sample,
     read_segments,
     segments_of,
 )
-from olr_pg.oracle.run_dictionary import CATALOGUE
-from olr_pg.oracle.source_containers import ContainerDatabases, begun_file
-from olr_pg.oracle.table_query import query_schema, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -46,8 +46,7 @@ from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.driver.bounded_calls import oracle_error
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
-from olr_pg.oracle.rowids import RowidRange
-from olr_pg.oracle.table_query import read_rows
+from olr_pg.oracle.table_query import RowidRange, read_rows
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 
 if TYPE_CHECKING:

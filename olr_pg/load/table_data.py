@@ -26,8 +26,8 @@ UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """Error: the source can no longer read the rows as of the SCN."""
 
 RANGE_BYTES: Final = 64 << 20
-"""Maximum bytes of a range of a live table: `oracle.rowids` cuts a table into ranges of at most
-this size. A range of unknown size is assumed to have this size.
+"""Maximum bytes of a range of a live table: `oracle.table_query` cuts a table into ranges of at
+most this size. A range of unknown size is assumed to have this size.
 """
 
 

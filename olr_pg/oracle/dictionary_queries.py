@@ -48,7 +48,7 @@ from olr_pg.dictionary.structure import (
     Structure,
     UniqueKey,
 )
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables

@@ -29,9 +29,9 @@ from olr_pg.redo.column_tables import take
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions import select
 from olr_pg.transactions.finished import commit_order
+from olr_pg.wire.encoder import EncodedTransactions, Form
 from olr_pg.wire.frames import Buffer, ByteOrder
 from olr_pg.wire.protocol import TRANSACTION_BYTES
-from olr_pg.wire.room_filling import EncodedTransactions, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableSequence, Sequence

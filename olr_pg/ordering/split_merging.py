@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.decoding.joined_logs import joined_runs
 from olr_pg.decoding.split import SPLIT_BYTES, plan_joined, plan_splits
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import ThreadSplit
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:

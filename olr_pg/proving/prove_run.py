@@ -46,7 +46,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.true_charsets import is_explicit, with_true_charsets
 from olr_pg.errors import Code, OlrPgError, Place
 from olr_pg.files.durable import replace_file
-from olr_pg.files.private import make_private_directory
+from olr_pg.files.owned import make_private_directory
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.lob_fetching import fetch_lobs

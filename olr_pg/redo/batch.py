@@ -108,7 +108,7 @@ the owner, 3 the name.
 The pieces of an UNDECODED event have no meaning, except for unlogged blocks
 (`redo.unlogged_ranges`).
 
-A PARALLEL event (`ordering.merger_state`) belongs to no transaction. It shows that the children
+A PARALLEL event (`ordering.merger`) belongs to no transaction. It shows that the children
 of parallel DML have not committed yet at this SCN, or that the state of a transaction changes. Its
 `xid` contains the undo segment and the slot.
 

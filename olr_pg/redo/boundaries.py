@@ -9,7 +9,8 @@ from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.events import field_of, push_event, signed_xid, xid_of
 from olr_pg.redo.format.file_fields import ROOT
-from olr_pg.redo.format.marker_fields import (
+from olr_pg.redo.format.opcodes import OP_BEGIN, OP_MARKER, OP_SESSION
+from olr_pg.redo.format.undo_fields import (
     DDL_CMD,
     DDL_CONTINUED,
     DDL_FIELDS,
@@ -21,13 +22,6 @@ from olr_pg.redo.format.marker_fields import (
     DDL_SIZE,
     DDL_STATEMENT,
     DDL_XID,
-    MARKER_COMMIT,
-    MARKER_ROLLBACK,
-    MARKER_SIZE,
-    MARKER_XID,
-)
-from olr_pg.redo.format.opcodes import OP_BEGIN, OP_MARKER, OP_SESSION
-from olr_pg.redo.format.undo_fields import (
     KTUCM_CHILD,
     KTUCM_FLG,
     KTUCM_HAS_SCN,
@@ -43,6 +37,10 @@ from olr_pg.redo.format.undo_fields import (
     KTUDH_LEAST,
     KTUDH_SLT,
     KTUDH_SQN,
+    MARKER_COMMIT,
+    MARKER_ROLLBACK,
+    MARKER_SIZE,
+    MARKER_XID,
     SESSION_NUMBER,
     SESSION_OLD_NUMBER,
     SESSION_OLD_SIZE,

@@ -3,7 +3,7 @@ exception.
 
 Transactions with the same commit SCN are in the order of their commit records. The children of
 parallel DML commit at the SCN of their coordinator. This SCN is already past when the 5.4 of a
-child is written (`redo.boundaries`, `ordering.merger_state`).
+child is written (`redo.boundaries`, `ordering.merger`).
 
 Facts: redo-format §4.4, §4.7, taken from a printed dump of 19c.
 """

@@ -22,7 +22,6 @@ from olr_pg.redo.events import (
     push_event,
     push_unknown,
 )
-from olr_pg.redo.format.index_fields import KDXLE_LEAST, KDXLE_LEVEL, KDXLE_ROWS
 from olr_pg.redo.format.lob_fields import (
     BLOCK_ASSM,
     BLOCK_ASSM_BYTES,
@@ -44,6 +43,9 @@ from olr_pg.redo.format.opcodes import QMI
 from olr_pg.redo.format.row_fields import (
     FB_DELETED,
     FB_WHOLE,
+    KDXLE_LEAST,
+    KDXLE_LEVEL,
+    KDXLE_ROWS,
     LENGTH_LONG,
     LENGTH_NULL,
     ROW_CC,

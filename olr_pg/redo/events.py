@@ -21,9 +21,15 @@ from olr_pg.kernels.compile import inlined, inlined_for, part
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, VECTOR_KIND, VECTOR_NO_BLOCK, VECTOR_TYP
-from olr_pg.redo.format.marker_fields import DIRECT_XID_AT, DIRECT_XID_SIZE
 from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
-from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_PREV_DBA, KTUB_RCI, KTUB_WRP
+from olr_pg.redo.format.undo_fields import (
+    DIRECT_XID_AT,
+    DIRECT_XID_SIZE,
+    KTUB_OBJD,
+    KTUB_PREV_DBA,
+    KTUB_RCI,
+    KTUB_WRP,
+)
 from olr_pg.redo.integers import low_int16, read_xid, u16, u32
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import EVENTS, FULL, NOTED

@@ -22,8 +22,11 @@ from olr_pg.redo.format.file_fields import (
     FILE_MAGIC,
     LOG_HEADER,
     NAB_OPEN,
+    RedoLayout,
+    format_version,
+    is_known_version,
+    layout_of,
 )
-from olr_pg.redo.format.layout import RedoLayout, format_version, is_known_version, layout_of
 from olr_pg.scalars import SCN_NONE
 
 PROBE_BYTES: Final = FILE_HEADER.size

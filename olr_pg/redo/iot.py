@@ -19,7 +19,20 @@ from typing import Any, Final, NamedTuple
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns, Role
-from olr_pg.redo.format.index_fields import (
+from olr_pg.redo.format.opcodes import (
+    DRP,
+    IRP,
+    LEAF_COLUMNS,
+    LEAF_DATA,
+    LEAF_DELETE,
+    LEAF_INSERT,
+    LEAF_ROW,
+    LEAF_STRUCTURE,
+    URP,
+)
+from olr_pg.redo.format.row_fields import (
+    FB_LAST,
+    FB_WHOLE,
     KDILK_BLOCK,
     KDILK_COLUMNS,
     KDILK_COLUMNS_LEAST,
@@ -37,21 +50,6 @@ from olr_pg.redo.format.index_fields import (
     LEAF_CODE_UNKNOWN,
     LEAF_LEAST,
     LEAF_SLOT,
-)
-from olr_pg.redo.format.opcodes import (
-    DRP,
-    IRP,
-    LEAF_COLUMNS,
-    LEAF_DATA,
-    LEAF_DELETE,
-    LEAF_INSERT,
-    LEAF_ROW,
-    LEAF_STRUCTURE,
-    URP,
-)
-from olr_pg.redo.format.row_fields import (
-    FB_LAST,
-    FB_WHOLE,
     ROW_CC,
     ROW_SIZE,
     SUPPLEMENTAL_FB,

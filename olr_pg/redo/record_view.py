@@ -37,14 +37,6 @@ from olr_pg.redo.format.lob_fields import (
     KDLI_SUPLOG_XID,
     LLB,
 )
-from olr_pg.redo.format.marker_fields import (
-    DDL_OBJN,
-    DDL_XID,
-    DIRECT_XID_AT,
-    MARKER,
-    NOTE_XID,
-    XML_XID,
-)
 from olr_pg.redo.format.opcodes import (
     LAYER_INDEX,
     LAYER_ROW,
@@ -68,6 +60,9 @@ from olr_pg.redo.format.row_fields import (
     KTB_VER,
 )
 from olr_pg.redo.format.undo_fields import (
+    DDL_OBJN,
+    DDL_XID,
+    DIRECT_XID_AT,
     KTUB,
     KTUB_OBJD,
     KTUB_OBJN,
@@ -78,9 +73,12 @@ from olr_pg.redo.format.undo_fields import (
     KTUDH_LEAST,
     KTUDH_SLT,
     KTUDH_SQN,
+    MARKER,
+    NOTE_XID,
     XID_SIZE,
     XID_SLOT,
     XID_SQN,
+    XML_XID,
 )
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.vectors import vectors_of

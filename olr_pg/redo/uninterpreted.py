@@ -16,13 +16,13 @@ import numpy as np
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.column_tables import row_type
 from olr_pg.redo.events import direct_load_xid, field_of, find, find_named, has_no_block, note
-from olr_pg.redo.format.index_fields import LEAF_OFFSET
 from olr_pg.redo.format.opcodes import (
     HARMLESS,
     OP_LEAF_INITIALIZE,
     OP_UNDO_APPLIED,
     OP_UNDO_APPLIED_HEADER,
 )
+from olr_pg.redo.format.row_fields import LEAF_OFFSET
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
 from olr_pg.redo.row_vectors import PASSED
 from olr_pg.redo.vectors import container_of, object_of

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
     from olr_pg.rendering.arrow_values import Convert
     from olr_pg.rendering.invalid_dates import InvalidDates
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
 
     Array = Any

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.number_kernels import BAD, FINITE, NOT_SHORT, short_integer, significant
+from olr_pg.datatypes.number import BAD, FINITE, NOT_SHORT, short_integer, significant
 from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
 from olr_pg.datatypes.plain import is_utf8
 from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, MICROS_PER_SECOND, label_micros
@@ -20,7 +20,7 @@ from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.rendering.json_values import put_u64
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]

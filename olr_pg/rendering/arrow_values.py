@@ -16,7 +16,7 @@ from olr_pg.datatypes.charsets import column_charset, lob_charset
 from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
 from olr_pg.datatypes.json_values import json_converter
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
-from olr_pg.datatypes.number_columns import number_to_text
+from olr_pg.datatypes.number import number_to_text
 from olr_pg.datatypes.outcomes import check
 from olr_pg.datatypes.policies import Policies
 from olr_pg.datatypes.temporal import (

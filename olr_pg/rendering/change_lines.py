@@ -3,7 +3,7 @@
 Each line is one object. The keys of the object, in this order, are ``op``, ``scn``, ``commit_scn``,
 ``xid``, ``table``, ``rowid``, ``before``, ``after``. A key without a value is left out.
 
-One kernel writes the lines of many changes (`line_kernel`). If the kernel cannot write a value, it
+One kernel writes the lines of many changes (`line_plan`). If the kernel cannot write a value, it
 notes a gap at that position. Python code then inserts the missing values, one by one. If there are
 no gaps, no Python code runs per value.
 """
@@ -18,8 +18,7 @@ import orjson
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionKey
-from olr_pg.rendering.line_kernel import GAP_AT, GAP_SIZE, IMAGE_BOUNDS, write_lines_kernel
-from olr_pg.rendering.line_plan import LinePlan
+from olr_pg.rendering.line_plan import GAP_AT, GAP_SIZE, IMAGE_BOUNDS, LinePlan, write_lines_kernel
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.rendering.invalid_dates import InvalidDates
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.frames import Buffer
 

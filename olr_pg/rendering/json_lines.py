@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.rendering.invalid_dates import InvalidDates
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.frames import Buffer
 

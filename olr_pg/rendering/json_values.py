@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.applier.received.integers import read_u64
-from olr_pg.datatypes.number_kernels import (
+from olr_pg.datatypes.number import (
     BAD,
     FINITE,
     MINUS_INFINITY,
     significant,
+    write_decimal,
 )
-from olr_pg.datatypes.number_text import write_decimal
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.datatypes.temporal import civil_date, date_days
 from olr_pg.datatypes.text import ascii_run, utf8_step

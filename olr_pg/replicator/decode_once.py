@@ -25,8 +25,7 @@ from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import Merger, ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
 from olr_pg.ordering.split_merging import Merged, merge_splits, move_on, thread_splits
 from olr_pg.ordering.table_events import FaultReporter, filled_by_ddl

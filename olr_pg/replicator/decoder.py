@@ -29,8 +29,7 @@ from olr_pg.observability.periodic import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.decoding_run import DecodingRun, FollowerPool, RunParts
 from olr_pg.replicator.feed import Chosen, Feed
-from olr_pg.replicator.run_control import Runs
-from olr_pg.replicator.shared_logs import SharedLogs
+from olr_pg.replicator.run_control import Runs, SharedLogs
 from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.server.queue import USUAL_BOUNDS, QueueBounds, ReadyQueue
 from olr_pg.transactions.waiting_storage import IN_MEMORY

@@ -37,7 +37,7 @@ from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.replicator.decode_once import thread_starts
 from olr_pg.replicator.decoding_progress import enter_phase, tell_end_ahead, tell_waiting
-from olr_pg.replicator.recovery.run_images import RecoveryRun
+from olr_pg.replicator.recovery.bounded_recovery import RecoveryRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.replicator.feed import Feed
     from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, NamedImage
-    from olr_pg.replicator.run_control import Runs
-    from olr_pg.replicator.shared_logs import SharedLogs
+    from olr_pg.replicator.run_control import Runs, SharedLogs
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.transactions.waiting_storage import Storage

@@ -35,7 +35,7 @@ from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import find_end
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.rendering.line_kernel import write_lines_kernel
+from olr_pg.rendering.line_plan import write_lines_kernel
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs
 from olr_pg.wire.encoder import fill_room
 from olr_pg.wire.messages import message_offsets, message_run

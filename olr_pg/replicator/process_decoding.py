@@ -36,7 +36,7 @@ from olr_pg.files.positioned import write_at
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
-from olr_pg.wire.room_filling import Form
+from olr_pg.wire.encoder import Form
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -23,8 +23,7 @@ from olr_pg.decoding.split_results import read_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import current_key, use_key
 from olr_pg.observability.tracing import span
-from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.result_cells import errors_of_task
+from olr_pg.spark.jobs import errors_of_task, run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 
 if TYPE_CHECKING:

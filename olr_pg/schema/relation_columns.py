@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.target.column_encoder import no_flag_setting
-from olr_pg.datatypes.boolean import flag_numbers, flag_texts
+from olr_pg.datatypes.binary_float import flag_numbers, flag_texts
 from olr_pg.datatypes.mapping import PgKind, refusal
 from olr_pg.datatypes.policies import BooleanPairs
 from olr_pg.dictionary.inventory import typed_column

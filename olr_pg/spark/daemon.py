@@ -20,7 +20,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-from olr_pg.files.private import PRIVATE_UMASK
+from olr_pg.files.owned import PRIVATE_UMASK
 
 PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
 

@@ -28,7 +28,6 @@ from olr_pg.transactions.dictionary_changes import (
     dictionary_transactions,
     sys_row_changes,
 )
-from olr_pg.transactions.empty_transactions import without_unconcerned
 from olr_pg.transactions.finished import (
     Account,
     Closed,
@@ -38,6 +37,7 @@ from olr_pg.transactions.finished import (
     joined_faults,
     owners_of,
     transactions_of,
+    without_unconcerned,
 )
 from olr_pg.transactions.large_finishing import LargeTransaction, Strangers, can_be_parted
 from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_events, resolve_lobs

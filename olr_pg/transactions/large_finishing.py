@@ -69,7 +69,7 @@ from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import Chunks, count_changes, runs
 from olr_pg.transactions.shared_undo import changed_container
 from olr_pg.transactions.split_undo import PARTS_MAX, join_split_undo
-from olr_pg.transactions.standing_changes import StandingChanges
+from olr_pg.transactions.unseen_ends import StandingChanges
 from olr_pg.transactions.waiting_storage import Batches, batch_bytes
 
 if TYPE_CHECKING:

@@ -29,12 +29,11 @@ from olr_pg.datatypes.columns import read_only
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.kernels.bytes import copy_forward, store
 from olr_pg.kernels.compile import inlined, inlined_for, kernel
-from olr_pg.transactions.change_columns import ChangeColumns, room_for_changes
-from olr_pg.transactions.finished_columns import DmlKind, Image
+from olr_pg.transactions.finished_columns import ChangeColumns, DmlKind, Image, room_for_changes
 from olr_pg.wire.column_directory import ColumnDirectory
 from olr_pg.wire.element_plan import ROWID_BYTES, described_column
 from olr_pg.wire.elements import ElementCode
-from olr_pg.wire.room_filling import (
+from olr_pg.wire.encoder import (
     BAD_COLUMN,
     BAD_IMAGE,
     BAD_KIND,

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.appliance import appliance
 from olr_pg.applier.session import applier_session
-from olr_pg.applier.target.source_position import check_not_ahead
+from olr_pg.applier.session.server_side import check_not_ahead
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.sealed import is_sealed

@@ -17,7 +17,7 @@ from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.session.server_side import ServerSide
 from olr_pg.applier.settings import ApplierSettings, Consistency
-from olr_pg.applier.stopped.held_frames import HeldMessages
+from olr_pg.applier.statements.table_changes import HeldMessages
 from olr_pg.datatypes.number import encode_number
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import ReadyRun

@@ -20,7 +20,7 @@ from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.cells import BLOB, CLOB, secure_extents, secure_in_row
 from tests.datatypes.oson_images import encode_oson
 from tests.datatypes.urowids import encode_rowid, encode_urowid
 from tests.datatypes.xml_documents import TOKENS, encode

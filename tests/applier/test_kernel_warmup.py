@@ -10,7 +10,7 @@ from olr_pg.applier.received import change_reading
 from olr_pg.applier.received import row_columns as rows
 from olr_pg.applier.statements import copying, images
 from olr_pg.applier.statements import net_change as netchange
-from olr_pg.datatypes import number_kernels, temporal, text
+from olr_pg.datatypes import number, temporal, text
 from olr_pg.wire.frames import ByteOrder
 
 
@@ -26,8 +26,8 @@ def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
         copying.reorder_kernel,
         images.rows_kernel,
         images.masks_kernel,
-        number_kernels.integers_kernel,
-        number_kernels.numeric_kernel,
+        number.integers_kernel,
+        number.numeric_kernel,
         temporal.micros_kernel,
         text.utf8_kernel,
         text.utf16_kernel,

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.stopped.held_frames import HeldMessages
+from olr_pg.applier.statements.table_changes import HeldMessages
 from olr_pg.applier.stopped.pausing import pause_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger

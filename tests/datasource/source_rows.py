@@ -17,7 +17,6 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
-from olr_pg.datasource.ownership import Bounds
 from olr_pg.datasource.redo_stream import SourceOptions
 from olr_pg.datasource.source import (
     RedoStreamReader,
@@ -26,7 +25,7 @@ from olr_pg.datasource.source import (
     changes_schema,
 )
 from olr_pg.datasource.split_reading import SplitReader
-from olr_pg.datasource.survey import survey
+from olr_pg.datasource.survey import Bounds, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.datasource.ownership import Bounds, Place
 from olr_pg.datasource.redo_stream import (
     BEGINNING,
     FirstLog,
@@ -26,7 +25,7 @@ from olr_pg.datasource.redo_stream import (
     parse_options,
 )
 from olr_pg.datasource.split_reading import SplitReader
-from olr_pg.datasource.survey import survey
+from olr_pg.datasource.survey import Bounds, Place, survey
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell

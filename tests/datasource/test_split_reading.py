@@ -161,7 +161,7 @@ def test_of_logs_behind_urls_every_task_reads_what_it_needs(tmp_path: Path, seed
     source = SimulatedSeed(seed, SIZE).simulated(tmp_path)
     with (
         patch("olr_pg.datasource.split_reading.PIECE_BLOCKS", 16),
-        patch("olr_pg.decoding.stored_blocks._BEHIND_BYTES", 512),
+        patch("olr_pg.decoding.joined_logs._BEHIND_BYTES", 512),
     ):
         lines = lines_of(source, SPLIT_BYTES[0], "file://")
     assert difference(lines, source.truth) is None

@@ -34,7 +34,7 @@ USES = {
     "wire/elements.py": _PASSES_ON,
     # whole tables
     "load/arrow.py": "form 3: bytes keep the set of the column; text is UTF-8",
-    "load/verification/key_ranges.py": "the order of the column's set; form 3: binds bytes",
+    "load/verification/digests.py": "the order of the column's set; form 3: binds bytes",
     "oracle/table_query.py": "form 3: reads bytes (oracle.text_bytes)",
     "oracle/lob_fetch.py": "form 3: reads the bytes of a CLOB",
     "oracle/text_byte_checks.py": "doctor: finds bytes that are not text of the set of the column",
@@ -48,7 +48,6 @@ USES = {
     "dictionary/true_charsets.py": "sets number and form",
     "dictionary/model.py": _PASSES_ON,
     "dictionary/snapshot_file.py": "a file has the sets too",
-    "dictionary/sys_columns.py": "rows of COL$, as declared",
     "dictionary/sys_rows.py": "rows of COL$, as declared",
     "dictionary/sys_tables.py": "rows of COL$, as declared; the follower sets number and form",
     "dictionary/evolution.py": "compares definitions, which all have their sets",
@@ -57,7 +56,7 @@ USES = {
     "datatypes/mapping.py": _NOT_TEXT,
     "schema/followed_steps.py": _NOT_TEXT,
     "applier/kernel_warmup.py": _NOT_TEXT,
-    "bench/made_up_changes.py": _NOT_TEXT,
+    "bench/stored_messages.py": _NOT_TEXT,
 }
 
 SERVER_TEXT = {

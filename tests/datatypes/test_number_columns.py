@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import ValueColumn, column_of
-from olr_pg.datatypes.number import decode_number, encode_number
-from olr_pg.datatypes.number_columns import (
+from olr_pg.datatypes.number import (
+    decode_number,
+    encode_number,
     number_to_boolean,
     number_to_floats,
     number_to_integers,

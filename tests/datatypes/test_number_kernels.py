@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.datatypes import number_kernels
+from olr_pg.datatypes import number
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.number import decode_number, encode_number
-from olr_pg.datatypes.number_columns import number_to_floats, number_to_integers, number_to_numeric
-from olr_pg.datatypes.number_kernels import KEEP, floats_kernel
+from olr_pg.datatypes.number import (
+    KEEP,
+    decode_number,
+    encode_number,
+    floats_kernel,
+    number_to_floats,
+    number_to_integers,
+    number_to_numeric,
+)
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
 from tests.datatypes.number_examples import (
@@ -32,7 +38,7 @@ def test_kernels_agree_with_their_interpreted_form(numbers: list[Decimal]) -> No
     values = column_of([*(encode_number(value) for value in numbers), None])
     count = len(values.length)
     results = []
-    for kernel in (number_kernels.numeric_kernel, number_kernels.numeric_kernel.py_func):  # type: ignore[attr-defined]
+    for kernel in (number.numeric_kernel, number.numeric_kernel.py_func):  # type: ignore[attr-defined]
         out = np.zeros(15 * count, np.uint16)
         offset, length = np.zeros(count, np.int64), np.zeros(count, np.int64)
         end = kernel(*values, 0, out, offset, length)
@@ -44,7 +50,7 @@ def test_kernels_agree_with_their_interpreted_form(numbers: list[Decimal]) -> No
 def test_integer_kernel_agrees_with_its_interpreted_form(raws: list[bytes]) -> None:
     values = column_of(raws)
     results = []
-    for kernel in (number_kernels.integers_kernel, number_kernels.integers_kernel.py_func):  # type: ignore[attr-defined]
+    for kernel in (number.integers_kernel, number.integers_kernel.py_func):  # type: ignore[attr-defined]
         out, null = np.zeros(len(raws), np.int64), np.zeros(len(raws), np.bool_)
         end = kernel(*values, 2**31 - 1, 1, out, null)
         results.append((end, out.tolist(), null.tolist()))

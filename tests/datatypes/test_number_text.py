@@ -8,10 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import ValueColumn, column_of
-from olr_pg.datatypes.number import decode_number
-from olr_pg.datatypes.number_columns import number_to_text
-from olr_pg.datatypes.number_kernels import AS_ERROR, AS_NULL, KEEP
-from olr_pg.datatypes.number_text import text_kernel, text_size_kernel
+from olr_pg.datatypes.number import (
+    AS_ERROR,
+    AS_NULL,
+    KEEP,
+    decode_number,
+    number_to_text,
+    text_kernel,
+    text_size_kernel,
+)
 from olr_pg.datatypes.outcomes import INFINITY, MALFORMED, OK
 from olr_pg.errors import OlrPgError
 from tests.datatypes.number_examples import EXAMPLES, NON_CANONICAL, column, loose_numbers

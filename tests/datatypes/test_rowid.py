@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.rowid import decode_rowid, decode_urowid, rowid_to_text, urowid_to_text
+from olr_pg.datatypes.raw import decode_rowid, decode_urowid, rowid_to_text, urowid_to_text
 from olr_pg.errors import OlrPgError
 from tests.datatypes.urowids import encode_rowid, encode_urowid
 

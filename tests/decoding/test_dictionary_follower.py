@@ -17,12 +17,11 @@ from olr_pg.decoding.split import Split, plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import Merger, ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding, decode_logs, decode_splits
-from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.fields.cells import BLOB, basic_in_row
 from olr_pg.simulator.model.column_types import varchar
 from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE, DdlStatements
 from olr_pg.wire.element_plan import build_element_plan

@@ -23,7 +23,7 @@ from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.redo.batch import EVENT, ChangeBatch, columns_of, empty_batch
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BASIC_PAGE,
     BLOB,
     CLOB,

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from olr_pg.capture.logs import open_log
+from olr_pg.decoding.joined_logs import open_stored
 from olr_pg.decoding.split import (
     decode_split,
     decode_whole,
@@ -27,7 +28,6 @@ from olr_pg.decoding.split import (
     plan_splits,
     subscribe,
 )
-from olr_pg.decoding.stored_blocks import open_stored
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.redo.format.file_fields import BLOCK_HEADER, LOG_HEADER, LWN
@@ -146,7 +146,7 @@ def test_where_memory_is_short_a_log_is_mapped(
         raise OSError(ENOMEM, os.strerror(ENOMEM))
 
     (split,) = plan_splits(made.logs[1])
-    monkeypatch.setattr("olr_pg.decoding.stored_blocks.mmap.mmap", no_memory)
+    monkeypatch.setattr("olr_pg.decoding.joined_logs.mmap.mmap", no_memory)
     with pytest.raises(OSError, match="memory"):
         open_stored(split.path, split.first_block, split.end_block, 0)
     # Read-only, as a mapping is: for other data the kernels would be compiled anew.
@@ -232,8 +232,8 @@ def test_a_group_that_is_long_is_read_to_its_end(source: Source) -> None:
     url = f"file://{log.path}"
     objects = LogDecoding(source.snapshot, [log.path]).follower.subscribe(()).objects
     with (
-        patch("olr_pg.decoding.stored_blocks._BEHIND_BYTES", 0),
-        patch("olr_pg.decoding.stored_blocks._MORE_BYTES", 512),
+        patch("olr_pg.decoding.joined_logs._BEHIND_BYTES", 0),
+        patch("olr_pg.decoding.joined_logs._MORE_BYTES", 512),
     ):
         for first in range(2, log.blocks, 97):
             end = min(first + 97, log.blocks)

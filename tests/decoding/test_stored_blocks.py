@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from olr_pg.capture.logs import open_log
-from olr_pg.decoding import stored_blocks
+from olr_pg.decoding import joined_logs
+from olr_pg.decoding.joined_logs import stored_windows, unread_log
 from olr_pg.decoding.split import open_for_decoding
-from olr_pg.decoding.stored_blocks import stored_windows, unread_log
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.dump.log_text import DumpFilter, dump_logs
 from olr_pg.redo.window import Log, read_windows
@@ -30,9 +30,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_blocks, "_PART_BYTES", 20_000)
-    monkeypatch.setattr(stored_blocks, "_BEHIND_BYTES", 0)
-    monkeypatch.setattr(stored_blocks, "_MORE_BYTES", 512)
+    monkeypatch.setattr(joined_logs, "_PART_BYTES", 20_000)
+    monkeypatch.setattr(joined_logs, "_BEHIND_BYTES", 0)
+    monkeypatch.setattr(joined_logs, "_MORE_BYTES", 512)
 
 
 def unread(path: Path) -> Log:

@@ -21,7 +21,7 @@ from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.replicator.process_decoding import ProcessDecoding
 from olr_pg.transactions.waiting_storage import IN_MEMORY
-from olr_pg.wire.room_filling import Form
+from olr_pg.wire.encoder import Form
 from tests.simulator.sql.databases import Recorded
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange, SysRowOperation
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS
-from olr_pg.dictionary.sys_rows import ColRow, ObjectRow, SysRows, TabRow, UserRow
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS, ColRow, ObjectRow, SysRows, TabRow, UserRow
 from olr_pg.errors import OlrPgError
 
 APP, OTHER, TABLE = 90, 91, 72_000

@@ -23,7 +23,7 @@ from olr_pg.dictionary.lob_delivery import (
 )
 from olr_pg.dictionary.model import Column, LobSegment, Table
 from olr_pg.dictionary.sys_tables import join_tables
-from olr_pg.simulator.fields.lob_layout import BLOB
+from olr_pg.simulator.fields.cells import BLOB
 from olr_pg.simulator.model.column_types import lob_type, number_type
 from olr_pg.simulator.model.lobs import LobStorage
 from olr_pg.simulator.model.tables import Logging, SimColumn

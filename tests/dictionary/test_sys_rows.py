@@ -1,14 +1,27 @@
-"""Rows of SYS tables as JSON: large bit masks in two halves, hyphens in keys."""
+"""Rows of SYS tables as JSON: large bit masks in two halves, hyphens in keys.
+
+The map of SYS columns is that of the rows, and of the tables that queries read.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from olr_pg.dictionary.sys_rows import EcolRow, ObjectRow, SysRows, TabRow, make_row
+from olr_pg.dictionary.sys_rows import (
+    DATABASE_LEVELS,
+    SYS_COLUMNS,
+    EcolRow,
+    ObjectRow,
+    SysRows,
+    TabRow,
+    absent,
+    make_row,
+)
 from olr_pg.dictionary.sys_tables import join_tables
 
 EMPTY: dict[str, list[Any]] = {
@@ -136,3 +149,28 @@ def test_the_rows_of_a_partitioned_one_are_found_by_the_partitions_of_the_index(
 def test_what_cannot_be_decoded_is_refused_by_name(changes: dict[str, Any], word: str) -> None:
     (table,) = join_tables(sys_rows(**changes), "here")
     assert word in (table.refusal or "")
+
+
+def row_type(section: str) -> Any:
+    """The class of a section's rows."""
+    return SysRows.model_fields[section].annotation.__args__[0]  # type: ignore[union-attr]
+
+
+def test_every_section_is_mapped() -> None:
+    assert SYS_COLUMNS.keys() == SysRows.model_fields.keys() - set(DATABASE_LEVELS)
+
+
+@pytest.mark.parametrize("section", SYS_COLUMNS)
+def test_the_fields_of_a_section_are_those_of_its_rows(section: str) -> None:
+    found = {field.name: field for field in fields(row_type(section))}
+    mapped = SYS_COLUMNS[section]
+    assert mapped.keys() <= found.keys()
+    needed = {name for name, field in found.items() if field.default is MISSING}
+    assert needed <= mapped.keys()
+    assert len(set(mapped.values())) == len(mapped)
+
+
+def test_null_of_a_number_is_told_apart_where_zero_means_something() -> None:
+    assert [absent(name) for name in ("precision", "scale", "guard_id")] == [-1, -1, -1]
+    assert absent("default") is None
+    assert absent("flags") == 0

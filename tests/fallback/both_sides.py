@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.appliance.appliance import settings_for
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.config.port_sections import FallbackPolicies
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import Code, OlrPgError

@@ -26,7 +26,7 @@ import psycopg
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.config.reading import load_config
 from olr_pg.fallback.fallback_run import end, prepare, run
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 from tests.fallback.kills import logical_postgres
 from tests.fallback.made_way import way_document, write_document
 from tests.proving.served import served_source

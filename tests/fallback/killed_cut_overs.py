@@ -28,9 +28,9 @@ import psycopg
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
 from olr_pg.fallback.fallback_run import status
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.load.cutover.cut_over import steps_of
 from olr_pg.load.cutover_steps import read_steps
-from olr_pg.load.fallback_way import open_ways_back
 from tests.fallback.killed_steps import CUT_OVER, Commands, Reached, Strike
 from tests.fallback.kills import logical_postgres
 from tests.fallback.made_way import way_document, write_document

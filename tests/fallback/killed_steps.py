@@ -36,8 +36,8 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import status
 from olr_pg.fallback.slot_stream import SlotStream
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.load.cutover_steps import DONE, note_step
-from olr_pg.load.fallback_way import open_ways_back
 from tests.fallback.kills import logical_postgres
 from tests.fallback.made_way import MadeWay
 from tests.proving.served import served_source

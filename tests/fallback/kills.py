@@ -28,7 +28,7 @@ import psycopg
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import prepare, run
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.postgres.embedded import EmbeddedPostgres
 from tests.fallback.made_way import MadeWay
 from tests.postgres.own_cluster import own_cluster

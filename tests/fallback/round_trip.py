@@ -28,7 +28,7 @@ from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import verify
 from olr_pg.proving.prove_run import SmallPartition

@@ -21,10 +21,9 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run, status
 from olr_pg.files.sealed import current_key
-from olr_pg.load.cutover.cut_back import cut_back
+from olr_pg.load.cutover.cut_back import cut_back, open_ways_back
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover_steps import DONE, note_step
-from olr_pg.load.fallback_way import open_ways_back
 from tests.advice import followed
 from tests.fallback.made_way import way_document, write_document
 

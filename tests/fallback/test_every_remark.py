@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.config.port_sections import FallbackPolicies
 from olr_pg.config.reading import parse_config
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.mapping import OracleType, PgKind
@@ -29,7 +29,7 @@ from olr_pg.fallback.oracle_ledger import OracleLedger, Record
 from olr_pg.fallback.oracle_values import Cause, ValueSettings, oracle_column
 from olr_pg.fallback.value_report import MISSING_VALUE, TableReport, Unfit, report_values
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import ways_back
+from olr_pg.load.cutover.cut_back import ways_back
 from tests.fallback.made_way import way_document
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
-from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.config.port_sections import FallbackPolicies
 from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.columns import column_of

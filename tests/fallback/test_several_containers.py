@@ -30,7 +30,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, run_all
 from olr_pg.fallback.preparation import wait_until_free
 from olr_pg.fallback.way_back_checks import check_way_back
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.simulator.database_shape import demo_shape
 from tests.fallback.made_way import way_document, write_document
 from tests.proving.served import served_source

@@ -11,7 +11,7 @@ import oracledb
 import psycopg
 import pytest
 
-from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.config.port_sections import FallbackPolicies
 from olr_pg.config.reading import parse_config
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.mapping import PgKind
@@ -23,7 +23,7 @@ from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.value_report import report_values
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import open_ways_back
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.oracle.key_cuts import WRITTEN_MAX
 from olr_pg.proving.prove_run import SmallPartition

@@ -15,14 +15,14 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import make_app
-from olr_pg.config.fallback_section import Fallback
+from olr_pg.config.port_sections import Fallback
 from olr_pg.config.reading import load_config
 from olr_pg.config.table_patterns import LEDGER
 from olr_pg.fallback.oracle_values import ValueSettings
 from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, report_values
 from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, slot_state
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import ways_back
+from olr_pg.load.cutover.cut_back import ways_back
 from olr_pg.observability.findings import Finding, Severity
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.simulator.sql import database

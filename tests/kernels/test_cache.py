@@ -1,4 +1,7 @@
-"""Compiled kernels on disk: found while the sources are what they were, and only then."""
+"""Compiled kernels on disk: found while the sources are what they were, and only then.
+
+The digest of a kernel's sources.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import olr_pg
+from olr_pg.kernels.cache import imported, sources_digest
+from olr_pg.kernels.late_dispatcher import MAKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 KERNEL = """
 from olr_pg.kernels.compile import kernel
@@ -192,3 +198,16 @@ def test_a_user_who_may_write_no_cache_is_told_what_to_set(
         "OLR-01222: there is no directory for compiled kernels that this user can write: this user"
         " can write neither in NUMBA_CACHE_DIR (/dev/null/none)"
     )
+
+
+def test_a_module_is_known_by_all_that_it_imports() -> None:
+    found = imported("olr_pg.wire.encoder")
+    assert "olr_pg.kernels.compile" in found
+    assert "olr_pg.transactions.finished_columns" in found  # through others
+    assert not any(name.startswith("olr_pg.server") for name in found)
+    assert "olr_pg.errors" not in found  # which no kernel is made of
+    assert sources_digest("olr_pg.wire.encoder") != sources_digest("olr_pg.redo.log_extraction")
+
+
+def test_what_compiles_kernels_counts() -> None:
+    assert {"olr_pg.kernels.cache", "olr_pg.kernels.dispatchers"} <= {MAKERS, *imported(MAKERS)}

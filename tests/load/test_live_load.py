@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.applier.target import source_position
+from olr_pg.applier.session import server_side
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.config.reading import load_config
@@ -25,7 +25,7 @@ from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.target_structure import StructureBuilder
 from olr_pg.load.verification.target_state import SourceArrival
 from olr_pg.load.verification.verification import Scope, VerifiedTable, _without_undo, verify
-from olr_pg.oracle import rowids
+from olr_pg.oracle import table_query
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.simulated_files import Summary
@@ -134,7 +134,7 @@ def shop(
 def test_a_load_in_the_middle_of_the_work_is_replicated_on(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rowids, "BLOCKS_PER_RANGE", 3)
+    monkeypatch.setattr(table_query, "BLOCKS_PER_RANGE", 3)
     for _ in range(3):
         shop.live.archive()
     loaded = shop.load()
@@ -158,8 +158,8 @@ def test_a_load_in_the_middle_of_the_work_is_replicated_on(
 def test_a_lost_connection_and_no_extents_change_nothing_and_a_difference_is_found(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rowids, "ROWS_PER_RANGE", 10)
-    monkeypatch.setattr(rowids, "SAMPLE_PERCENT", 60)
+    monkeypatch.setattr(table_query, "ROWS_PER_RANGE", 10)
+    monkeypatch.setattr(table_query, "SAMPLE_PERCENT", 60)
     shop.live.state.catalogue.denied.add("DBA_EXTENTS")
     fault = shop.live.server.faults.add(Fault("execute", '"CUSTOMERS" AS OF SCN', drop=True))
     shop.live.archive()
@@ -277,7 +277,7 @@ def test_a_target_that_was_filled_from_a_later_source_is_refused(
 ) -> None:
     """The source was put back, or is another copy: what it writes would be passed over."""
     monkeypatch.setattr(SourceArrival.__init__, "__defaults__", (0.0, Code.SCN_NOT_REACHED))
-    monkeypatch.setattr(source_position.check_not_ahead, "__defaults__", (0.0,))
+    monkeypatch.setattr(server_side.check_not_ahead, "__defaults__", (0.0,))
     for _ in range(2):
         shop.live.archive()
     before = shop.live.state.scn

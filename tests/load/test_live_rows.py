@@ -14,7 +14,7 @@ from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.live_rows import LivePartition, LiveTables
 from olr_pg.load.table_data import LoadMoment
-from olr_pg.oracle import rowids
+from olr_pg.oracle import table_query
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.serve import StandIn
@@ -85,9 +85,9 @@ def rows_of(source: SourceTable) -> dict[int, str]:
 def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
     server: StandIn, monkeypatch: pytest.MonkeyPatch, extents: bool
 ) -> None:
-    monkeypatch.setattr(rowids, "BLOCKS_PER_RANGE", 32)
-    monkeypatch.setattr(rowids, "ROWS_PER_RANGE", 10)
-    monkeypatch.setattr(rowids, "SAMPLE_PERCENT", 60)
+    monkeypatch.setattr(table_query, "BLOCKS_PER_RANGE", 32)
+    monkeypatch.setattr(table_query, "ROWS_PER_RANGE", 10)
+    monkeypatch.setattr(table_query, "SAMPLE_PERCENT", 60)
     if not extents:
         server.state.catalogue.denied.add("DBA_EXTENTS")
     live = LiveTables(source_of(server), QUERY, filters_of(Filter()))
@@ -100,7 +100,7 @@ def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
     assert organised.table.index_organised
     assert rows_of(parted) == rows_of(organised) == {n: f"row {n}" for n in range(ROWS)}
     assert len(organised.data.partitions) == 1
-    ranges: list[rowids.RowidRange] = [part.part for part in live_partitions(parted)]
+    ranges: list[table_query.RowidRange] = [part.part for part in live_partitions(parted)]
     segments = [parse_rowid(one.first)[0] for one in ranges]
     assert set(segments) == set(SEGMENTS)
     assert segments == [parse_rowid(one.last)[0] for one in ranges]

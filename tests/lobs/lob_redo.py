@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.model import Column, Database, KeyKind, Lob, LobSegment, Snapshot, Table
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BASIC_PAGE,
     LOB_BLOCK,
     PAGE,

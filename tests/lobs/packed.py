@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from olr_pg.simulator.fields.lob_layout import PAGE, locator_head, width_of
+from olr_pg.simulator.fields.cells import PAGE, locator_head, width_of
 
 
 def secure_packed(kind: int, number: int, length: int, packed: bytes) -> bytes:

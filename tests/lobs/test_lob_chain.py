@@ -12,7 +12,7 @@ import pytest
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BASIC_PAGE,
     BLOB,
     CLOB,

@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.decoding.split import decode_split, encode, open_for_decoding, subscribe
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.lob_layout import BLOB, secure_extents
+from olr_pg.simulator.fields.cells import BLOB, secure_extents
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.wire.output import Collected
 from tests.lobs.lob_decoding import Decoded

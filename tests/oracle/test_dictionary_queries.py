@@ -15,7 +15,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.model import KeyKind, Table
 from olr_pg.dictionary.stored_segments import Compression
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.dictionary_queries import (

@@ -15,7 +15,7 @@ from olr_pg.appliance.open_source import DICTIONARY
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
 from olr_pg.config.source_section import OracleSource
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.serve import StandIn

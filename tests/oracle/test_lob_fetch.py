@@ -21,7 +21,7 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.oracle.lob_fetch import LobFetcher, query_of
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.cells import BLOB, CLOB, secure_extents, secure_in_row
 from olr_pg.simulator.oracle_net.serve import StandIn
 from olr_pg.simulator.oracle_net.session import Fault
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState

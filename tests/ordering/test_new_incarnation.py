@@ -19,7 +19,7 @@ from olr_pg.capture.wanted_logs import lost_ends
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering import split_merging
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
-from olr_pg.replicator.recovery import run_images
+from olr_pg.replicator.recovery import bounded_recovery
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.recovery.image_files import Image, write_image
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
@@ -153,7 +153,7 @@ def test_an_image_that_was_taken_of_orphaned_redo_is_not_written(
         written.append(image)
         write_image(path, image)
 
-    monkeypatch.setattr(run_images, "write_image", watched)
+    monkeypatch.setattr(bounded_recovery, "write_image", watched)
     source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
     source.logs = [*rac.one[: at + 1], *rac.two[:1]]
     recovery = BoundedRecovery(tmp_path / "recovery", SOURCE, 1, IN_MEMORY)

@@ -9,7 +9,7 @@ from olr_pg.capture.archived_log import FoundLog, LogPosition
 from olr_pg.decoding.joined_logs import JoinedLog
 from olr_pg.decoding.split import Split
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, move_on
 
 if TYPE_CHECKING:

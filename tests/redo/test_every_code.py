@@ -16,12 +16,6 @@ import pytest
 from olr_pg.dictionary.decoding_plan import build_row_plan
 from olr_pg.dictionary.model import Column
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.format.index_fields import (
-    KDILK_COLUMNS,
-    KDILK_PURGE,
-    KDILK_RESTORE,
-    KDILK_ROW,
-)
 from olr_pg.redo.format.opcodes import (
     CLUSTER_STRUCTURE,
     HARMLESS,
@@ -29,6 +23,12 @@ from olr_pg.redo.format.opcodes import (
     LEAF_STRUCTURE,
     UNEXPLAINED,
     Opcode,
+)
+from olr_pg.redo.format.row_fields import (
+    KDILK_COLUMNS,
+    KDILK_PURGE,
+    KDILK_RESTORE,
+    KDILK_ROW,
 )
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus

@@ -18,15 +18,6 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.redo.column_tables import ColumnTable
-from olr_pg.redo.format.index_fields import (
-    KDILK_COLUMNS,
-    KDILK_DATA,
-    KDILK_PURGE,
-    KDILK_PURGE_TOO,
-    KDILK_RESTORE,
-    KDILK_ROW,
-    LEAF_ARRAY,
-)
 from olr_pg.redo.format.opcodes import (
     DRP,
     IRP,
@@ -42,6 +33,13 @@ from olr_pg.redo.format.row_fields import (
     FB_FIRST,
     FB_HEAD,
     FB_WHOLE,
+    KDILK_COLUMNS,
+    KDILK_DATA,
+    KDILK_PURGE,
+    KDILK_PURGE_TOO,
+    KDILK_RESTORE,
+    KDILK_ROW,
+    LEAF_ARRAY,
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_INTERNAL,

@@ -34,7 +34,7 @@ from olr_pg.redo.lob_pieces import (
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     LOB_BLOCK,
     fill_item,
     header_item,

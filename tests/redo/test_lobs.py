@@ -22,7 +22,7 @@ from olr_pg.redo.lob_pieces import MALFORMED, LobOp, LobSink
 from olr_pg.redo.lobs import LobFields, find_lob, is_lob_object, lob_alone, lob_pair, table_of_lob
 from olr_pg.redo.row_vectors import STATE_SIZE
 from olr_pg.redo.walk import ObjectTables, lob_objects
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     direct_load_item,
     kdli_common,
     load_data_item,

@@ -14,7 +14,7 @@ from olr_pg.errors import Code
 from olr_pg.ordering.merger import Merger
 from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.lob_layout import BLOB, secure_extents, secure_header
+from olr_pg.simulator.fields.cells import BLOB, secure_extents, secure_header
 from olr_pg.simulator.fields.redo_format import (
     COMPATIBLE,
     CommitMark,

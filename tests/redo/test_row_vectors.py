@@ -30,7 +30,7 @@ from olr_pg.redo.row_vectors import (
     supplemental_header,
     supplemental_role,
 )
-from olr_pg.simulator.fields.lob_layout import BLOB, basic_outside, index_data, index_key
+from olr_pg.simulator.fields.cells import BLOB, basic_outside, index_data, index_key
 from olr_pg.simulator.fields.redo_format import (
     KTUB_DONE,
     Ktub,

@@ -16,7 +16,7 @@ from olr_pg.redo.format.opcodes import DRP, IRP, LKR, QMD, QMI, URP
 from olr_pg.redo.lob_pieces import LobOp
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.simulator.fields.lob_layout import index_data, index_key
+from olr_pg.simulator.fields.cells import index_data, index_key
 from olr_pg.simulator.fields.redo_format import (
     COMPATIBLE,
     DatabaseSession,

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.fields.lob_layout import BLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.cells import BLOB, secure_extents, secure_in_row
 from tests.datatypes.xml_documents import TOKENS, encode
 from tests.lobs.lob_redo import LobRedo, snapshot, table
 from tests.oracle.test_live_run import wait_until

@@ -26,7 +26,7 @@ from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import DecodingOptions, LogDecoding
 from olr_pg.replicator.process_decoding import ProcessDecoding
-from olr_pg.wire.room_filling import Form
+from olr_pg.wire.encoder import Form
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 from tests.waiting import wait_until

@@ -15,8 +15,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.selection import user_tables
-from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import Merger, ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits
 from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.simulator.fields.redo_format import UNDECODED_MODES, SourceMode

@@ -17,8 +17,7 @@ from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import user_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import Merger, ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs, decode_splits

@@ -34,10 +34,10 @@ from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.finished_columns import TransactionColumns
 from olr_pg.transactions.schema_event import Ancestry, Incarnation
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
+from olr_pg.wire.encoder import EncodedTransactions
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer, message_offsets
 from olr_pg.wire.protocol import TRANSACTION_BYTES
-from olr_pg.wire.room_filling import EncodedTransactions
 from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:

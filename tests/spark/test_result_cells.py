@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark import result_cells as cells
-from olr_pg.spark.result_cells import (
+from olr_pg.spark import jobs as cells
+from olr_pg.spark.jobs import (
     Cell,
     CompressedResult,
     error_cell,

@@ -10,7 +10,7 @@ import numpy as np
 
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import pack_xid
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_in_row
+from olr_pg.simulator.fields.cells import BLOB, CLOB, secure_in_row
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, delimit, live_changes, slot_keys
 from tests.lobs.lob_decoding import Decoded, decode

@@ -19,7 +19,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import DecodingOptions, decode_logs
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.simulator.fields.lob_layout import BLOB, PAGE, secure_header
+from olr_pg.simulator.fields.cells import BLOB, PAGE, secure_header
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.large_transaction import RowForm, write_logs
@@ -112,7 +112,7 @@ def test_what_is_taken_back_may_wait_encrypted(
 ) -> None:
     monkeypatch.setattr(f"{__name__}.SPLIT_BYTES", SPLIT_BYTES // 8)
     monkeypatch.setattr(f"{__name__}.WAITING_BYTES", WAITING_BYTES // 64)
-    monkeypatch.setattr("olr_pg.transactions.standing_changes.STRETCH", 100)
+    monkeypatch.setattr("olr_pg.transactions.unseen_ends.STRETCH", 100)
     with sealing(RowKey(bytes(range(32)))):
         decode(tmp_path / "rows", 200, RowForm(20, savepoints=True), rollback=rollback)
 

@@ -17,8 +17,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.merger import Merger, ThreadSplit
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines

@@ -21,7 +21,7 @@ from olr_pg.errors import Code
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.header import parse_log_header
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.lob_layout import long_field
+from olr_pg.simulator.fields.cells import long_field
 from olr_pg.simulator.fields.redo_format import (
     COMPATIBLE,
     CommitMark,

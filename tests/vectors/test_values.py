@@ -18,7 +18,7 @@ from olr_pg.datatypes.json_text import json_text
 from olr_pg.datatypes.lob_locator import LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.oson import decode_oson
-from olr_pg.datatypes.rowid import decode_rowid
+from olr_pg.datatypes.raw import decode_rowid
 from olr_pg.datatypes.temporal import DateTime, decode_timestamp, encode_date, encode_timestamp
 from olr_pg.datatypes.text import encode_text
 from olr_pg.datatypes.vector import VectorFormat, decode_vector, encode_vector

@@ -21,8 +21,8 @@ from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire import output, packed_changes
 from olr_pg.wire.element_plan import described_column
 from olr_pg.wire.elements import Begin, ElementCode
+from olr_pg.wire.encoder import Form, just_sized
 from olr_pg.wire.packed_changes import PACKED_BEGIN, PACKED_COMMIT, PackedReader, write_packed
-from olr_pg.wire.room_filling import Form, just_sized
 from tests.wire.random_transactions import (
     PLAN,
     TABLES,
@@ -33,8 +33,8 @@ from tests.wire.random_transactions import (
 )
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.change_columns import ChangeColumns
-    from olr_pg.wire.room_filling import EncodedTransactions
+    from olr_pg.transactions.finished_columns import ChangeColumns
+    from olr_pg.wire.encoder import EncodedTransactions
     from tests.wire.random_transactions import Value
 
 EXTRA = Column("EXTRA", 9, 9, 9, 2, 22)

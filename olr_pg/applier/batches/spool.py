@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from olr_pg.applier.statements.table_changes import LostValueMarks, count_by_table, join, rows_of
-from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
+from olr_pg.applier.statements.table_changes import (
+    HeldMessages,
+    LostValueMarks,
+    count_by_table,
+    cut_rows,
+    framed,
+    join,
+    rows_of,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
 

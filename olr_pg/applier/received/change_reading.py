@@ -31,7 +31,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
 from olr_pg.kernels.bytes import copy_bytes
 from olr_pg.kernels.compile import inlined, kernel
-from olr_pg.transactions.change_columns import (
+from olr_pg.transactions.finished_columns import (
     TOO_LARGE,
     ChangeColumns,
     filled_changes,

@@ -17,7 +17,7 @@ from olr_pg.datatypes.plain import write_plain
 from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]

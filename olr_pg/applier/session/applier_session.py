@@ -26,7 +26,7 @@ from olr_pg.applier.session.handover import (
     begin_created_again,
     read_handover,
 )
-from olr_pg.applier.session.server_side import ServerSide, connect_over_network
+from olr_pg.applier.session.server_side import ServerSide, check_not_ahead, connect_over_network
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
@@ -52,7 +52,6 @@ from olr_pg.applier.target.ledger import (
 )
 from olr_pg.applier.target.outage import retry_seconds, retrying
 from olr_pg.applier.target.set_aside import set_aside
-from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.table_identity import record_tables
 from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth

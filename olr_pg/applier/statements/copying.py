@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.received.row_columns import BoundColumns
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.statements.target_plan import TablePlan
-    from olr_pg.transactions.change_columns import ChangeColumns
+    from olr_pg.transactions.finished_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]

@@ -29,8 +29,14 @@ from olr_pg.applier.statements.lost_value_documents import (
     read_lob,
     read_lost,
 )
-from olr_pg.applier.statements.table_changes import Selection, join, with_lost
-from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
+from olr_pg.applier.statements.table_changes import (
+    HeldMessages,
+    Selection,
+    cut_rows,
+    framed,
+    join,
+    with_lost,
+)
 from olr_pg.applier.target.ledger import LOCK_ROW
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step

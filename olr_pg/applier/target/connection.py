@@ -2,10 +2,10 @@
 runs in the connection's own session.
 
 An operator can change the mode of a pooler while the appliance runs (pgbouncer's ``RELOAD``), and
-the check of a new connection (`postgres.pooler`) does not recognise every pooler. So each
-connection also sets a mark in its session, a parameter with a random value. Each target transaction
-reads the mark together with the ledger's row. If the mark is missing, the session's other settings
-are missing too.
+the check of a new connection (`postgres.bounded_connection`) does not recognise every pooler. So
+each connection also sets a mark in its session, a parameter with a random value. Each target
+transaction reads the mark together with the ledger's row. If the mark is missing, the session's
+other settings are missing too.
 
 The schema of the ledger must belong to roles that the connection's role trusts (`check_owners`):
 triggers, views and functions of the ledger run with the privileges of this connection.

@@ -95,8 +95,8 @@ def begin_command(
     from olr_pg.fallback.fallback_run import prepare
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.preparation import begun_record
+    from olr_pg.load.cutover.cut_back import open_ways_back
     from olr_pg.load.cutover_steps import begin_again
-    from olr_pg.load.fallback_way import open_ways_back
 
     loaded = read_config(config, target_name)
     with opened_target(loaded, ledger="required") as target, open_ways_back(loaded) as ways:
@@ -135,8 +135,7 @@ def run_command(
     from olr_pg.fallback.fallback_run import run_all
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.way_back_page import way_back_page
-    from olr_pg.load.cutover.cut_back import check_not_taken_back
-    from olr_pg.load.fallback_way import open_ways_back
+    from olr_pg.load.cutover.cut_back import check_not_taken_back, open_ways_back
 
     loaded = read_config(config, target_name)
     check_not_taken_back(loaded)
@@ -236,7 +235,7 @@ def verify_command(
     applied yet count as differences.
     """
     from olr_pg.cli.migration.verify import both_sides, print_verification
-    from olr_pg.load.fallback_way import check_way_back
+    from olr_pg.load.cutover.cut_back import check_way_back
     from olr_pg.load.verification.verification import verify
 
     loaded = read_config(config, target_name)
@@ -315,7 +314,7 @@ def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> No
 
 @contextmanager
 def _ways(config: Path, target_name: str | None) -> Iterator[tuple[WayBack, ...]]:
-    from olr_pg.load.fallback_way import open_ways_back
+    from olr_pg.load.cutover.cut_back import open_ways_back
 
     with open_ways_back(read_config(config, target_name)) as ways:
         yield ways

@@ -6,17 +6,26 @@ again, it continues. At the end the cut-over's record is deleted, so that anothe
 from the beginning. Oracle's sequences are advanced past the target's sequences and never set back,
 as in the cut-over. The slot is kept until `olr-pg fallback end`, so the fallback need not be
 started again for another return.
+
+`open_ways_back` sets up the way back of a configuration: the account in Oracle, the tables, and the
+conversion of values. Each PDB has a fallback of its own, with its own ledger and its own slot,
+because a transaction of Oracle cannot change two PDBs. So a closed PDB does not stop the fallback
+to the others.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 from psycopg import sql
 
-from olr_pg.appliance.opened_target import opened_target
+from olr_pg.appliance.encryption import row_key
+from olr_pg.appliance.opened_target import open_target, opened_target
+from olr_pg.appliance.target import target_directory
+from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.decoding.filters import charsets_of, filters_of_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run_all
 from olr_pg.fallback.oracle_ledger import open_account
@@ -26,10 +35,12 @@ from olr_pg.fallback.oracle_set_aside import (
     advance_identity,
     read_identities,
 )
+from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.relation_plans import quoted
+from olr_pg.fallback.way_back import WayBack
+from olr_pg.files.sealed import sealing
 from olr_pg.load import sources
 from olr_pg.load.cutover_steps import DONE, TAKEN_BACK, forget_steps, note_step, read_steps
-from olr_pg.load.fallback_way import check_way_back, open_ways_back
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.bounded_calls import oracle_error
@@ -40,8 +51,101 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from pyspark.sql import SparkSession
 
+    from olr_pg.applier.target.catalogue import TargetColumn
     from olr_pg.config.model import Config
-    from olr_pg.fallback.way_back import WayBack
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.fallback.way_back import ValueColumn
+    from olr_pg.load.table_data import TableSource
+
+
+SPOOL: Final = "fallback"
+"""The directory for large transactions, below the target's."""
+
+
+def check_way_back(config: Config) -> None:
+    """Check that a fallback is configured, before anything is opened.
+
+    Raises:
+        OlrPgError: 1135, `fallback` is missing, or has no address of Oracle.
+    """
+    _ = config.fallback_source
+
+
+@contextmanager
+def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
+    """Open the fallbacks of a configuration that has one target, and enable the encryption of files
+    if a key is configured.
+
+    Raises:
+        OlrPgError: 1091 there is no target, 1135 `fallback` has no account, 1190 the key cannot be
+            used, 3xxx and 7xxx errors of the dictionary.
+    """
+    check_way_back(config)
+    with ExitStack() as stack:
+        stack.enter_context(sealing(row_key(config)))
+        source = stack.enter_context(sources.open_tables(config))
+        target = open_target(sources.apply_section(config), target_directory(config), stack)
+        yield ways_back(config, source, target)
+
+
+def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack, ...]:
+    """Return the fallback to each PDB that has tables.
+
+    Args:
+        target: the target's connection string.
+
+    Raises:
+        OlrPgError: 1135, `fallback` has no account.
+    """
+    apply, fallback, account = (
+        sources.apply_section(config), config.way_back, config.fallback_source,
+    )  # fmt: skip
+    settings = ValueSettings.of(fallback.policies, apply, source.snapshot.database)
+    filters = filters_of_target(config)
+    charsets = charsets_of(source.snapshot.database)
+
+    def keeps_rows_out(table: Table) -> bool:
+        """Return whether Oracle's table can have rows that PostgreSQL never had."""
+        dropped = filters.dropped([table])
+        return (
+            filters.concerns_transactions
+            or filters.row_condition(table, charsets) is not None
+            or (dropped is not None and bool(dropped[0, 0]))
+        )
+
+    def value_column(table: str, column: Column, typed: TargetColumn) -> ValueColumn:
+        return oracle_column(table, column, typed.kind, settings)
+
+    def way_back(container: str, tables: tuple[Table, ...]) -> WayBack:
+        own = {"containers": (container,)} if container else {}
+        return WayBack(
+            source=account.model_copy(update=own),
+            connect_string=target,
+            subscription=apply.subscription,
+            slot=fallback.slot_of(apply.subscription, container),
+            publication=fallback.publication_of(apply.subscription, container),
+            tables=tables,
+            settings=sources.target_settings(config, source.snapshot, target),
+            value_column=value_column,
+            directory=target_directory(config) / SPOOL,
+            batch_changes=apply.batch_changes,
+            conflict=ConflictPolicy(fallback.on_conflict),
+            container=container,
+            omits=fallback.omits,
+            partial=frozenset(one.full_name for one in tables if keeps_rows_out(one)),
+        )
+
+    tables = source.choose(())
+    if not source.snapshot.members:
+        return (way_back("", tables),)
+    by_container = {
+        one.database.con_name or "": tuple(
+            table for table in tables if table.con_id == one.database.con_id
+        )
+        for one in source.snapshot.members
+    }
+    return tuple(way_back(name, own) for name, own in by_container.items() if own)
+
 
 STEPS: Final = {
     "quiet": "nobody writes to PostgreSQL",

@@ -33,6 +33,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare
 from olr_pg.fallback.preparation import begun_record
 from olr_pg.load import sources
+from olr_pg.load.cutover.cut_back import open_ways_back
 from olr_pg.load.cutover.quiet_point import cutover_source
 from olr_pg.load.cutover.structure_check import accepted, lacking_structure
 from olr_pg.load.cutover_steps import (
@@ -46,7 +47,6 @@ from olr_pg.load.cutover_steps import (
     note_step,
     read_steps,
 )
-from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.target_structure import (
     advance_past_rows,
     advance_sequence,

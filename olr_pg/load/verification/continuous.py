@@ -1,6 +1,6 @@
 """Continuous verification: compares every table in turn, repeatedly, while replication runs.
 
-A table with a key is walked range by range (`key_ranges`). Each range is compared as of an SCN of
+A table with a key is walked range by range (`digests`). Each range is compared as of an SCN of
 its own. So a table of any size is compared within the budget, and no statement of the source runs
 for long. After a restart, a walk continues at its recorded progress. If
 no range differs, the table is reported as equal as of the oldest SCN of its ranges. A table without
@@ -48,7 +48,7 @@ from olr_pg.files.durable import replace_file
 from olr_pg.files.sealed import sealed_bytes, stored_rows
 from olr_pg.load.canonical import fields_of
 from olr_pg.load.verification.differences import FORMAT, STATE, TableDifferences, difference_lines
-from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
+from olr_pg.load.verification.digests import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.verification import (
     AT_POSITION,

@@ -44,10 +44,10 @@ from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, schema_of
 from olr_pg.load.verification.digests import (
     ChunkDigests,
     ComparedColumns,
+    KeyRange,
     SourceDigester,
     chunk_count,
 )
-from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.load.verification.target_state import SourceArrival, TargetState, files_of, read_state
 from olr_pg.postgres.sqlstates import (
     INTERNAL_ERROR,

@@ -26,8 +26,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.dump.log_text import DumpFilter, chosen_records, header_lines, record_lines
 from olr_pg.redo.dump.mask import mask_record
-from olr_pg.redo.format.file_fields import BLOCK_HEADER, RECORD_HEADER
-from olr_pg.redo.format.layout import is_known_version
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, RECORD_HEADER, is_known_version
 from olr_pg.redo.header import LogHeader
 from olr_pg.redo.record_view import Record, records_of, same_transaction, vector_xids
 from olr_pg.redo.window import Log, Window, processing_order

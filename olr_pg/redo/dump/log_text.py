@@ -18,10 +18,10 @@ from olr_pg.redo.format.file_fields import (
     RECORD,
     RECORD_HEADER,
     VECTOR_KIND,
+    VERSION_12_1,
     VLD_LWN,
     VLD_VALID,
 )
-from olr_pg.redo.format.layout import VERSION_12_1
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.record_view import (
     records_of,

@@ -11,13 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.redo.format.file_fields import LWN_RECORD_HEADER, RECORD_HEADER, RECORD_VLD, VLD_LWN
-from olr_pg.redo.format.index_fields import (
-    KDILK_COLUMNS,
-    KDILK_FLAGS,
-    KDILK_RESTORE,
-    KDILK_ROW,
-    KDILK_SUPPLEMENTAL,
-)
 from olr_pg.redo.format.lob_fields import (
     BLOCK_ASSM,
     BLOCK_ASSM_BYTES,
@@ -34,7 +27,6 @@ from olr_pg.redo.format.lob_fields import (
     KDLI_ITEMS,
     LOB_IMAGE_BYTES,
 )
-from olr_pg.redo.format.marker_fields import DDL_FIELDS, DDL_SIZE, DDL_TEXTS
 from olr_pg.redo.format.opcodes import (
     LEAF_COLUMNS,
     LEAF_INITIALIZE,
@@ -51,6 +43,11 @@ from olr_pg.redo.format.row_fields import (
     FB_FIRST,
     FB_HEAD,
     FB_LAST,
+    KDILK_COLUMNS,
+    KDILK_FLAGS,
+    KDILK_RESTORE,
+    KDILK_ROW,
+    KDILK_SUPPLEMENTAL,
     KDO_COLUMN_VECTOR,
     KDO_OP,
     KDO_OPERATION,
@@ -68,7 +65,15 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_ZERO,
     SUPPLEMENTAL_ZEROS,
 )
-from olr_pg.redo.format.undo_fields import KTUB_FLG, KTUB_PART, SESSION_NUMBERS, SESSION_TEXTS
+from olr_pg.redo.format.undo_fields import (
+    DDL_FIELDS,
+    DDL_SIZE,
+    DDL_TEXTS,
+    KTUB_FLG,
+    KTUB_PART,
+    SESSION_NUMBERS,
+    SESSION_TEXTS,
+)
 from olr_pg.redo.record_view import undo_of
 
 if TYPE_CHECKING:

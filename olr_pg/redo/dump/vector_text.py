@@ -13,15 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.format.index_fields import (
-    KDILK,
-    KDILK_FLAGS,
-    KDILK_SUPPLEMENTAL,
-    KDXLN,
-    LEAF,
-    LEAF_ARRAY_REDO,
-    LEAF_COLUMNS_REDO,
-)
 from olr_pg.redo.format.lob_fields import (
     BLOCK_DATA,
     BLOCK_IMAGE,
@@ -31,17 +22,6 @@ from olr_pg.redo.format.lob_fields import (
     LLB,
     LLB_ROW,
     LOB_IMAGE,
-)
-from olr_pg.redo.format.marker_fields import (
-    DDL,
-    DDL_FIELDS,
-    DDL_OBJN,
-    DDL_SIZE,
-    DDL_TEXTS,
-    DIRECT_XID,
-    MARKER,
-    MARKER_OUTCOMES,
-    MARKER_START,
 )
 from olr_pg.redo.format.opcodes import (
     CFA,
@@ -66,6 +46,9 @@ from olr_pg.redo.format.row_fields import (
     FB_HEAD,
     FB_LAST,
     FB_LETTERS,
+    KDILK,
+    KDILK_FLAGS,
+    KDILK_SUPPLEMENTAL,
     KDO,
     KDO_COLUMN_VECTOR,
     KDO_MULTI_NROW,
@@ -85,6 +68,7 @@ from olr_pg.redo.format.row_fields import (
     KDO_UPDATE_NULLS,
     KDO_XTYPE,
     KDO_XTYPES,
+    KDXLN,
     KTB_CLEANOUT,
     KTB_CLEANOUT_DATA,
     KTB_CLEANOUT_ENTRY,
@@ -94,6 +78,9 @@ from olr_pg.redo.format.row_fields import (
     KTB_LONG,
     KTB_OPERATION,
     KTB_OPERATIONS,
+    LEAF,
+    LEAF_ARRAY_REDO,
+    LEAF_COLUMNS_REDO,
     LENGTH_LONG,
     LENGTH_NULL,
     ROW_SIZE,
@@ -107,6 +94,12 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_SIZES,
 )
 from olr_pg.redo.format.undo_fields import (
+    DDL,
+    DDL_FIELDS,
+    DDL_OBJN,
+    DDL_SIZE,
+    DDL_TEXTS,
+    DIRECT_XID,
     KTEOP,
     KTUB,
     KTUB_LONG,
@@ -120,6 +113,9 @@ from olr_pg.redo.format.undo_fields import (
     KTUDB,
     KTUDH,
     KTUXVOFF,
+    MARKER,
+    MARKER_OUTCOMES,
+    MARKER_START,
     SESSION,
     SESSION_NUMBERS,
     SESSION_OLD,
@@ -133,7 +129,7 @@ from olr_pg.scalars import pack_xid, unpack_xid
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from olr_pg.redo.format.layout import RedoLayout
+    from olr_pg.redo.format.file_fields import RedoLayout
     from olr_pg.redo.format.structure import Member
     from olr_pg.redo.record_view import Fields, Vector
 

@@ -11,7 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import (
+    BLOB,
+    CLOB,
     EXACT,
+    NCLOB,
     Cell,
     Moment,
     binary_double,
@@ -26,7 +29,6 @@ from olr_pg.simulator.fields.cells import (
     timestamp_ltz,
     timestamp_tz,
 )
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, NCLOB
 from olr_pg.simulator.model.lobs import UTF16, LobDraft, LobStorage
 from olr_pg.simulator.model.tables import CHARSET_UTF8, CHARSET_UTF16, ColumnType
 

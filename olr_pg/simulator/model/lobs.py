@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.dictionary.model import Lob, LobSegment
-from olr_pg.simulator.fields.cells import Cell, bytes_text, json_text
-from olr_pg.simulator.fields.lob_layout import BASIC_OVERHEAD, BLOB, POINTERS_MAX, SECURE_OVERHEAD
+from olr_pg.simulator.fields.cells import (
+    BASIC_OVERHEAD,
+    BLOB,
+    POINTERS_MAX,
+    SECURE_OVERHEAD,
+    Cell,
+    bytes_text,
+    json_text,
+)
 from olr_pg.simulator.model.storage import TransactionalBlock
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ class LobStorage:
     """The declaration of a LOB column's storage.
 
     Attributes:
-        kind: `lob_layout.BLOB`, CLOB or NCLOB.
+        kind: `cells.BLOB`, CLOB or NCLOB.
         securefile: SECUREFILE, else BASICFILE.
         in_row: ENABLE STORAGE IN ROW.
         block_size: block size of the LOB's tablespace.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.dictionary import sys_tables
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.ora_error import OraError

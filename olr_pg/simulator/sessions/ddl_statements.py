@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.sys_tables import HIDDEN, UNUSED
-from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.fields.cells import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,

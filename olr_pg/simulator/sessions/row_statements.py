@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.lob_locator import LobForm
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BLOB,
     OPERATION_ERASE,
     OPERATION_TRIM,

@@ -14,8 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TOLD_BY_REDO, absent
-from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
+from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SYS_COLUMNS, TOLD_BY_REDO, SysRows, absent
 from olr_pg.simulator.fields.cells import Cell, number, raw, text
 from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
 from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimSegment, SimTable

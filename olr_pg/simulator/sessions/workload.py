@@ -12,8 +12,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.cells import Cell, number
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB
+from olr_pg.simulator.fields.cells import BLOB, CLOB, Cell, number
 from olr_pg.simulator.fields.redo_format import SourceMode
 from olr_pg.simulator.fields.row_fields import stored_sizes
 from olr_pg.simulator.model.column_types import (

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.datatypes.charsets import DATABASE_FORM, charset
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.cells import text_bytes
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, NCLOB
+from olr_pg.simulator.fields.cells import BLOB, CLOB, NCLOB, text_bytes
 from olr_pg.simulator.model import column_types
 from olr_pg.simulator.model.lobs import UTF16, LobDraft, LobStorage
 from olr_pg.simulator.model.tables import CHARSET_UTF16, ColumnType, SimColumn

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.redo.format import file_fields as file
 from olr_pg.redo.format import row_fields as row
 from olr_pg.redo.format import undo_fields as undo
-from olr_pg.redo.format.index_fields import KDILK_BLOCK
 from olr_pg.redo.format.opcodes import Layer, Opcode, RowOperation
+from olr_pg.redo.format.row_fields import KDILK_BLOCK
 from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.fields.redo_format import KTUB_BEGIN, OPC_INDEX, OPC_ROW, padding
 from olr_pg.simulator.sessions.placement import usn_of

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from olr_pg.datatypes.lob_locator import LobForm
-from olr_pg.simulator.fields.cells import Cell
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     COMMON_IMAGE,
     COMMON_REDO,
     COMMON_UNDO,
@@ -20,6 +19,7 @@ from olr_pg.simulator.fields.lob_layout import (
     POINTERS_MAX,
     TYPE_DATA,
     TYPE_HEADER,
+    Cell,
     basic_in_row,
     basic_outside,
     basic_pointers,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.lob_layout import COMMON_REDO
+from olr_pg.simulator.fields.cells import COMMON_REDO
 from olr_pg.simulator.fields.redo_format import (
     KTUB_BEGIN,
     KTUB_BUFFER_SPLIT,

@@ -17,7 +17,7 @@ from olr_pg.applier.statements import table_changes
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import OlrPgError
-from olr_pg.transactions.change_columns import TOO_LARGE
+from olr_pg.transactions.finished_columns import TOO_LARGE
 from olr_pg.wire.elements import (
     Begin,
     Chunk,

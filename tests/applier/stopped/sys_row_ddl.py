@@ -17,8 +17,7 @@ from olr_pg.dictionary.committed_changes import (
 )
 from olr_pg.dictionary.evolution import ALTER_TABLE, TRUNCATE_TABLE
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TOLD_BY_REDO
-from olr_pg.dictionary.sys_rows import SysRows
+from olr_pg.dictionary.sys_rows import SYS_COLUMNS, TOLD_BY_REDO, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from olr_pg.applier.statements.table_changes import join, raw_images, row_change
 from olr_pg.applier.stopped import hold
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.transactions.change_columns import TOO_LARGE
+from olr_pg.transactions.finished_columns import TOO_LARGE
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer

@@ -15,12 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.session.handover import Created, begin_added
-from olr_pg.applier.session.server_side import ServerSide, connect_over_network
+from olr_pg.applier.session.server_side import ServerSide, SourceLogs, connect_over_network
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.stopped.left_out import forget_left_out
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.source_position import SourceLogs
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table

@@ -23,7 +23,7 @@ from olr_pg.redo.format.lob_fields import (
     LOB_ID_SIZE,
     LOB_IMAGE,
 )
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     direct_load_item,
     fill_item,
     header_item,

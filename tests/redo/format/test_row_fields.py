@@ -1,4 +1,7 @@
-"""Fields of layer 11: the simulator's own, and those of real vectors by dump and by kernel."""
+"""Fields of layer 11: the simulator's own, and those of real vectors by dump and by kernel.
+
+Fields of layer 10, as the simulator writes them on its own terms.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,9 @@ from olr_pg.redo.format.opcodes import (
     RowOperation,
 )
 from olr_pg.redo.format.row_fields import (
+    KDILK,
+    KDILK_PURGE_TOO,
+    KDILK_SUPPLEMENTAL,
     KDO,
     KDO_OPERATION,
     KDO_OPERATIONS,
@@ -39,6 +45,7 @@ from olr_pg.redo.format.row_fields import (
     KTB_OPERATION,
     KTB_OPERATIONS,
     KTB_VER,
+    LEAF,
     ROW,
 )
 from olr_pg.redo.record_view import Vector, records_of
@@ -49,6 +56,8 @@ from olr_pg.simulator.fields.redo_format import (
     CleanedEntry,
     RedoFormat,
     block_cleanout,
+    index_row,
+    kdilk,
     ktb_continue,
     ktb_first,
 )
@@ -187,3 +196,17 @@ def test_dump_and_kernel_agree_on_real_vectors(case: Case) -> None:
             assert told(undo, "objd", layout) == batch.events.dataobj[event]
             assert told(undo, "rci", layout) == batch.events.rci[event]
             assert told(undo, "prev dba", layout) == batch.events.prev_dba[event]
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_leaf_row_and_its_undo(big: bool) -> None:
+    redo = RedoFormat(big_endian=big)
+    row = index_row(redo, 2, 345, 17)
+    assert [LEAF.number(row, one.name, big=big) for one in LEAF.members] == [2, 0, 345, 17]
+    assert len(row) == LEAF.size
+    undo = kdilk(redo, KDILK_PURGE_TOO, 2, 0x0180_0101, 0x0180_0104, logs=True)
+    names = ("code", "itl", "indexid", "block", "sdc")
+    found = [KDILK.number(undo, name, big=big) for name in names]
+    assert found == [KDILK_PURGE_TOO, 2, 0x0180_0101, 0x0180_0104, 0x7FFE]
+    assert KDILK.number(undo, "flags", big=big) & KDILK_SUPPLEMENTAL
+    assert len(undo) == KDILK.size

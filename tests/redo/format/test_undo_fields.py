@@ -1,4 +1,7 @@
-"""Fields of layer 5, as the simulator writes them on its own terms."""
+"""Fields of layer 5, as the simulator writes them on its own terms.
+
+Fields of layer 24, as the simulator writes them on its own terms.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ import pytest
 
 from olr_pg.redo.format.opcodes import Opcode
 from olr_pg.redo.format.undo_fields import (
+    DDL_NAME,
+    DDL_OBJN,
+    DDL_OWNER,
+    DDL_STATEMENT,
+    DDL_TEXTS,
     KTUB,
     KTUB_LONG,
     KTUB_NAMES,
@@ -18,6 +26,9 @@ from olr_pg.redo.format.undo_fields import (
     KTUDB,
     KTUDH,
     KTUXVOFF,
+    MARKER,
+    MARKER_OUTCOMES,
+    MARKER_START,
     SESSION,
     SESSION_NUMBERS,
     SESSION_OLD,
@@ -35,6 +46,7 @@ from olr_pg.simulator.fields.redo_format import (
     commit_fields,
     ktudb,
     ktudh,
+    marker_fields,
     session_fields,
     undo_applied,
 )
@@ -145,3 +157,19 @@ def test_sessions(redo: RedoFormat, version: str, known: object) -> None:
         assert len(fields[flags - 1]) == 6
         assert int.from_bytes(fields[audit - 1], "big" if redo.big_endian else "little") == 30014
         assert not set(SESSION_TEXTS[opcode]) & {1, *SESSION_NUMBERS[opcode]}
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_the_marker_of_a_transactions_end(big: bool) -> None:
+    redo = RedoFormat(big_endian=big)
+    xid = redo.xid(10, 12, 572)
+    first, outcome, _, start = marker_fields(redo, xid, 0x99, 2, 0)
+    assert MARKER.number(first, "magic", big=big) == 9000
+    assert first[MARKER.at("xid") : MARKER.end("xid")] == xid
+    assert MARKER_OUTCOMES[outcome[0]] == "rollback"
+    assert start[MARKER_START.at("scn") : MARKER_START.end("scn")] == redo.scn8(0x99)
+
+
+def test_what_ddl_says_of_its_object_is_text_but_for_its_number() -> None:
+    assert {DDL_STATEMENT, DDL_OWNER, DDL_NAME} <= set(DDL_TEXTS)
+    assert DDL_OBJN not in DDL_TEXTS

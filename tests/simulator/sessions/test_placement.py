@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from olr_pg.simulator.fields.lob_layout import BLOB
+from olr_pg.simulator.fields.cells import BLOB
 from olr_pg.simulator.model.column_types import lob_type, number_type, varchar
 from olr_pg.simulator.model.lobs import LobStorage
 from olr_pg.simulator.model.tables import Logging, SimColumn

@@ -13,7 +13,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.dump.log_text import DumpFilter, log_records
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import DatabaseShape
-from olr_pg.simulator.fields.lob_layout import BLOB
+from olr_pg.simulator.fields.cells import BLOB
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.column_types import lob_type, number_type
 from olr_pg.simulator.model.lobs import LobCell, LobStorage

@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.dictionary.model import Lob
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BASIC_PAGE,
     BLOB,
     CLOB,

@@ -11,7 +11,7 @@ import pytest
 from olr_pg.datatypes.number import encode_number
 from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.cells import BLOB, CLOB, secure_extents, secure_in_row
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob

@@ -19,7 +19,7 @@ from olr_pg.redo.batch import EventKind, Role
 from olr_pg.redo.column_tables import head
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.lob_layout import BASIC_PAGE, BLOB, basic_pointers
+from olr_pg.simulator.fields.cells import BASIC_PAGE, BLOB, basic_pointers
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.lobs.page_claims import STRANGER, claims_of_stranger, lob_numbers_of
 from tests.lobs.lob_decoding import Decoded, decode

@@ -15,7 +15,7 @@ from olr_pg.datatypes.lob_locator import LOB_ID, STORED
 from olr_pg.dictionary.model import Column
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.lob_pieces import ListForm, LobOp
-from olr_pg.simulator.fields.lob_layout import (
+from olr_pg.simulator.fields.cells import (
     BASIC_PAGE,
     BLOB,
     CLOB,

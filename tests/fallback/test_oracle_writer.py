@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.net_rows import NetRows
+from olr_pg.fallback.oracle_writer import NetRows
 from olr_pg.fallback.pgoutput import Delete, Insert, Row, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from olr_pg.fallback.net_rows import RowWrite
+    from olr_pg.fallback.oracle_writer import RowWrite
 
 _KEYS = [b"a", b"b", b"c"]
 Table = dict[bytes, tuple[bytes | None, ...]]
