@@ -36,13 +36,7 @@ from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.fields import cells
-from olr_pg.simulator.fields.cells import (
-    BLOB,
-    basic_pointers,
-    lob_id,
-    long_field,
-    secure_extents,
-)
+from olr_pg.simulator.fields.cells import BLOB, basic_pointers, lob_id, long_field, secure_extents
 from olr_pg.simulator.writer.log_file import LogIdentity, LwnGroup, OpenLog
 from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, UNDO_BLOCK, LobRedo, table
 

@@ -25,12 +25,7 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import (
-    find_tables,
-    found_instead,
-    missing_error,
-    read_tables,
-)
+from olr_pg.applier.target.catalogue import find_tables, found_instead, missing_error, read_tables
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
@@ -61,11 +56,7 @@ from olr_pg.dictionary.structure import NO_STRUCTURE, structure_by_table
 from olr_pg.dictionary.sys_tables import check_conditions, non_flag_values
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
-from olr_pg.postgres.sqlstates import (
-    is_forbidden,
-    is_transient,
-    target_error,
-)
+from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -41,12 +41,7 @@ from olr_pg.schema.value_kinds import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from olr_pg.dictionary.inventory import (
-        Inventory,
-        InventoryIndex,
-        InventoryTable,
-        SchemaObject,
-    )
+    from olr_pg.dictionary.inventory import Inventory, InventoryIndex, InventoryTable, SchemaObject
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.schema.relations import Relation, Relations
     from olr_pg.schema.statement import Statement

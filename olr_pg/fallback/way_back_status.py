@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.fallback.pgoutput import lsn_text
 from olr_pg.monitor.problems import Problem
-from olr_pg.monitor.status_values import (
-    TABLES_SHOWN,
-    Identity,
-    StageState,
-    matching,
-    shown_counts,
-)
+from olr_pg.monitor.status_values import TABLES_SHOWN, Identity, StageState, matching, shown_counts
 from olr_pg.observability.advised_commands import complete_commands
 from olr_pg.observability.wording import counted, some
 

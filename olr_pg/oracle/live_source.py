@@ -31,13 +31,7 @@ from olr_pg.capture.logs import FileStamp, LogScan
 from olr_pg.capture.source_database import NeededChanges, idle_factor
 from olr_pg.dictionary.containers import join_containers
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import (
-    ListedLog,
-    list_ends,
-    list_logs,
-    open_listed,
-    open_threads,
-)
+from olr_pg.oracle.archive import ListedLog, list_ends, list_logs, open_listed, open_threads
 from olr_pg.oracle.driver.bounded_calls import PASSING, PRIVILEGE
 from olr_pg.oracle.facts import (
     SNAPSHOT_STANDBY,

@@ -10,12 +10,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.access_policies import (
-    ACCESS,
-    REDACTION,
-    check_access_policies,
-    hiding_policies,
-)
+from olr_pg.oracle.access_policies import ACCESS, REDACTION, check_access_policies, hiding_policies
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.table_query import read_rows

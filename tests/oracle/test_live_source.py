@@ -12,11 +12,7 @@ from structlog.testing import capture_logs
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.source_database import NeededChanges
 from olr_pg.config.table_patterns import LEDGER, parse_pattern, table_list_query
-from olr_pg.dictionary.committed_changes import (
-    DictionaryTransaction,
-    SysRowChange,
-    SysRowOperation,
-)
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange, SysRowOperation
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase

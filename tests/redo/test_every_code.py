@@ -24,12 +24,7 @@ from olr_pg.redo.format.opcodes import (
     UNEXPLAINED,
     Opcode,
 )
-from olr_pg.redo.format.row_fields import (
-    KDILK_COLUMNS,
-    KDILK_PURGE,
-    KDILK_RESTORE,
-    KDILK_ROW,
-)
+from olr_pg.redo.format.row_fields import KDILK_COLUMNS, KDILK_PURGE, KDILK_RESTORE, KDILK_ROW
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.walk import Objects

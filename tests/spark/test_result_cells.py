@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark import jobs as cells
-from olr_pg.spark.jobs import (
-    Cell,
-    CompressedResult,
-    error_cell,
-    errors_of_task,
-    join_cells,
-)
+from olr_pg.spark.jobs import Cell, CompressedResult, error_cell, errors_of_task, join_cells
 
 
 def made(data: bytes) -> list[Cell]:

@@ -31,12 +31,7 @@ from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.error_table import RefusedError, refused, stopped_reason
 from olr_pg.applier.stopped.hold import check_room, hold_changes, source_document
-from olr_pg.applier.target.ledger import (
-    ChangeCounts,
-    LedgerState,
-    Reach,
-    TablePosition,
-)
+from olr_pg.applier.target.ledger import ChangeCounts, LedgerState, Reach, TablePosition
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 

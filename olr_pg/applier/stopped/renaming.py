@@ -17,12 +17,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
-from olr_pg.applier.target.catalogue import (
-    has_rows,
-    missing_table,
-    read_table,
-    relation_exists,
-)
+from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table, relation_exists
 from olr_pg.applier.target.table_identity import HAS_HAD_ROWS, forget_number, forget_tables
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError

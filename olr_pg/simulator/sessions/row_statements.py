@@ -22,12 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.lob_locator import LobForm
-from olr_pg.simulator.fields.cells import (
-    BLOB,
-    OPERATION_ERASE,
-    OPERATION_TRIM,
-    OPERATION_WRITE,
-)
+from olr_pg.simulator.fields.cells import BLOB, OPERATION_ERASE, OPERATION_TRIM, OPERATION_WRITE
 from olr_pg.simulator.fields.redo_format import TYP_NEW, SourceMode
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
