@@ -14,9 +14,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.appliance.offline_checks import _missing
-from olr_pg.applier.settings import TriggerHandling
+from olr_pg.applier.settings import ApplierSettings, TriggerHandling
+from olr_pg.applier.stopped.left_out import stop_left_out
 from olr_pg.applier.target.catalogue import read_tables
 from olr_pg.applier.target.crash_watch import _LOOK
+from olr_pg.applier.target.ledger import other_subscriptions
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -25,7 +27,6 @@ from tests.postgres.own_cluster import own_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.observability.findings import Finding
 
 Replication = Any  # tests/applier/conftest.py
@@ -156,12 +157,17 @@ class Explained:
         self._connection = connection
         self.rows = 0
 
-    def execute(self, query: str, values: Any) -> psycopg.Cursor[Any]:
+    def execute(self, query: str, values: Any = None) -> psycopg.Cursor[Any]:
+        if query.startswith("SET "):
+            return self._connection.execute(query.encode())
         asked = f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode()
         row = self._connection.execute(asked, values).fetchone()
         assert row is not None
         self._count(row[0][0]["Plan"])
         return self._connection.execute(query.encode(), values)
+
+    def transaction(self) -> Any:
+        return self._connection.transaction()
 
     def _count(self, node: dict[str, Any]) -> None:
         read = sum(node.get(key, 0) for key in ("Actual Rows", "Rows Removed by Join Filter"))
@@ -206,4 +212,29 @@ def test_a_new_connection_does_not_compare_the_ledger_with_all_tables(
         explained: Any = Explained(connection)
         found = explained.execute(_LOOK, {"subscription": "many"}).fetchone()
     assert found == (False, True)
+    assert explained.rows < 5_000
+
+
+def test_a_start_does_not_compare_the_tables_with_those_of_another_subscription(
+    target: Target, replicate: Callable[[str], Replication]
+) -> None:
+    replication = replicate(target.database())
+    tables = source_tables(90)
+    replication.apply(source_tables(1), create_tables=True)
+    replication.execute(
+        "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        " SELECT s, 'S.T' || lpad(n::text, 2, '0'), 's.t' || lpad(n::text, 2, '0'), 1"
+        " FROM generate_series(0, 89) AS n, unnest(ARRAY['one', 'other']) AS s;"
+        " INSERT INTO olr_pg.load"
+        " (subscription, source_table, target_table, scn, start_scn, source, parts)"
+        " SELECT subscription, source_table, target_table, 1, 1, '', 1 FROM olr_pg.ledger;"
+        " INSERT INTO olr_pg.subscription (subscription, complete_scn) VALUES ('one', 1)"
+    )
+    settings = ApplierSettings(replication.target, "", 0, "", subscription="one")
+    with psycopg.connect(replication.target, autocommit=True) as connection:
+        connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+        explained: Any = Explained(connection)
+        targets = {one.full_name: one.full_name.lower() for one in tables}
+        assert other_subscriptions(explained, "new", targets, dbid=None, start_scn=0)
+        stop_left_out(explained, settings, {one.full_name: one for one in tables}, {})
     assert explained.rows < 5_000

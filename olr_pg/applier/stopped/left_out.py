@@ -26,6 +26,7 @@ import structlog
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
 from olr_pg.applier.stopped.hold import is_last_ending, lost_changes, source_document
 from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import hash_joins
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.table_identity import accept_file, moved_tables, replaced_reasons
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
@@ -122,9 +123,10 @@ def stop_left_out(
         "tables": names,
         "targets": [".".join(named_target(settings, name)) for name in names],
     }
-    connection.execute(_SEED_LEFT, listed)
-    connection.execute(_RECORD, listed)
-    added = [name for (name,) in connection.execute(_LIST, listed) if name not in created]
+    with hash_joins(connection):
+        connection.execute(_SEED_LEFT, listed)
+        connection.execute(_RECORD, listed)
+        added = [name for (name,) in connection.execute(_LIST, listed) if name not in created]
     if added:
         _log.warning(
             "tables were added without a load: only their later changes are replicated",

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.applier.target.catalogue import relation_exists
-from olr_pg.applier.target.connection import OWN_MARK, check_owners, check_session, storable
+from olr_pg.applier.target.connection import (
+    OWN_MARK,
+    check_owners,
+    check_session,
+    hash_joins,
+    storable,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import LoadStatus
 from olr_pg.observability.periodic import steady_time
@@ -517,7 +523,8 @@ def other_subscriptions(
     """
     asked = {"sources": list(targets), "targets": list(targets.values())}
     own = {"subscription": subscription, "dbid": dbid, "start": start_scn}
-    rows = connection.execute(_OF_OTHERS, own | asked).fetchall()
+    with hash_joins(connection):
+        rows = connection.execute(_OF_OTHERS, own | asked).fetchall()
     return [
         OtherSubscription(
             OlrPgError(
