@@ -47,8 +47,10 @@ WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND sourc
 emptied AS (DELETE FROM olr_pg.unlogged WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
+_UNLIST = """
+DELETE FROM olr_pg.listed WHERE subscription = %(s)s AND source_table = %(t)s
+"""
 _FORGET_APPLIED = """
-WITH listed AS (DELETE FROM olr_pg.listed WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.ledger WHERE subscription = %(s)s AND source_table = %(t)s
 """
 _BEGIN_ANEW = """
@@ -202,10 +204,13 @@ class TableLoadProgress(NamedTuple):
         """Delete all records of a table that is no longer replicated. The rows of the table are not
         deleted.
         """
+        named = {"s": self.subscription, "t": self.source_table}
         with connection.transaction():
+            # First, as an applier that starts at the same time (`left_out`): it would create the
+            # table's row again.
+            connection.execute(_UNLIST, named)
             self._drop_held(connection, _MAX_BIGINT)
             self.forget(connection)
-            named = {"s": self.subscription, "t": self.source_table}
             connection.execute(_FORGET_APPLIED, named)
 
     def _drop_held(self, connection: Connection[Any], scn: int) -> None:

@@ -221,13 +221,6 @@ def fuzz(count: int, chain: int, seed: int, **changes: str) -> str:
     return result.stdout
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.usefixtures("shared_dir")
-def test_mutated_records_through_the_whole_chain() -> None:
-    """Those that pass the kernels alone are below: compiling what mutates there takes a minute."""
-    assert fuzz(1_500, 1, 10_000_000).startswith("1500 mutations")
-
-
 @pytest.mark.usefixtures("shared_dir")
 def test_mutated_records_with_interpreted_kernels() -> None:
     """One of them has an undo segment above 32,767."""
@@ -237,11 +230,12 @@ def test_mutated_records_with_interpreted_kernels() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("shared_dir")
 def test_no_kernel_reads_out_of_bounds(pytestconfig: pytest.Config) -> None:
+    """Every hundredth mutated record passes the whole chain."""
     cache = getattr(pytestconfig, "cache", None)
     assert cache is not None
     # Kernels with bounds checks must not mix with the others in the cache.
     folder = cache.mkdir("numba-boundscheck")
     # Compiled with little optimization, which takes half the time and checks the same.
     options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "NUMBA_CACHE_DIR": str(folder)}
-    out = fuzz(150_000, 500, 20_000_000, **options)
+    out = fuzz(150_000, 100, 20_000_000, **options)
     assert out.startswith("150000 mutations")

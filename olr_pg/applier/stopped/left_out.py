@@ -47,9 +47,12 @@ SELECT subscription, source_table, target_table, 0, i.resetlogs_id, NULL
 FROM olr_pg.listed JOIN olr_pg.subscription AS s USING (subscription)
     LEFT JOIN olr_pg.incarnation AS i USING (subscription)
 WHERE subscription = %(subscription)s AND s.complete_scn > 0 AND source_table <> ALL(%(tables)s)
+FOR KEY SHARE OF listed
 ON CONFLICT DO NOTHING
 """
-"""Creates the rows of tables that have left the list before their first change."""
+"""Creates the rows of tables that have left the list before their first change. `tables remove`
+deletes at the same time: the lock finds out that a table is not in `olr_pg.listed` any more.
+"""
 
 _RECORD: Final = """
 UPDATE olr_pg.ledger AS l SET left_scn = greatest(l.commit_scn, coalesce(

@@ -87,6 +87,23 @@ SELECT set_config('client_connection_check_interval', '30s', false)
 WHERE version() !~* 'msvc|mingw|visual c'
 """
 
+# Usually this role owns everything, and no trigger exists. Then the other query, which takes three
+# times as long, is not needed.
+_NOT_OWN: Final = """
+SELECT FROM pg_catalog.pg_namespace AS n
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.refobjid OPERATOR(pg_catalog.=) n.oid
+        AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass
+    LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) d.objid
+        AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+    LEFT JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) d.objid
+        AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+WHERE n.nspname OPERATOR(pg_catalog.=) 'olr_pg'::pg_catalog.name AND (c.relhastriggers
+    OR pg_catalog.pg_get_userbyid(n.nspowner) OPERATOR(pg_catalog.<>) current_user
+    OR pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.<>) current_user
+    OR pg_catalog.pg_get_userbyid(p.proowner) OPERATOR(pg_catalog.<>) current_user)
+LIMIT 1
+"""
+
 # Trusted are: roles that this session could act as, and roles that could act as this session's role
 # (its administrators are among its members since PostgreSQL 16, and before, all roles with
 # CREATEROLE); superusers; and the owner of the database with its members, who create the ledger if
@@ -362,6 +379,8 @@ def check_owners(connection: Connection[Any]) -> None:
         OlrPgError: 5033, an object belongs to another role.
     """
     with connection.cursor(row_factory=tuple_row) as cursor:
+        if cursor.execute(_NOT_OWN).rowcount == 0:
+            return
         stranger = cursor.execute(_STRANGERS).fetchone()
     if stranger is not None:
         what, owner = (one.decode() if isinstance(one, bytes) else one for one in stranger)

@@ -5,6 +5,7 @@ Tables whose targets do not fit stop before anything is written; the others go o
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -17,14 +18,16 @@ from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.session.handover import Created, begin_added
 from olr_pg.applier.session.server_side import ServerSide, SourceLogs, connect_over_network
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
-from olr_pg.applier.stopped.left_out import forget_left_out
+from olr_pg.applier.stopped.left_out import forget_left_out, stop_left_out
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.observability.findings import Severity
+from tests.waiting import wait_until
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -487,3 +490,23 @@ def test_rows_that_a_trigger_leaves_out_are_a_conflict(replication: Replication,
     with pytest.raises(OlrPgError, match="OLR-05009"):
         r.apply(_TABLES, copy_rows=3)
     assert _codes(r) == [Code.CHANGE_CONFLICTS]
+
+
+def test_a_start_creates_no_row_again_that_a_command_deletes_meanwhile(
+    narrowed: Replication,
+) -> None:
+    settings = narrowed.settings()
+    with (
+        psycopg.connect(narrowed.target) as command,
+        psycopg.connect(narrowed.target, autocommit=True) as start,
+        ThreadPoolExecutor() as pool,
+    ):
+        command.execute("SELECT")  # begins a transaction, which `leave` does not end
+        TableLoadProgress("olr_pg", "S.R", "s.r").leave(command)
+        waits = pool.submit(stop_left_out, start, settings, {"S.T": _T}, {})
+        process = start.info.backend_pid
+        blocked = f"SELECT cardinality(pg_blocking_pids({process})) > 0"
+        wait_until(lambda: waits.done() or narrowed.rows(blocked) == [(True,)])
+        command.commit()
+        waits.result()
+    assert narrowed.rows("SELECT source_table FROM olr_pg.ledger") == [("S.T",)]
