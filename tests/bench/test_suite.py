@@ -100,7 +100,9 @@ def test_spark(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _OF_ONE_WORKLOAD, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = orjson.loads(done.stdout)
+    found: list[dict[str, Any]] = orjson.loads(
+        done.stdout.splitlines()[-1]
+    )  # behind lines of the log
     _check_form(found)
     bare = ", two processes without Spark"
     in_one, in_many = " in one log, Spark local[2]", " in 8 logs, Spark local[2]"
