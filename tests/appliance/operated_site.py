@@ -111,9 +111,9 @@ class Site:
 
     def stopped_by(self) -> int:
         """Start the appliance, which stops a table; return the number of the error."""
-        followed(self.failure(), Code.TABLES_STOPPED, "See `olr-pg errors list`")
+        listed = self.next_reason()
         ((number,),) = self.sql("SELECT id FROM olr_pg.error WHERE resolution = 'stopped'")
-        assert f"{number} stopped" in self.refused("errors", "list")
+        assert f"{number} stopped" in listed
         return int(number)
 
     def error_line(self, number: int) -> OlrPgError:
@@ -134,8 +134,7 @@ class Site:
     def renamed(self, old: str, new: str) -> None:
         """Rename a table of the source, and change each table."""
         self._created[self._created.index(old)] = new
-        self._served.execute(f"ALTER TABLE {old} RENAME TO {new}")
-        self.change()
+        self.change(f"ALTER TABLE {old} RENAME TO {new}")
 
     def next_reason(self) -> str:
         """Start the appliance, which ends with an error, and return what `olr-pg errors list`

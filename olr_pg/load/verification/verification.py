@@ -766,7 +766,7 @@ def _position(
                 Code.TABLE_LOADED_IN_PART,
                 f"the load of the table as of SCN {loading[0]} is not complete",
                 action="wait until the load ends, then compare. If the load was interrupted,"
-                " continue it with `olr-pg initial-load --resume`",
+                f" continue it with `olr-pg initial-load --resume --table {shlex.quote(table)}`",
                 table=table,
             )
         found = connection.execute(_COMPLETE, (settings.subscription,)).fetchone()
