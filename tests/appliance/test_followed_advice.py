@@ -461,6 +461,19 @@ def test_a_table_that_is_renamed_while_it_is_held_resumes_under_its_new_name(
     assert "no table has stopped" in site.command("errors", "list")
 
 
+def test_a_table_that_was_left_out_stays_stopped_after_a_rename(site: Site) -> None:
+    """Its held changes follow a gap, although the last one is the rename."""
+    site.apply["tables"] = [f"APP.{site.b}"]
+    site.change()
+    site.run()
+    site.apply["tables"] = [f"APP.{site.a}*", f"APP.{site.b}"]
+    site.change()
+    site.stopped_by()
+    site.renamed(site.a, f"{site.a}_R")
+    reasons = [site.next_reason() for _ in range(3)]
+    assert all("OLR-05030" in reason for reason in reasons)
+
+
 def test_a_paused_subscription_is_resumed(site: Site) -> None:
     site.command("tables", "pause", "--all")
     site.change()

@@ -396,15 +396,20 @@ def hold_event(
 # --- out of the hold ---
 
 
-def is_last_ending(connection: Connection[Any], key: Key) -> bool:
-    """Return whether the last held entry of a table is DDL after which no table has this name."""
+def ending_scn(connection: Connection[Any], key: Key) -> int | None:
+    """Return the commit SCN of the last held entry of a table, if it is DDL after which no table
+    has this name; else None.
+
+    Raises:
+        OlrPgError: 5141, the entry is not in this release's format.
+    """
     row = connection.execute(_LAST, key, binary=True).fetchone()
     if row is None or row[3] != DDL:
-        return False
-    last = _event(key[1], row)
-    if last.is_of_rows:
-        return False
-    return last.definition is None or last.definition.full_name != last.table
+        return None
+    with _readable(key, [row]):
+        last = _event(key[1], row)
+    is_end = last.definition is None or last.definition.full_name != last.table
+    return int(row[1]) if is_end and not last.is_of_rows else None
 
 
 def first_held(

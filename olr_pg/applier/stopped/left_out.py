@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from olr_pg.applier.statements.target_plan import named_target, table_ledger
-from olr_pg.applier.stopped.hold import is_last_ending, lost_changes, source_document
+from olr_pg.applier.stopped.hold import ending_scn, lost_changes, source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import hash_joins
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
@@ -167,13 +167,14 @@ def left_out_reason(
     connection: Connection[Any], subscription: str, table: str
 ) -> OlrPgError | None:
     """Return the error of a table whose changes may be missing because the appliance ran without
-    this table. None if no held change follows the missing changes, because the source has dropped
-    or renamed the table since: the held changes can be applied up to this DDL.
+    this table. None if no held change follows the missing changes, because the source had dropped
+    or renamed the table before it left the list: the held changes can be applied up to this DDL.
     """
     row = connection.execute(_LEFT, (subscription, table)).fetchone()
-    if row is None or row[0] is None or is_last_ending(connection, (subscription, table)):
+    if row is None or row[0] is None:
         return None
-    return _gap(table, row[0])
+    end = ending_scn(connection, (subscription, table))
+    return None if end is not None and end <= row[0] else _gap(table, row[0])
 
 
 def forget_left_out(connection: Connection[Any], subscription: str, table: str) -> None:
