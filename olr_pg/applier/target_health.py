@@ -112,15 +112,19 @@ JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name AND c.relk
 """
 
 _LEAVES: Final = """
-WITH root AS (SELECT unnest(%(oids)s::oid[]) AS oid),
+WITH RECURSIVE tree AS (
+    SELECT root, root AS oid FROM unnest(%(oids)s::oid[]) AS root
+  UNION ALL
+    SELECT tree.root, i.inhrelid FROM tree
+        JOIN pg_class AS whole ON whole.oid = tree.oid AND whole.relkind = 'p'
+        JOIN pg_inherits AS i ON i.inhparent = whole.oid AND NOT i.inhdetachpending
+),
 leaf AS (
-    SELECT root.oid AS root, coalesce(part.relid::oid, root.oid) AS oid FROM root
-    LEFT JOIN LATERAL (
-        SELECT relid FROM pg_partition_tree(root.oid) WHERE isleaf
-    ) part ON true)
+    SELECT tree.root, tree.oid FROM tree
+    JOIN pg_class AS part ON part.oid = tree.oid AND part.relkind <> 'p')
 """
 """Selects the tables that store the rows: the partitions of a partitioned table, or the table
-itself.
+itself. It locks none of them, unlike pg_partition_tree.
 """
 
 _ROWS: Final = f"""{_LEAVES}

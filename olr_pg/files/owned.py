@@ -179,8 +179,9 @@ _OURS: Final = frozenset(
     {
         *("applied.json", "checkpoint.json", "containers.json", "created-tables.json"),
         *("dictionary-changes.jsonl", "encryption.json", "incarnation.json", "incidents", "lock"),
-        *("online", "ready", "recovery", "spill", "spool", "status.json", "tables.json", _TARGETS),
-        *("threads.json", "vault", "verification.lock", "verified.json", "walks.json", _CLUSTER),
+        *("online", "ready", "recovery", "spill", "spool", "status.json", "tables.json"),
+        *("tables.lock", "threads.json", "vault", "verification.lock", "verified.json"),
+        *("walks.json", _TARGETS, _CLUSTER),
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),
     }
 )

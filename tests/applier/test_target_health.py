@@ -207,6 +207,14 @@ def test_each_partition_has_statistics_of_its_own(target: Target) -> None:
     assert (problem.table, "s.r_high" in problem.error.detail) == ("S.R", True)
 
 
+def test_a_look_locks_no_partition(target: Target) -> None:
+    """A database can have more partitions than PostgreSQL can lock at a time."""
+    target.execute(*_PARTITIONED.strip().rstrip(";").split(";"))
+    with psycopg.connect(target.settings.connect_string) as other:
+        other.execute("LOCK TABLE ONLY s.r, s.r_low, s.r_high")
+        assert target.look() == []
+
+
 def test_transaction_ids_that_run_out(own_server: Target) -> None:
     assert own_server.look() == []
     own_server.execute(

@@ -56,8 +56,15 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_file bigint;
 -- The partitions of a partitioned target table: OID -> [number of the file, name]. It is recorded with target_file.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS target_parts jsonb;
 UPDATE olr_pg.ledger AS l SET target_parts = (
-    SELECT jsonb_object_agg(relid::oid::text, jsonb_build_array(pg_relation_filenode(relid)::int8, relid::text))
-    FROM pg_partition_tree(l.target_oid) WHERE isleaf AND relid <> l.target_oid)
+    WITH RECURSIVE part AS (
+        SELECT oid FROM pg_class WHERE oid = l.target_oid AND relkind = 'p'
+      UNION ALL
+        SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
+        WHERE NOT i.inhdetachpending
+    )
+    SELECT jsonb_object_agg(c.oid::text,
+        jsonb_build_array(pg_relation_filenode(c.oid)::int8, c.oid::regclass::text))
+    FROM part JOIN pg_class AS c ON c.oid = part.oid AND c.relkind <> 'p')
 WHERE target_file IS NOT NULL AND NOT EXISTS (SELECT FROM olr_pg.version WHERE version >= 23);
 -- The value of inserted - deleted at which the changes of the source leave no row in the target table. A load sets it,
 -- and so does each DDL that removes all rows. NULL = unknown.

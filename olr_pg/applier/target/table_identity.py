@@ -113,22 +113,34 @@ _FORGET: Final = """
 UPDATE olr_pg.ledger SET target_oid = NULL, target_place = NULL
 WHERE subscription = %s AND source_table = ANY(%s)
 """
-_FILE: Final = """coalesce(pg_relation_filenode(l.target_oid)::int8, (
-    SELECT sum(pg_relation_filenode(relid)::int8) FROM pg_partition_tree(l.target_oid) WHERE isleaf
-), 0)::int8"""
-_PARTS: Final = """(
-    SELECT jsonb_object_agg(relid::oid::text,
-        jsonb_build_array(pg_relation_filenode(relid)::int8, relid::text))
-    FROM pg_partition_tree(l.target_oid) WHERE isleaf AND relid <> l.target_oid)"""
+_PARTITIONS: Final = """
+    WITH RECURSIVE part AS (
+        SELECT oid FROM pg_class WHERE oid = l.target_oid AND relkind = 'p'
+      UNION ALL
+        SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
+        WHERE NOT i.inhdetachpending
+    )
+    SELECT {} FROM part JOIN pg_class AS c ON c.oid = part.oid AND c.relkind <> 'p'"""
+"""Selects the partitions, of partitions too, that store the rows of the target table `l`. Unlike
+pg_partition_tree, this locks no partition: the locks of some thousand partitions would need more
+memory than PostgreSQL has for locks.
+"""
+_FILE: Final = f"""coalesce(pg_relation_filenode(l.target_oid)::int8,
+    ({_PARTITIONS.format("sum(pg_relation_filenode(c.oid)::int8)")}), 0)::int8"""
+_PARTS: Final = f"""({
+    _PARTITIONS.format(
+        "jsonb_object_agg(c.oid::text,"
+        " jsonb_build_array(pg_relation_filenode(c.oid)::int8, c.oid::regclass::text))"
+    )
+})"""
 """The partitions of a partitioned table that store rows, with the numbers of their files."""
 
 _LOST_PARTS: Final = """ARRAY(
     SELECT was.value ->> 1 FROM jsonb_each(l.target_parts) AS was
-    WHERE NOT EXISTS (
-        SELECT FROM pg_partition_tree(l.target_oid) AS part
-        WHERE part.relid = was.key::oid
-            AND (pg_relation_filenode(part.relid)::int8 = (was.value ->> 0)::int8
-                OR pg_relation_size(part.relid) > 0))
+    WHERE NOT EXISTS (SELECT FROM pg_partition_ancestors(was.key::oid) AS above
+            WHERE above.relid = l.target_oid)
+        OR pg_relation_filenode(was.key::oid)::int8 <> (was.value ->> 0)::int8
+            AND pg_relation_size(was.key::oid) = 0
     ORDER BY 1)"""
 """The recorded partitions that are no partitions any more, or are empty and have another file."""
 

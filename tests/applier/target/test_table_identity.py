@@ -18,7 +18,12 @@ from olr_pg.applier.stopped.left_out import unfit_reason
 from olr_pg.applier.stopped.renaming import bring_rows
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.applier.target.table_identity import COPIED, check_identity, record_tables
+from olr_pg.applier.target.table_identity import (
+    COPIED,
+    check_identity,
+    moved_tables,
+    record_tables,
+)
 from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
@@ -479,6 +484,27 @@ def test_partitions_that_somebody_has_removed_or_emptied_are_named_once(
     with capture_logs() as logged:
         r.apply(_TABLES)
     assert "s.t_p3" in str(logged)
+
+
+def test_a_start_locks_no_partition(applied: Replication) -> None:
+    """A database can have more partitions than PostgreSQL can lock at a time."""
+    r = applied
+    r.execute(f"""
+        {_UNKNOWN} WHERE source_table = 'S.T'; DROP TABLE s.t;
+        CREATE TABLE s.t (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE s.t_p1 PARTITION OF s.t FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id);
+        CREATE TABLE s.t_p11 PARTITION OF s.t_p1 FOR VALUES FROM (0) TO (5);
+        CREATE TABLE s.t_p2 PARTITION OF s.t FOR VALUES FROM (10) TO (20);
+        ALTER TABLE olr_pg.ledger DROP COLUMN target_parts; UPDATE olr_pg.version SET version = 22
+    """)
+    with psycopg.connect(r.target) as other, connect(r.target) as connection:
+        other.execute("LOCK TABLE ONLY s.t, s.t_p1, s.t_p11, s.t_p2")
+        connection.execute("SET lock_timeout = '1s'")
+        ensure_ledger(connection)
+        record_tables(connection, "olr_pg")
+        assert moved_tables(connection, "olr_pg") == set()
+    parts = r.rows("SELECT target_parts FROM olr_pg.ledger WHERE source_table = 'S.T'")
+    assert sorted(name for _, name in parts[0][0].values()) == ["s.t_p11", "s.t_p2"]
 
 
 def test_a_table_that_the_role_cannot_read_does_not_hide_another_one(applied: Replication) -> None:
