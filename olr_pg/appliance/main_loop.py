@@ -16,7 +16,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, cast
 
 import structlog
@@ -90,12 +90,14 @@ class Serving:
             OlrPgError: the error of the first failed target.
         """
         try:
+            # The list of tables may have changed since the configuration was read: a command that
+            # found no status page has not waited for this appliance.
+            self._poll()
             for target in self._applied:
                 target.start(once=self._once)
             while not self._is_over():
                 self._wait()
-                for poll in self._polls:
-                    poll()
+                self._poll()
         except SystemExit:
             began = time.monotonic()
             abandons_in = ending_seconds - min(_REST_SECONDS, ending_seconds / 4)
@@ -106,6 +108,10 @@ class Serving:
             self._end(time.monotonic() + ending_seconds)
         for target in self._applied:
             target.report()
+
+    def _poll(self) -> None:
+        for poll in self._polls:
+            poll()
 
     def _end(self, deadline: float) -> None:
         """Stop the appliers. Shortly before `deadline`, abandon the appliers that have not
@@ -310,14 +316,15 @@ class Reloader:
 
     def _seen_changes(self) -> list[TableChanges | None]:
         """Return for each target the tables that `olr-pg tables` has added and removed; None if
-        they cannot be read.
+        they cannot be read, or if the target has no bundled applier.
         """
         found: list[TableChanges | None] = []
         for target in self._targets:
-            try:
-                found.append(read_table_changes(target.config.changes_file()))
-            except OlrPgError:
-                found.append(None)
+            changes = None
+            with suppress(OlrPgError):
+                if target.config.apply:
+                    changes = read_table_changes(target.config.changes_file())
+            found.append(changes)
         return found
 
     def poll(self) -> None:

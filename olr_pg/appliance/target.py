@@ -182,12 +182,15 @@ class RunningTarget:
 
     def renew(self, config: Config) -> None:
         """Make the applier apply the transactions that it has received and end. Then start another
-        applier with the changed tables.
+        applier with the changed tables. Before the first start, only replace the applier.
 
         Args:
             config: the configuration with this target only.
         """
         self.config = config
+        if not self._started:
+            self.applier = None if self._make_applier is None else self._make_applier(config)
+            return
         self._renewed.set()
         if self.applier is not None:
             self.applier.drain()

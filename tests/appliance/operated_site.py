@@ -96,7 +96,7 @@ class Site:
 
     def run(self) -> None:
         """Start the appliance, which ends when it has applied all redo."""
-        run_appliance(load_config(self._written()), once=True, apply=True, translate=step_sql)
+        run_appliance(load_config(self.config()), once=True, apply=True, translate=step_sql)
 
     def run_with_changes(self) -> None:
         self.change()
@@ -155,9 +155,10 @@ class Site:
         return output
 
     def _command(self, words: tuple[str, ...]) -> tuple[int, str]:
-        return given(self._written(), words)
+        return given(self.config(), words)
 
-    def _written(self) -> Path:
+    def config(self) -> Path:
+        """Write the configuration; return its path."""
         path = self._folder / "olr-pg.json"
         path.write_text(json.dumps(self.document | {"apply": self.apply}), "utf-8")
         return path

@@ -10,9 +10,10 @@ import os
 import signal
 import threading
 import urllib.request
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
@@ -20,19 +21,24 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from structlog.testing import capture_logs
 
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.main_loop import Reloader, Watchdog, changed_keys, hangups
 from olr_pg.config.changed_tables import change_tables
 from olr_pg.config.model import Config
-from olr_pg.config.reading import parse_config
+from olr_pg.config.reading import load_config, parse_config
 from olr_pg.config.table_patterns import TableName
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.service_manager import ServiceManager, ThreadActivity
+from olr_pg.schema.followed_steps import step_sql
 from olr_pg.server.port_connection import PortSettings
 from tests.appliance.forked_appliance import at_work
 from tests.replicator.test_outages import await_status, is_caught_up, running
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 from tests.simulation.proxy import Proxy
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.appliance.operated_site import Site
 
 WAIT_SECONDS = 120.0
 BOUNDS = {"shutdown-seconds": 3, "drain-seconds": 1}
@@ -312,6 +318,30 @@ def test_what_was_added_while_the_appliance_started_is_taken(tmp_path: Path) -> 
     change_tables(before.changes_file(), lambda changes: changes.plus([TableName("A", "C")]))
     Reloader(before, before.with_table_changes, None, threading.Event(), [target]).poll()
     assert [names(one) for one in target.renewed] == [["A.B", "A.C"]]
+
+
+def test_nothing_is_taken_for_a_target_without_an_applier(tmp_path: Path) -> None:
+    served = parse_config({"source": SOURCE, "context": {"data": str(tmp_path)}}, folder=tmp_path)
+    target: Any = Target(served)
+    with structlog.testing.capture_logs() as logs:
+        Reloader(served, lambda: served, None, threading.Event(), [target]).poll()
+    assert logs == []
+
+
+def test_a_table_that_was_removed_while_the_appliance_started_is_not_begun(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command finds no status page, and deletes the table's position at once."""
+    path = site.config()
+    loaded = load_config(path)
+    site.change()
+    assert "the next start" in site.command("tables", "remove", f"APP.{site.b}")
+    monkeypatch.setattr("olr_pg.appliance.main_loop.configure_logging", lambda *_, **__: None)
+    run_appliance(
+        loaded, once=True, apply=True, reload=partial(load_config, path), translate=step_sql
+    )
+    assert site.differing() == [site.b]
+    assert site.sql("SELECT source_table FROM olr_pg.ledger") == [(f"APP.{site.a}",)]
 
 
 def test_a_list_that_the_source_refuses_is_not_taken(tmp_path: Path) -> None:
