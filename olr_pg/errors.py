@@ -1278,7 +1278,7 @@ class Code(IntEnum):
         "the changes of these tables are held; the other tables are up to date. See `olr-pg"
         " errors list`, correct the cause, then run `olr-pg errors retry`, or start the command"
         " again. If you do not want to replicate a table any more, run `olr-pg tables remove"
-        " OWNER.NAME`, also if `apply.tables` does not contain the table now",
+        " OWNER.NAME`, even if `apply.tables` does not contain the table now",
     )
     SERVER_UNREACHABLE = _Entry(
         5011,
@@ -1594,10 +1594,10 @@ class Code(IntEnum):
     TABLE_REPLICATED_ALREADY = _Entry(
         5105,
         "the table is replicated already",
-        "name only other tables with --table. Or stop the appliance and load it again with --anew"
-        " --table OWNER.NAME, which empties it first. If `apply.tables` does not contain the table"
-        " (an earlier `olr-pg tables add` or `olr-pg tables remove` was interrupted), run `olr-pg"
-        " tables remove OWNER.NAME`, empty the table, and add it again",
+        "name only other tables with --table. Or stop the appliance and load the table again:"
+        " `olr-pg initial-load --anew --table OWNER.NAME` empties it first. If `apply.tables` does"
+        " not contain the table (an earlier `olr-pg tables add` or `olr-pg tables remove` was"
+        " interrupted), run `olr-pg tables remove OWNER.NAME`, empty the table, and add it again",
     )
     LOAD_INTERRUPTED = _Entry(
         5106,

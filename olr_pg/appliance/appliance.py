@@ -66,6 +66,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import tells_of_full_disk
 from olr_pg.files.owned import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
+from olr_pg.observability.wording import counted
 from olr_pg.replicator.decoder import Decoder, Delivery
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -281,7 +282,7 @@ def _close_files(config: Config, data: Path) -> None:
     if loose:
         error = OlrPgError(
             Code.FILES_NOT_PRIVATE,
-            f"{len(loose)} files; the first one is {loose[0]}",
+            f"{counted(len(loose), 'file')}; the first one is {loose[0]}",
             path=str(data),
         )
         _log.warning(str(error), code=error.label, action=error.action)

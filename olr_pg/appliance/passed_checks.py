@@ -178,7 +178,7 @@ TARGET: Final = (
         _TARGET_TABLES,
     ),
     Check("postgres.identity", "no identity column rejects Oracle's values", _TARGET_TABLES),
-    Check("postgres.keys", "the target tables have the keys", _TARGET_TABLES),
+    Check("postgres.keys", "the target tables have the keys of the source tables", _TARGET_TABLES),
     Check(
         "postgres.kind",
         "the target tables are ordinary tables, or have all partitions",

@@ -276,7 +276,7 @@ def _unindexed(
     rows: Mapping[str, list[Any]],
     limits: Limits,
 ) -> Iterator[HealthProblem]:
-    # Most tables are small: only about the others is the catalogue asked.
+    # Query the catalogue only about large tables, because most tables are small.
     large = list[tuple[_Watched, list[str], float]]()
     for one in watched:
         count = sum(max(leaf.live, leaf.estimated) for leaf in rows.get(one.source, ()))

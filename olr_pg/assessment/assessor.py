@@ -35,6 +35,7 @@ from olr_pg.dictionary.structure import Index, Structure, UniqueKey
 from olr_pg.dictionary.sys_tables import non_flag_values
 from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import OlrPgError
+from olr_pg.observability.wording import counted
 from olr_pg.schema.table_definitions import key_of, made_columns
 from olr_pg.schema.value_kinds import NUMBERS
 
@@ -325,7 +326,7 @@ def code_item(kind: str, name: str, text: str, remark: str = "") -> Item:
     effort = Effort.LOW if minutes <= _SHORT else Effort.MEDIUM
     if minutes > _LONG:
         effort = Effort.HIGH
-    reasons = [*([remark] if remark else []), f"rewrite {lines} lines of PL/SQL"]
+    reasons = [*([remark] if remark else []), f"rewrite {counted(lines, 'line')} of PL/SQL"]
     reasons += [f"{one.places} × {one.advice}" for one in constructs if one.minutes]
     if kind == "PACKAGE":
         reasons.append(
@@ -546,9 +547,10 @@ class _Assessor:
                 return _plain(
                     one,
                     Carrier.CONVERTED,
-                    f"{done} routines are created in a schema of the package's name",
+                    f"{counted(done, 'routine is created', 'routines are created')} in a schema"
+                    " of the package's name",
                 )
-            remark = f"{done} of its {len(parts)} parts are translated"
+            remark = f"translated: {done} of its {counted(len(parts), 'part')}"
             text = "\n".join(part.source for part in parts if not part.runs)
         return code_item(one.kind, one.full_name, text or "", remark)
 

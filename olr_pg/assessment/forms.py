@@ -15,7 +15,7 @@ from rich.filesize import decimal
 
 from olr_pg.assessment.report import Carrier, Effort, duration
 from olr_pg.dictionary.inventory import named_version, release_name
-from olr_pg.observability.wording import one_line
+from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -353,7 +353,8 @@ def report_lines(report: Report) -> Iterator[str]:
     for one in report.unread:
         yield f"cannot be read: {one} (grant SELECT_CATALOG_ROLE)"
     for other in report.others:
-        yield f"not assessed: schema {other.owner}, {other.objects} objects (use --owner)"
+        objects = counted(other.objects, "object")
+        yield f"not assessed: schema {other.owner}, {objects} (use --owner)"
 
 
 def whole_report(report: Report) -> Iterator[str]:
@@ -385,7 +386,9 @@ def _whole_report(report: Report) -> Iterator[str]:
     if report.redo:
         yield ""
         yield "Redo by day:"
-        yield from (f"{day.day}: {day.logs} logs, {decimal(day.bytes)}" for day in report.redo)
+        yield from (
+            f"{day.day}: {counted(day.logs, 'log')}, {decimal(day.bytes)}" for day in report.redo
+        )
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.filesize import decimal
 
+from olr_pg.observability.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -99,7 +101,7 @@ class AssessedTable(NamedTuple):
     @property
     def facts(self) -> list[str]:
         """The details of the table, one per line."""
-        rows = "rows unknown" if self.rows is None else f"{self.rows:,} rows"
+        rows = "rows unknown" if self.rows is None else counted(self.rows, "row")
         facts = [self.kind, rows, decimal(self.bytes)]
         if self.lob_bytes:
             facts.append(f"{decimal(self.lob_bytes)} of LOBs")
@@ -132,12 +134,12 @@ class TextColumns(NamedTuple):
         )
         also = f" ({self.configured} have a configured set)" if self.configured else ""
         return (
-            f"Text: the database declares {self.declared}, and olr_pg converts {self.as_declared}"
-            f" text columns from this set{also}. Oracle does not check the bytes that"
-            f" applications write: bytes of another set, such as WE8MSWIN1252, {spoilt} in"
-            " PostgreSQL. Run `olr-pg doctor --load` with the live source: it reads some rows,"
-            " and names columns with such bytes. Then name the character set of these columns in"
-            " `source.character-sets` (docs/charsets.md)."
+            f"Text: the database declares {self.declared}, and olr_pg converts"
+            f" {counted(self.as_declared, 'text column')} from this set{also}. Oracle does not"
+            " check the bytes that applications write: bytes of another set, such as"
+            f" WE8MSWIN1252, {spoilt} in PostgreSQL. Run `olr-pg doctor --load` with the live"
+            " source: it reads some rows, and names columns with such bytes. Then name the"
+            " character set of these columns in `source.character-sets` (docs/charsets.md)."
         )
 
 
@@ -381,8 +383,9 @@ class Report(NamedTuple):
         yield (
             f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. This time is an"
             f" estimate. A test wrote {decimal(int(rates.copy_bytes))} per second into the target"
-            f" with COPY over one connection, and the load uses {rates.connections} connections."
-            " The estimate assumes that the source is fast enough."
+            " with COPY over one connection, and the load uses"
+            f" {counted(rates.connections, 'connection')}. The estimate assumes that the source is"
+            " fast enough."
         )
         if self.catch_up is None:
             yield "Catching up: unknown, because the redo per day or a measured rate is missing."
@@ -401,10 +404,10 @@ class Report(NamedTuple):
             f"Catching up: {takes}. This value is an estimate: on its busiest day, the source"
             f" wrote {decimal(int(found.redo_per_second))} of redo per second. This machine"
             f" decodes {decimal(int(redo.bytes_per_second))} per second and core, and has"
-            f" {redo.cores} cores. The target updates {rates.updates:,.0f} rows per second and"
-            f" connection, over {rates.connections} connections. A test measured these rates with"
-            f" simulated orders ({redo.bytes_per_change:,.0f} bytes of redo for each changed"
-            " row). `olr-pg bench` measures in more detail."
+            f" {counted(redo.cores, 'core')}. The target updates {rates.updates:,.0f} rows per"
+            f" second and connection, over {counted(rates.connections, 'connection')}. A test"
+            f" measured these rates with simulated orders ({redo.bytes_per_change:,.0f} bytes of"
+            " redo for each changed row). `olr-pg bench` measures in more detail."
         )
 
 

@@ -1,10 +1,7 @@
 """The archived logs and the PostgreSQL clusters of the benchmarks.
 
-The simulator makes the logs; they are kept for the
-next run.
-
-A local PostgreSQL cluster is created once; each run gets a new
-database.
+The simulator makes the logs; they are kept for the next run. A local PostgreSQL cluster is created
+once; each run gets a new database.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ The encoder of the appliance makes the protocol elements. The protocol elements 
 large as the changes. In memory, they would be the larger part of the memory that the benchmarks
 report.
 
-The applier gets the changes as protocol elements, and a publishing
-PostgreSQL gets them as statements. So the applier and the logical replication worker have the same
-work.
+The applier gets the changes as protocol elements, and a publishing PostgreSQL gets them as
+statements. So the applier and the logical replication worker have the same work.
 """
 
 from __future__ import annotations

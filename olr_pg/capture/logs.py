@@ -198,7 +198,7 @@ def summed_up(problems: Iterable[OlrPgError]) -> list[OlrPgError]:
     if len(compressed) < 2:
         return found
     first = compressed[0]
-    detail = f"{first.detail}, and so are {len(compressed) - 1} more files"
+    detail = f"{first.detail}; {counted(len(compressed) - 1, 'more file')} likewise"
     shown = OlrPgError(first.code, detail, action=first.action, **first.where)
     return [shown, *(one for one in found if one.code != Code.LOG_COMPRESSED)]
 

@@ -570,7 +570,7 @@ def open_current(path: str) -> ArchivedLog:
     the log still grew.
 
     Raises:
-        OlrPgError: 2002 to 2008, see `capture.readers.read_header`.
+        OlrPgError: 2002 to 2008, see `read_header`.
     """
     header, size = read_header(path)
     block_size = header.block_size

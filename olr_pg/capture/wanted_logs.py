@@ -419,8 +419,8 @@ class DecodedLogs:
     def _turn_to(self, position: LogPosition) -> None:
         """Record a partly decoded log as decoded if its thread continues in a new incarnation.
 
-        By then, the log was decoded up to the RESETLOGS: before that, `capture.wanted_logs` reports
-        a gap, and no redo of the new incarnation is decoded.
+        By then, the log was decoded up to the RESETLOGS: before that, `wanted_stream` reports a
+        gap, and no redo of the new incarnation is decoded.
         """
         begun, _ = self._begun.get(position.thread, (position, 0))
         if begun.resetlogs_id < position.resetlogs_id:

@@ -14,6 +14,7 @@ import typer
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
 from olr_pg.cli.shared_options import table_names
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -229,7 +230,8 @@ def _check(accounting: Accounting) -> None:
     if not accounting.closes:
         raise OlrPgError(
             Code.ACCOUNT_DOES_NOT_CLOSE,
-            f"lost: {accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
+            f"lost: {counted(accounting.vectors_missing, 'row vector')},"
+            f" {counted(accounting.changes_missing, 'change')}",
         )
 
 

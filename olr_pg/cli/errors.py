@@ -403,6 +403,6 @@ def _print_replayed(one: Replayed) -> None:
     print_line(
         f"{one.table}: {counted(counts.transactions, 'transaction')} applied"
         f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted}"
-        f" deleted, {counts.conflicts} conflicts skipped or overwritten)"
+        f" deleted, {counted(counts.conflicts, 'conflict')} skipped or overwritten)"
     )
     print_line("    continues" if one.error is None else f"    STOPPED again: {one.error}")

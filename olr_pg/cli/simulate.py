@@ -279,12 +279,14 @@ def simulate(
         typer.Option(
             min=0.1,
             metavar="S",
-            help="With --live or --sql: switch logs after this time.",
+            help="With --live or --sql: seconds between two log switches.",
         ),
     ] = 2.0,
     seconds: Annotated[
         float | None,
-        typer.Option("--for", min=0.1, metavar="S", help="With --live: end after this time."),
+        typer.Option(
+            "--for", min=0.1, metavar="S", help="With --live: end after this number of seconds."
+        ),
     ] = None,
     ahead: Annotated[
         bool,
@@ -394,7 +396,7 @@ def simulate(
         typer.Option(
             min=0.0,
             metavar="SECONDS",
-            help="With --serve, without --live: time between two archived logs.",
+            help="With --serve, without --live: seconds between two archived logs.",
         ),
     ] = 0.0,
 ) -> None:

@@ -98,12 +98,13 @@ def _print(console: Console, record: dict[str, Any]) -> None:
     for load in loads[:_TABLES_MAX]:
         console.print(_load(load), soft_wrap=True)
     if len(loads) > _TABLES_MAX:
-        console.print(f"{len(loads) - _TABLES_MAX:,} more tables are loaded", soft_wrap=True)
+        waiting = counted(len(loads) - _TABLES_MAX, "more load")
+        console.print(f"{waiting} in progress or waiting: --json shows all of them", soft_wrap=True)
     if record["tables"]:
         print_table(console, _tables(record))
     more = len(record["tables"]) - _TABLES_MAX
     if more > 0:
-        console.print(f"{more:,} more tables: --json shows all of them", soft_wrap=True)
+        console.print(f"{counted(more, 'more table')}: --json shows all of them", soft_wrap=True)
 
 
 def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
@@ -243,7 +244,7 @@ def _stopped(table: dict[str, Any], at: float) -> str:
         if table.get("behind"):
             return f"waits for {table['behind']}"
         if table["incomplete"]:
-            return f"lacks {table['incomplete']:,} LOB values"
+            return f"lacks {counted(table['incomplete'], 'LOB value')}"
         return _verified(table, at)
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"
 

@@ -27,7 +27,7 @@ from olr_pg.cli.shared_options import (
     table_names,
 )
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.wording import one_line
+from olr_pg.observability.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -161,7 +161,8 @@ def list_tables(
     if pause is not None:
         print_line(f"The subscription was PAUSED by {pause.by}")
     for one in states:
-        held = f"  {one.held_transactions} transactions are held" if one.stopped else ""
+        count = counted(one.held_transactions, "transaction is held", "transactions are held")
+        held = f"  {count}" if one.stopped else ""
         names = one_line(f"{one.source_table} → {one.target_table}")
         print_line(f"{one.word:10}  {names}  SCN {one.commit_scn}{held}")
     if not states:
@@ -307,9 +308,12 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str], absent: Collection[str]) -> None:
-    """Raise an error if a table is missing, or its target table is unfit, as a load does. Changes
-    that committed before this command are not wanted, so none of them counts as missing, and with
-    a live source none is applied. (How far an offline source has written is unknown.)
+    """Prepare tables that are added without a load. Raise an error if a table is missing in the
+    source, or its target table is unfit, as a load does.
+
+    Only changes that commit after this command are wanted. So earlier changes do not count as
+    missing, and with a live source they are not applied. (The present SCN of an offline source is
+    unknown.)
 
     Args:
         absent: the tables that a running appliance does not replicate.
@@ -471,7 +475,7 @@ def _take(
     added: Sequence[str] = (),
     removed: Sequence[str] = (),
 ) -> None:
-    """Change the list, and wait until a running appliance has adopted them.
+    """Change the list, and wait until a running appliance has adopted it.
 
     Raises:
         OlrPgError: 8015 the list cannot be changed, 8016 the appliance does not adopt them.

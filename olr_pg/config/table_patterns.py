@@ -233,8 +233,8 @@ def table_list_query(tables: Sequence[TableName | TablePattern]) -> str:
 
     The query selects names as literals, not from a view. So the query also returns the name of a
     table that does not exist, and the server rejects that name; a query of a view would silently
-    leave the name out. For the same reason, a pattern that matches no table returns its own text.
-    The query runs on Oracle and on the offline source's SQLite database.
+    leave the name out. For the same reason, the query returns the text of a pattern that matches no
+    table. The query runs on Oracle and on the offline source's SQLite database.
     """
     excluded = [one for one in tables if isinstance(one, TablePattern) and one.excluded]
     wanted = [one for one in tables if one not in excluded]

@@ -239,8 +239,8 @@ class TypesSection(Section):
 
     integers: Integers = Field(
         default="fitting",
-        description="NUMBER(p,0) with p up to 18: the smallest of smallint, integer and bigint"
-        " that holds all its values; at least `integer`; `bigint`; or `numeric`",
+        description="NUMBER(p,0) with p up to 18. `fitting`: the smallest of smallint, integer and"
+        " bigint that holds all values; `integer`: the same without smallint; `bigint`; `numeric`",
     )
     number: PlainNumber = Field(
         default="numeric",

@@ -3,8 +3,8 @@ that the order of the bytes is the order of the numbers.
 
 Facts: values-and-lobs §8.
 
-BOOLEAN values of Oracle 23ai (one byte, 01 or 00; values-and-lobs §10), and columns of other
-types that become boolean in the target.
+The module also decodes BOOLEAN values of Oracle 23ai (one byte, 01 or 00; values-and-lobs §10), and
+converts columns of other types that become boolean in the target.
 """
 
 from __future__ import annotations

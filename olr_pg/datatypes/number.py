@@ -1,4 +1,4 @@
-"""NUMBER and FLOAT values: single values, columns of them as PostgreSQL's types, and as decimal
+"""Converts NUMBER and FLOAT values, single ones and columns, to PostgreSQL's types and to decimal
 text. Oracle stores a NUMBER as an exponent byte and base-100 digits (values-and-lobs §3).
 
 The kernels read the *significant digits* of a value: its base-100 digits without zeros at either

@@ -1,6 +1,7 @@
 """RAW and LONG RAW values: uninterpreted bytes (values-and-lobs §4).
-ROWID and UROWID values: addresses of Oracle rows, which are replicated as text (values-and-lobs
-§11).
+
+The module also converts ROWID and UROWID values: addresses of Oracle rows, which are replicated as
+text (values-and-lobs §11).
 """
 
 from __future__ import annotations

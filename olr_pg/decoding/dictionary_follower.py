@@ -62,6 +62,7 @@ from olr_pg.dictionary.evolution import ENDING, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 from olr_pg.scalars import format_xid
 from olr_pg.wire.element_plan import build_element_plan, extended_element_plan
 
@@ -397,7 +398,7 @@ class DictionaryFollower:
             first = f", the first one: {texts[0]}" if texts else ""
             raise OlrPgError(
                 Code.DDL_READ_LATE,
-                f"{len(late)} transactions with DDL{first}",
+                f"{counted(len(late), 'transaction')} with DDL{first}",
                 scn=late[0].commit_scn,
                 xid=format_xid(late[0].xid),
             )

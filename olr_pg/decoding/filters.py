@@ -40,6 +40,7 @@ from olr_pg.decoding.left_out_report import log_left_out
 from olr_pg.decoding.split import View
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step, load_again
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import KINDS
@@ -138,7 +139,7 @@ class Filters:
         if tables and not chosen:
             raise OlrPgError(
                 Code.FILTER_LEAVES_NO_TABLE,
-                f"{len(tables)} tables are excluded",
+                f"excluded: {counted(len(tables), 'table')}",
                 key="filter.tables",
             )
         charsets = charsets_of(database)

@@ -18,7 +18,9 @@ and “Text Literals”).
 
 
 class SysRowOperation(IntEnum):
-    """The kinds of change of a SYS row, with the numbers of `transactions.DmlKind`."""
+    """The kinds of change of a SYS row, with the numbers of `DmlKind`
+    (`transactions.finished_columns`).
+    """
 
     INSERT = 4
     DELETE = 5

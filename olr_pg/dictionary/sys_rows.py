@@ -449,8 +449,8 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_con": {"con": "CON#", "owner": "OWNER#", "name": "NAME"},
     "sys_com": {"obj": "OBJ#", "col": "COL#", "text": "COMMENT$"},
 }
-"""The columns that are queried and decoded. The outer keys are fields of `sys_rows.SysRows`; each
-value maps the fields of a row to columns of the SYS table.
+"""The columns that are queried and decoded. The outer keys are fields of `SysRows`; each value maps
+the fields of a row to columns of the SYS table.
 """
 
 TOLD_BY_REDO: Final[dict[str, dict[str, str]]] = {

@@ -208,8 +208,8 @@ def selected_names(
 def _fitting(
     owner: str, name: str, there: Collection[tuple[str, str]], containers: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Return those of the known tables that a row of a query names, which can leave the container
-    out.
+    """Return the known tables that a row of a query names. A row without a container names the
+    tables of all containers.
     """
     places = [(owner, name), *((f"{one}.{owner}", name) for one in containers)]
     return [place for place in places if place in there]

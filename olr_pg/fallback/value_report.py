@@ -20,6 +20,7 @@ from olr_pg.datatypes.mapping import oracle_type_name
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import Cause, OracleColumn, ValueSettings, oracle_column
 from olr_pg.fallback.relation_plans import GENERATED_ACTION, NOT_SENT, key_names
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -282,7 +283,7 @@ def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
     first.
     """
     for table in tables:
-        rows = "" if table.rows is None else f", {table.rows:,} rows"
+        rows = "" if table.rows is None else f", {counted(table.rows, 'row')}"
         yield f"{table.name} from {table.target}{rows}: {_verdict(table)}"
         for column in sorted(table.columns, key=lambda one: (not one.error, -one.refused)):
             yield from _column_lines(column)
@@ -294,9 +295,10 @@ def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
             )
     refused = sum(not table.is_ready for table in tables)
     if refused:
-        yield f"{refused} of {len(tables)} tables contain values that the way back would reject"
+        of = counted(len(tables), "table")
+        yield f"values that the way back would reject: in {refused} of {of}"
     else:
-        yield f"{len(tables)} tables: they contain no values that the way back would reject"
+        yield f"{counted(len(tables), 'table')} without values that the way back would reject"
 
 
 def _verdict(table: TableReport) -> str:
@@ -312,8 +314,8 @@ def _column_lines(column: ColumnReport) -> Iterator[str]:
         return
     for one in column.unfit:
         if one.rows != 0:
-            counted = "possible" if one.rows is None else f"{one.rows:,} rows"
-            yield f"{head}: {one.cause}, {counted}: {one.policy}"
+            rows = "possible" if one.rows is None else counted(one.rows, "row")
+            yield f"{head}: {one.cause}, {rows}: {one.policy}"
     possible = [f"{one.cause} ({one.policy})" for one in column.unfit if one.rows == 0]
     if possible:
         yield f"{head}: not in the current rows, but possible: {', '.join(possible)}"

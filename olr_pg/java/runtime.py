@@ -15,8 +15,8 @@ can store the linked classes in a file, the archive, and map it at later starts.
 archive only if Java and Spark's jars are the same, in the same directories; otherwise it reads the
 classes as usual.
 
-The archive has about 120 MB. The archive is in the directory of the start script for this
-Java. A session uses the archive if the file exists; `spark.jobs` creates the archive.
+The archive has about 120 MB. It is in the directory of the start script for this Java. A session
+uses the archive if the file exists; `spark.jobs` creates the archive.
 """
 
 from __future__ import annotations

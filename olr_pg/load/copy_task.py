@@ -38,6 +38,7 @@ from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.table_data import SourcePartition, schema_of
+from olr_pg.observability.wording import counted
 from olr_pg.oracle.key_cuts import LargeRow
 from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
 from olr_pg.spark.jobs import errors_of_task, run_tasks
@@ -261,8 +262,8 @@ def check_inserted(table: LoadTable, sent: int, inserted: int) -> None:
     if inserted != sent:
         raise OlrPgError(
             Code.TABLE_DATA_REFUSED,
-            f"{sent} rows were sent to {table.schema}.{table.name}, but {inserted} were inserted: a"
-            " trigger of the table or of a partition discards rows",
+            f"{counted(sent, 'row')} sent to {table.schema}.{table.name}, but only {inserted:,}"
+            " inserted: a trigger of the table or of a partition discards rows",
             action="disable the trigger, which `olr-pg doctor` names, until the load and"
             " replication have ended, then continue with --resume",
             table=table.source.full_name,

@@ -1,4 +1,4 @@
-"""The initial load: Spark copies every table in partitions, as of an SCN. After the load,
+"""The initial load: Spark copies every table in parts, as of an SCN. After the load,
 replication continues from that SCN. When all partitions of a table are loaded, the table is
 analysed, and its row in the ledger records that the table contains all changes up to the SCN.
 `olr-pg run` skips changes that were committed up to that SCN. The run starts at the begin SCN of
@@ -63,7 +63,7 @@ class LoadedTable(NamedTuple):
     Attributes:
         table, target: names.
         rows, bytes: rows in the target, and bytes sent by COPY, by this run and earlier runs.
-        parts, parts_before: number of partitions, and how many of them were loaded before this run.
+        parts, parts_before: number of parts, and how many of them were loaded before this run.
         seconds: time from the table's first partition to its last one in this run.
         losses: counts of values that policies changed in this run, by column.
     """
@@ -220,7 +220,7 @@ def _plan(
 
 
 def _as_begun(source: SourceTable, state: LoadState) -> SourceTable:
-    """Return the table with the SCN and the partitions with which the load began, because the rows
+    """Return the table with the SCN and the parts with which the load began, because the rows
     that are already loaded belong to these. Return the table unchanged if its data have only one
     SCN.
     """
@@ -244,7 +244,7 @@ def _check(
     """Raise an error if the load would lose or duplicate rows.
 
     Raises:
-        OlrPgError: 5046 the loaded partitions are in another table, 5104 the table has rows, 5105
+        OlrPgError: 5046 the loaded parts are in another table, 5104 the table has rows, 5105
             the table is replicated, 5106 an earlier load was interrupted, 5110 the table data has
             changed since that load started, 5119 another tool copies the rows, or the step does
             not fit its copy, 7101 that load read a source with a higher SCN; 70xx,
@@ -281,13 +281,13 @@ def _check(
     if not options.resume:
         raise OlrPgError(
             Code.LOAD_INTERRUPTED,
-            f"{len(state.done)} of {state.parts} partitions are loaded",
+            f"{len(state.done)} of {counted(state.parts, 'part')} loaded",
             table=name,
         )
     if state.done and state.target_oid not in (None, plan.target.oid):
         raise OlrPgError(
             Code.TARGET_TABLE_REPLACED,
-            f"{len(state.done)} of {state.parts} partitions were loaded into another table, which"
+            f"{len(state.done)} of {counted(state.parts, 'part')} loaded into another table, which"
             " had its name",
             action="if that table was renamed, rename it back. Otherwise load this table from the"
             f" beginning: `olr-pg initial-load --restart --table {shlex.quote(name)}`",
@@ -345,7 +345,7 @@ def _run(
     session: Callable[[], SparkSession],
     options: LoadOptions,
 ) -> None:
-    """Load the missing partitions; restart a table if the source no longer has the undo for the
+    """Load the missing parts; restart a table if the source no longer has the undo for the
     table's SCN.
     """
     while True:
@@ -405,8 +405,8 @@ def _undo_needed(
 ) -> OlrPgError:
     """Return `error` with an estimate of the undo retention that the load would have needed.
 
-    The remaining time is estimated from the partitions that this run has loaded, because all
-    partitions have about the same size.
+    The remaining time is estimated from the parts that this run has loaded, because all parts have
+    about the same size.
     """
     passed = work.table.progress.age_seconds(connection)
     running = max(time.monotonic() - min(one.began for one in works), 0.0)
@@ -417,8 +417,8 @@ def _undo_needed(
     source = options.undo_retention()
     words = (
         f"{error.detail}; the load reads rows as of SCN {work.state.scn}, which was"
-        f" current {passed:.0f} seconds ago. {left} partitions remain, which need about {rest:.0f}"
-        f" more seconds. The load needs undo of {needed} seconds"
+        f" current {passed:.0f} seconds ago. For the remaining {counted(left, 'part')}, the load"
+        f" needs about {rest:.0f} more seconds. So it needs undo of {needed} seconds"
     )
     return OlrPgError(
         error.code,

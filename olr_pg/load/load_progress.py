@@ -206,8 +206,8 @@ class TableLoadProgress(NamedTuple):
         """
         named = {"s": self.subscription, "t": self.source_table}
         with connection.transaction():
-            # In the order of an applier that starts meanwhile (`left_out`). If it still found this
-            # row after the table's row in the ledger is deleted, it would create the latter again.
+            # Delete this row first: an applier that starts meanwhile reads it, and would create the
+            # table's row in the ledger again (`left_out`).
             connection.execute(_UNLIST, named)
             self._drop_held(connection, _MAX_BIGINT)
             self.forget(connection)

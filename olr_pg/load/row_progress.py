@@ -93,7 +93,7 @@ class Meter:
         """Return the progress as one line of text."""
         share, left = self.share, self.seconds_left
         parts = [
-            f"{self.rows:,} rows" if share is None else f"{self.rows:,} of {self.total:,} rows",
+            counted(self.rows, "row") if share is None else f"{self.rows:,} of {self.total:,} rows",
             "" if share is None else f"{100 * share:.0f} %",
             f"{self.rate:,.0f} rows/s",
             "" if left is None else f"{span(left)} left",

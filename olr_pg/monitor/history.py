@@ -196,7 +196,9 @@ class HistoryStore:
                     )
 
     def read(self, at: float, target: str, table: str, level: int) -> Series:
-        """Return the readings of a table, or of all tables (`WHOLE`), in a range that ends now."""
+        """Return the readings of a table, or of the whole target (`WHOLE`), in the range of a level
+        that ends at the Unix time `at`.
+        """
         step, span = LEVELS[level].step, LEVELS[level].span
         end = int(at) // step * step + step
         start = end - span

@@ -255,8 +255,8 @@ _THREAD_VALUES = (
 
 
 TABLES_MAX: Final = 1000
-"""If there are more tables, usually only the changed ones have metrics of their own: the metrics of
-20,000 tables have 17 MB.
+"""If a target has more tables and `metrics.tables` is "auto", only the changed ones have metrics of
+their own: the metrics of 20,000 tables have 17 MB.
 """
 
 

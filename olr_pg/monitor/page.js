@@ -170,7 +170,10 @@ function tableRow(t, largest) {
     cell(scn(t.applied_scn), "n count", "applied SCN")];
 }
 /* The server sorts the tables, and sends only the first ones; `shown` has the numbers of all. */
-function more(s) { return whole(s.shown.matching - s.tables.length) + " more tables"; }
+function more(s) {
+  const count = s.shown.matching - s.tables.length;
+  return whole(count) + (count === 1 ? " more table" : " more tables");
+}
 function tables(s) {
   byId("tables").hidden = !s.shown.tables;
   byId("wanted").hidden = s.shown.tables <= 12;

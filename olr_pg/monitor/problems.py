@@ -96,11 +96,12 @@ def _problems(
     found += _incomplete([table for table in status.tables if table.incomplete], command)
     found += _different([table for table in status.tables if table.differences], command)
     if status.source.losses:
-        text = f"decoding has lost {status.source.losses} row changes or change vectors"
+        text = f"decoding has lost row changes or change vectors: {status.source.losses:,}"
         found.append(Problem(text, (command("verify"),)))
     if status.port.held_back:
-        count = f"it has not confirmed {status.port.transmitted} transactions that it received"
-        held = OlrPgError(Code.CONFIRMATIONS_HELD_BACK, count, client=status.port.client)
+        count = counted(status.port.transmitted, "transaction")
+        detail = f"it has not confirmed {count} that it received"
+        held = OlrPgError(Code.CONFIRMATIONS_HELD_BACK, detail, client=status.port.client)
         found.append(Problem(f"{held}; {held.action}"))
     found += [
         Problem(
@@ -137,12 +138,13 @@ def _incomplete(tables: Sequence[TableStatus], command: _Commands) -> list[Probl
     """Return a problem for all tables that lack LOB values."""
     if not tables:
         return []
-    values = f"{sum(table.incomplete for table in tables)} LOB values that the redo did not contain"
+    number = sum(table.incomplete for table in tables)
+    values = f"{counted(number, 'LOB value')} that the redo did not contain"
     if len(tables) == 1:
         text, named = f"table {tables[0].name} lacks {values}", ["--table", tables[0].name]
     else:
         names = some([table.name for table in tables])
-        text, named = f"{len(tables)} tables lack {values}: {names}", []
+        text, named = f"{len(tables):,} tables lack {values}: {names}", []
     return [Problem(text, (command("errors list"), command("fetch-lobs", *named)))]
 
 
@@ -157,7 +159,7 @@ def _different(tables: Sequence[TableStatus], command: _Commands) -> list[Proble
         of = f"table {tables[0].name} differs from its source table in {rows}"
         return [Problem(f"{of}, as of SCN {tables[0].verified_scn}", (verify,))]
     names = some([table.name for table in tables])
-    text = f"{len(tables)} tables differ from their source tables in {rows}: {names}"
+    text = f"{len(tables):,} tables differ from their source tables in {rows}: {names}"
     return [Problem(text, (verify,))]
 
 
@@ -176,7 +178,7 @@ def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Prob
     show = command("errors show", number) if first.error_id else command("errors list")
     if len(tables) > 1:
         names = some([table.name for table in tables])
-        text = f"{len(tables)} tables have stopped: {names}; the first one: {first.stopped}"
+        text = f"{len(tables):,} tables have stopped: {names}; the first one: {first.stopped}"
         return Problem(text, (command("errors list"), show, command("errors retry")))
     text = f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
     commands = (show, command("errors retry", first.name))

@@ -11,9 +11,9 @@ set that differs from the declared one (`dictionary.true_charsets`).
 
 Between the server and the driver, text is converted from and to the declared set. Bytes that are no
 character of this set arrive as a replacement character. RAW is never converted (PL/SQL Packages
-Reference, UTL_RAW). In SQL a RAW has at most 2,000 bytes, so longer text is read in pieces.
-Only databases with one byte per character have columns with longer text here; in them, SUBSTR
-counts bytes.
+Reference, UTL_RAW). In SQL a RAW has at most 2,000 bytes, so longer text is read in pieces. Only
+databases with one byte per character have columns with longer text here; in them, SUBSTR counts
+bytes.
 """
 
 from __future__ import annotations

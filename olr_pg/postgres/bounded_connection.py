@@ -97,7 +97,9 @@ def refuse_unfit_pooler(connection: psycopg.Connection[Any], session: int) -> No
     if code is Code.POOLER_SHARES_SESSIONS:
         raise OlrPgError(code, f"session {session} of the server was given to another client")
     if code is not None:
-        raise OlrPgError(code, "a client received a session with the parameters of an earlier one")
+        raise OlrPgError(
+            code, "a client received a session with the parameters of an earlier client"
+        )
 
 
 def _same_pool(connection: psycopg.Connection[Any]) -> str:
@@ -279,7 +281,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         object replaces a system object.
 
         Raises:
-            OlrPgError: 5029 and 5172, an unfit pooler (`bounded_connection`).
+            OlrPgError: 5029 and 5172, an unfit pooler (`refuse_unfit_pooler`).
             psycopg.Error: the server cannot be reached.
         """
         connection = super().connect(*args, **options)

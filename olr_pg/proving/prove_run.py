@@ -346,7 +346,7 @@ def _words(table: VerifiedTable) -> str:
     kinds = [one.kind for one in table.differences]
     said = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     return (
-        f"{table.table.source.full_name}: {table.source_rows} rows in the source,"
+        f"{table.table.source.full_name}: {counted(table.source_rows, 'row')} in the source,"
         f" {table.target_rows} in the target: {said}"
     )
 
@@ -631,7 +631,7 @@ class _Trial:
             return {Judge.REPLAY: refused, Judge.LOGMINER: refused}
         differences = check_replay(notes.start, notes.moments, events)
         commits = len({one["xid"] for one in events if one["op"] == "commit"})
-        reason = f"{counted(commits, 'commit')}, compared at {len(notes.moments)} SCNs"
+        reason = f"{counted(commits, 'commit')}, compared at {counted(len(notes.moments), 'SCN')}"
         verdict = Verdict(Word.RIGHT, reason)
         lost = [one for one in events if one["op"] == LOST]
         if lost:

@@ -14,9 +14,9 @@ because they began before the first log. The existing file can have been written
 and then contains these transactions.
 
 Packed transactions are collected until there are enough for a batch, and batches until there are
-enough for a row group (`GroupedFile`). If the batches of all files
-together need too much memory, the file with the most bytes is written first. So memory use is
-limited, and most row groups are large.
+enough for a row group (`GroupedFile`). If the batches of all files together need too much memory,
+the file with the most bytes is written first. So memory use is limited, and most row groups are
+large.
 
 Each column of a row group costs a fixed time, however many values it has. The rest of the time
 depends on the compression: compared with Zstandard, Snappy takes a third less time, but its files

@@ -433,9 +433,10 @@ class Decoder:
         return self.recovery.find([feed.need for feed in feeds], of_others=of_others)
 
     def _refuse_images(self, feeds: Sequence[Feed], *, of_others: bool) -> None:
-        """Refuse the images with which a run could begin: a run after an image would not read the
-        dictionary changes before it, which are missing. No checkpoint can name these images again,
-        because each checkpoint replaces the SCN up to which the changes were stored.
+        """Refuse the images with which a run could begin, because dictionary changes are missing,
+        and a run with an image does not read the redo before the image. No later checkpoint may
+        name these images: each checkpoint replaces the SCN up to which the changes were stored, so
+        no later start would notice that changes are missing.
 
         Raises:
             OlrPgError: 2010, the logs do not reach back to the start SCN.

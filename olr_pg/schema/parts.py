@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from olr_pg.observability.wording import counted
 from olr_pg.schema import comparisons
 from olr_pg.schema.functions import (
     aggregates,
@@ -170,7 +171,7 @@ def call(t: Translator, node: exp.Expr) -> Translated:
         raise UntranslatableError(_unknown(t, node.name))
     arguments = node.expressions
     if not function.least <= len(arguments) <= function.most:
-        raise UntranslatableError(f"{name} with {len(arguments)} arguments")
+        raise UntranslatableError(f"{name} with {counted(len(arguments), 'argument')}")
     return function.rule(t, arguments)
 
 

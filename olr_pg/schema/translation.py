@@ -112,7 +112,7 @@ def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
     if wanted in MOMENTS and wanted is not ValueKind.TIMESTAMPTZ:
         return t.day(node) if wanted is ValueKind.DATE else t.moment(node)
     if wanted is ValueKind.TIMESTAMPTZ and not t.is_moment(node):
-        raise UntranslatableError(f"a text where a date is expected: it {NLS_TEXT}")
+        raise UntranslatableError(f"a text where a date is expected: its meaning {NLS_TEXT}")
     if wanted is ValueKind.RAW and t.is_text(node):
         return f"DECODE({t.text(node)}, 'hex')"
     return t.sql(node)

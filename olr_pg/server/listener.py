@@ -22,6 +22,7 @@ import structlog
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.periodic import Periodic, join_started
+from olr_pg.observability.wording import counted
 from olr_pg.server.port_connection import UNUSED_PORT, Connection, PortSettings, shut
 from olr_pg.server.port_session import (
     BUNDLED,
@@ -439,7 +440,9 @@ class Silence:
             waits = "it has not requested a start SCN"
         else:
             held = queue.status()
-            waits = f"{held.transmitted} transactions sent to it are not confirmed"
+            waits = (
+                f"it has not confirmed {counted(held.transmitted, 'transaction')} that it received"
+            )
         saved = "no SCN is saved" if saved_scn is None else f"the saved SCN stays at {saved_scn}"
         end = "no time limit ends its connection"
         if limit is not None:

@@ -68,6 +68,7 @@ import structlog
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
+from olr_pg.observability.wording import counted
 from olr_pg.ordering.ready_transactions import (
     SMALL_BYTES,
     JoinedMessages,
@@ -888,7 +889,7 @@ class HeldBack:
         self.now = over
         reason = OlrPgError(
             Code.CONFIRMATIONS_HELD_BACK,
-            f"{count} unconfirmed transactions with {held_bytes} bytes in total",
+            f"{counted(count, 'unconfirmed transaction')} with {held_bytes:,} bytes in total",
             bytes_max=self._bytes_max,
         )
         if over:

@@ -2,10 +2,10 @@
 cannot be decoded.
 
 The position of an event is the number of transactions that were put into the queue before it. The
-event can be taken when this number of transactions is completely transmitted. After it was
-taken, the event behaves like a transaction: it waits for its confirmation (`confirm`), and is sent
-again after a rewind (`rewind`). Only the bundled applier receives events; the queue of an
-external client contains none.
+event can be taken when this number of transactions is completely transmitted. After it was taken,
+the event behaves like a transaction: it waits for its confirmation (`confirm`), and is sent again
+after a rewind (`rewind`). Only the bundled applier receives events; the queue of an external client
+contains none.
 
 **Missing LOB values** (`SchemaEvent.lobs`): an event with missing values precedes the transaction
 that contains the changes with these values. If that transaction has no other changes, it is not

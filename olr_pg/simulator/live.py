@@ -132,7 +132,7 @@ class NamedFeed:
         )
 
     def work(self, size: int) -> Iterator[Redo]:
-        """Write about `size` more bytes of redo; yield the redo that was flushed, by SCN."""
+        """Write about `size` more bytes of redo; yield the redo that was flushed, in SCN order."""
         self.simulation.work(size)
         self._made += size
         for name, every in self._events():

@@ -13,7 +13,7 @@ in memory or on disk.
 The driver and the executors can share a directory (`session.RESULTS_PROPERTY`). On one machine, the
 driver and the executors share a directory, unless files are encrypted. In a shared directory, each
 task writes its result to a file (`files.result_files`), and the driver takes the result as soon as
-the file is complete. Otherwise results pass through the JVM when their job ends.
+the file is complete. Otherwise results pass through Java when their job ends, as cells.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
 `OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
@@ -23,13 +23,13 @@ result's name.
 
 `plan_jobs` groups tasks into Spark tasks, and Spark tasks into jobs. Each job costs Java about 15
 ms of processor time, and each Spark task 3 ms more. So there are few jobs, and each core gets its
-share of a job as one Spark task. Two such jobs run at a time.
+share of a job as one Spark task.
 
 `archive_classes` creates an archive of the classes that a session loads (`java.runtime`).
 
 `SparkCall` holds the resources that one call of `run_tasks` uses in Spark, and releases them at its
-end. Each job costs time in Java and in the driver, mostly for communication between the two. Three
-measures reduce it. Jobs are submitted asynchronously (``collectAsync``) without a thread for each.
+end. Most of the time of a small job is communication between Java and the driver. Three measures
+reduce it. Jobs are submitted asynchronously (``collectAsync``) without a thread for each.
 Results need no additional socket. The payloads are the data of the partitions, not a part of the
 function. So a job takes about 20 ms; with `RDD.collect` in a thread it would take 40 ms.
 
@@ -38,9 +38,6 @@ results are not files, cells contain the compressed results. Compression reduces
 because messages repeat names; so the driver's network is fast enough for the results of many
 executors. A large result is divided into several cells, because a cell is copied several times and
 must fit into Java's heap.
-
-The error of a task is also returned as a cell, not raised in Spark. So the driver can raise the
-same `OlrPgError`, and Spark does not retry a permanent failure.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _lob_error(lost: LostOf, table: Table, xid: int) -> OlrPgError:
     first = lost.lobs[0]
     return OlrPgError(
         first.code,
-        f"{len(lost.lobs)} LOB values of the transaction",
+        f"number of LOB values of the transaction: {len(lost.lobs)}",
         table=table.full_name,
         column=first.column,
         xid=format_xid(xid),

@@ -10,8 +10,8 @@ A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its byt
 elements of at most the chunk size, column after column. An empty value has one Chunk without bytes.
 Facts: protocol, “Elements”.
 
-Its parts also write other forms into rooms (`packed_changes`): they keep the position, write values
-and ROWIDs, and raise the error for a refused change.
+The parts of the encoder also write other forms into rooms (`packed_changes`): they keep the
+position, write values and ROWIDs, and raise the error for a refused change.
 
 A value can consist of several parts at different places in the data. A part is an entry of
 `dml.values`. `offset` and `length` give its bytes, and `next` is the entry of the next part,
@@ -109,7 +109,7 @@ class Form(IntEnum):
     """The form in which finished transactions are written."""
 
     MESSAGES = 0
-    """Framed Data messages (`wire.encoder`)."""
+    """Framed Data messages of the protocol."""
     PACKED = 1
     """Packed transactions (`wire.packed_changes`)."""
     LINES = 2

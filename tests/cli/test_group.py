@@ -118,7 +118,7 @@ def test_help_of_every_command_is_readable(words: tuple[str, ...]) -> None:
 def test_ranges_and_contraries_are_among_the_words() -> None:
     text = " ".join(help_of(("simulate",), 200).split())
     assert "Number of redo threads, as in RAC; default: 1 (1 to 8)." in text
-    assert "switch logs after this time (at least 0.1)." in text
+    assert "seconds between two log switches (at least 0.1)." in text
     assert "Byte order of the logs. Default: chosen by the seed. Opposite: --little-endian." in text
     assert "lobs always write truth.jsonl. Disable with --no-truth." in text
     assert "Usage: olr-pg decode [OPTIONS] LOG..." in help_of(("decode",), 80)

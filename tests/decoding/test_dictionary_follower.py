@@ -246,7 +246,7 @@ def test_ddl_that_is_read_later_than_what_committed_after_it_is_followed_in_its_
         follower(history).apply(ddl[:missing] + ddl[missing + 1 :])
         recorded = len(history.transactions)
         later = follower(DictionaryHistory(path, "DB", snapshot.scn))
-        with pytest.raises(OlrPgError, match="1 transactions with DDL") as late:
+        with pytest.raises(OlrPgError, match="1 transaction with DDL") as late:
             later.apply(ddl)
         followed(late.value, Code.DDL_READ_LATE, "start the appliance again")
         again = DictionaryHistory(path, "DB", snapshot.scn)
@@ -278,7 +278,7 @@ def test_an_interval_partition_that_is_read_later_is_followed_in_its_place(tmp_p
         found.apply(earlier)
         return found
 
-    with pytest.raises(OlrPgError, match=r"1 transactions with DDL \[scn") as late:
+    with pytest.raises(OlrPgError, match=r"1 transaction with DDL \[scn") as late:
         follower(column).apply([interval, column])
     assert late.value.code == 3076
     assert recorded == [column, interval]

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from olr_pg.applier.target.blockers import session_words
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from tests.server.test_listener import MemorySource, commit_scn_of
@@ -44,6 +47,16 @@ def test_every_metric_of_the_guide_exists() -> None:
     source = (ROOT / "olr_pg" / "monitor" / "metrics.py").read_text("utf-8")
     for name in re.findall(r"`olr_pg_(\w+)`", guide):
         assert f'"{name.removesuffix("_total")}"' in source, name
+
+
+def test_the_example_of_a_blocked_statement_is_what_the_program_prints() -> None:
+    row = SimpleNamespace(
+        pid=4711, application_name="night job", usename="app", state="idle in transaction"
+    )
+    row.query, row.seconds = "LOCK TABLE shop.orders", 723.0
+    reason = OlrPgError(Code.STATEMENT_BLOCKED, f"blocked by {session_words(row)}")
+    guide = (DOCS / "operations.md").read_text("utf-8")
+    assert f"SHOP.ORDERS: {reason}" in " ".join(guide.split())
 
 
 def example(folder: Path) -> Path:

@@ -143,7 +143,7 @@ def test_a_table_that_is_missing_is_named(served: Served, target: str) -> None:
     note = next(one for one in found["APP.ITEMS"].columns if one.name == "NOTE")
     assert "has no note" in note.error
     lines = list(report_lines(list(found.values())))
-    assert lines[-1] == "2 of 2 tables contain values that the way back would reject"
+    assert lines[-1] == "values that the way back would reject: in 2 of 2 tables"
 
 
 def test_the_command_ends_with_1_where_something_is_refused(served: Served, target: str) -> None:

@@ -54,7 +54,7 @@ def test_rows_that_a_trigger_discards_are_missed(
         with pytest.raises(OlrPgError) as caught:
             project.load()
         assert (caught.value.code, caught.value.where["table"]) == (5109, name)
-        assert "but 0 were inserted" in caught.value.detail
+        assert "but only 0 inserted" in caught.value.detail
         assert target_rows(project) == {**wanted, name: 0}  # the others are loaded
 
         connection.execute(f"DROP TRIGGER discards ON {name}".encode())

@@ -140,13 +140,13 @@ def test_many_tables_with_the_same_problem_are_one_problem(quiet: Status) -> Non
     lacking = tuple(TableStatus(f"A.T{number}", incomplete=2) for number in many)
     ((text, commands),) = found(replace(quiet, tables=lacking)).items()
     assert text.startswith(
-        "20000 tables lack 40000 LOB values that the redo did not contain: A.T0,"
+        "20,000 tables lack 40,000 LOB values that the redo did not contain: A.T0,"
     )
     assert commands[1].startswith("olr-pg fetch-lobs --config ")
     differing = tuple(TableStatus(f"A.T{number}", differences=1) for number in many)
     ((text, commands),) = found(replace(quiet, tables=differing)).items()
     assert text.startswith(
-        "20000 tables differ from their source tables in 20,000 rows: A.T0, A.T1"
+        "20,000 tables differ from their source tables in 20,000 rows: A.T0, A.T1"
     )
     assert commands[0].startswith("olr-pg verify --table A.T0 --table A.T1 ")
     assert len(commands[0]) < 1000

@@ -101,7 +101,7 @@ def test_a_silent_client_is_told_of_also_without_a_time_out(
         assert warning is not None
         assert warning.code == 4054
         assert warning.where["client"] == "{}:{}".format(*client.socket.getsockname())
-        assert "2 transactions sent to it are not confirmed" in warning.detail
+        assert "it has not confirmed 2 transactions that it received" in warning.detail
         assert "no SCN is saved" in warning.detail
         assert "no time limit ends its connection" in warning.detail
 

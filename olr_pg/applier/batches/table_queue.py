@@ -334,8 +334,10 @@ class TableQueue:
     # --- postponed batches ---
 
     def set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
-        """Postpone a blocked batch. `take` returns the batch again after a pause. Args:
-        error: names the blocking session (5098).
+        """Postpone a blocked batch. `take` returns the batch again after a pause.
+
+        Args:
+            error: names the blocking session (5098).
         """
         since = steady_time() if self.blocked is None else self.blocked.since
         self.blocked = Blocked(self.name, since, error)

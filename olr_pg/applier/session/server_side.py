@@ -137,7 +137,7 @@ class ServerSide(NamedTuple):
 
 
 class SocketLink:
-    """Implements `applier.session.server_side.ServerLink` over a socket.
+    """Implements `ServerLink` over a socket.
 
     Args:
         connected: the socket; `close` closes it.

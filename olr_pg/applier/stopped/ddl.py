@@ -38,6 +38,7 @@ from olr_pg.applier.target.ledger import LOCK, ChangeCounts, ErrorRow, TablePosi
 from olr_pg.applier.target.table_identity import forget_tables, record_emptied
 from olr_pg.dictionary.evolution import SWAPPED, DdlKind
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 from olr_pg.postgres.sqlstates import is_transient, target_error
 from olr_pg.scalars import format_xid
 
@@ -377,7 +378,7 @@ def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
     if event.later is not None:
         count, last, xid = event.later
         message += (
-            f"; and {count} more transactions, the last one with commit SCN {last}, XID"
+            f"; and {counted(count, 'more transaction')}, the last one with commit SCN {last}, XID"
             f" {format_xid(xid)}"
         )
     first = event.lobs[0] if event.lobs else None

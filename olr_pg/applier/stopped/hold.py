@@ -44,6 +44,7 @@ from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.observability.wording import counted
 from olr_pg.scalars import format_xid, parse_xid
 from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
 from olr_pg.wire.frames import ByteOrder
@@ -562,7 +563,7 @@ def lost_changes(connection: Connection[Any], subscription: str, table: str) -> 
         return None
     return OlrPgError(
         Code.HOLD_LOST,
-        f"olr_pg.held has {row[1]} rows of the table, and should have {row[0]}",
+        f"olr_pg.held has {counted(row[1], 'row')} of the table, and should have {row[0]:,}",
         table=table,
     )
 

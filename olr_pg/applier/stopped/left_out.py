@@ -12,8 +12,8 @@ skips the error, deletes the `left_scn`.
 
 A table whose name was taken by a new table lacks nothing: its history begins with CREATE or RENAME.
 
-At the start of a run, before any change is written, it stops the tables whose target tables are
-unfit.
+At the start of a run, before any change is written, this module also stops the tables whose target
+tables are unfit.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ WHERE subscription = %(subscription)s AND s.complete_scn > 0 AND source_table <>
 FOR KEY SHARE OF listed
 ON CONFLICT DO NOTHING
 """
-"""Creates the rows of tables that have left the list before their first change. `tables remove`
-deletes at the same time: the lock finds out that a table is not in `olr_pg.listed` any more.
+"""Creates the rows of tables that have left the list before their first change. If `tables remove`
+has deleted the table from `olr_pg.listed` meanwhile, the lock notices this, and no row is created.
 """
 
 _RECORD: Final = """

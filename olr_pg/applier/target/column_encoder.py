@@ -14,6 +14,7 @@ from olr_pg.applier.target.modifiers import check_modifiers, may_round, numeric_
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name, pg_type
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +144,8 @@ def _check_digits(values: ValueColumn, kept: int) -> None:
     if len(more):
         raise OlrPgError(
             Code.VALUE_WOULD_LOSE,
-            f"{int(digits[more[0]])} digits after the decimal point, but the target keeps"
-            f" only {kept}",
+            f"{counted(int(digits[more[0]]), 'digit')} after the decimal point, but the target"
+            f" keeps only {kept}",
             action=_ACTION,
             row=int(rows[more[0]]),
         )

@@ -408,8 +408,8 @@ def check_session(connection: Connection[Any], mark: str | None) -> None:
 
 @contextmanager
 def hash_joins(connection: Connection[Any]) -> Iterator[None]:
-    """Allow hash joins until the end of this transaction, for queries about all tables: with 20,000
-    tables, a nested loop takes more than a minute.
+    """Allow hash joins in a transaction that lasts as long as the context, for queries about all
+    tables: with 20,000 tables, a nested loop takes more than a minute.
     """
     with connection.transaction():
         connection.execute("SET LOCAL enable_hashjoin = on")

@@ -18,9 +18,9 @@ database the OID is valid, and the OID of the ledger itself:
 | another | same | the ledger was restored without the table |
 
 In another database or server, OIDs prove nothing, and they are recorded again, with a warning. But
-an empty table that must have rows was restored without its rows. A load records the
-OID of a table together with its position, and the applier records the unknown OIDs at each start
-and when it plans a table. Before the applier records OIDs, it compares the known OIDs.
+an empty table that must have rows was restored without its rows. A load records the OID of a table
+together with its position, and the applier records the unknown OIDs at each start and when it plans
+a table. Before the applier records OIDs, it compares the known OIDs.
 `column_check` makes a new plan necessary when another table takes the name.
 
 TRUNCATE gives a table another file, like VACUUM FULL, CLUSTER and some forms of ALTER TABLE. So the
@@ -32,8 +32,8 @@ The applier looks at each start and, unless the table is partitioned, before eac
 (`column_check`). Otherwise the applier's own rows could hide that the table was emptied.
 
 Of a partitioned table, the ledger stores the files of all partitions. At the next start, a warning
-names the partitions that are missing, or are empty and have another file. They do not stop the
-table, because they may have had no rows.
+names the partitions that are missing, or are empty and have another file. The table does not stop,
+because these partitions may have had no rows.
 """
 
 from __future__ import annotations

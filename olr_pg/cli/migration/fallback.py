@@ -333,7 +333,7 @@ def _status_lines(found: Status) -> Iterator[str]:
     else:
         yield (
             "Oracle contains the transactions that were committed up to LSN"
-            f" {lsn_text(ledger.lsn)}: {ledger.transactions:,} transactions. Oracle is"
+            f" {lsn_text(ledger.lsn)}: {counted(ledger.transactions, 'transaction')}. Oracle is"
             f" {found.lag_bytes:,} bytes of WAL behind PostgreSQL."
         )
     if slot is None:

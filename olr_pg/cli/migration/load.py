@@ -27,7 +27,7 @@ from olr_pg.cli.shared_options import (
     spark_session_of,
 )
 from olr_pg.load.row_progress import row_progress
-from olr_pg.observability.wording import span
+from olr_pg.observability.wording import counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ def initial_load(
             " --begin-copy can be used with --restart or --anew"
         )
     if anew and not table:
-        raise typer.BadParameter("--anew requires the tables to empty: --table OWNER.NAME")
+        raise typer.BadParameter("--anew requires --table OWNER.NAME for each table to empty")
     load_tables(
         read_config(config, only_target),
         table or (),
@@ -398,7 +398,9 @@ def fetch_lobs(
         done.append(one)
         if not as_json:
             reason = f": {one.failure}" if one.failure else ""
-            print_line(f"{one.table}: {one.fetched} values fetched, {one.left} left{reason}")
+            print_line(
+                f"{one.table}: {counted(one.fetched, 'value')} fetched, {one.left} left{reason}"
+            )
     if as_json:
         print_json({"tables": [one._asdict() for one in done]})
     elif not done:

@@ -14,6 +14,7 @@ import typer
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,8 @@ def export(
     for path in paths:
         print_line(str(path))
     left = sum(not one.runs for one in found.statements)
-    print_line(f"{len(found.statements) - left} statements; {left} objects are comments")
+    statements = counted(len(found.statements) - left, "statement")
+    print_line(f"{statements}; {counted(left, 'object')} as comments")
 
 
 @app.command("apply")
@@ -168,7 +170,8 @@ def diff(
             detail = f": {one.detail.splitlines()[0]}" if one.detail else ""
             print_line(f"{one.what}: {one.kind} {one.name}{detail}")
         real = sum(one.what != "by hand" for one in listed)
-        print_line(f"{real} differences, {len(listed) - real} objects to create by hand")
+        by_hand = counted(len(listed) - real, "object")
+        print_line(f"{counted(real, 'difference')}, {by_hand} to create by hand")
     if any(one.what != "by hand" for one in listed):
         raise typer.Exit(EXIT_DIFFERENT)
 

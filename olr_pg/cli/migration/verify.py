@@ -495,9 +495,10 @@ def _print_plan(tables: Sequence[TableDifferences]) -> None:
 
 def _print_repaired(done: RepairedTable) -> None:
     words = f"{done.inserted} inserted, {done.updated} updated, {done.deleted} deleted"
-    left = (
-        f"; {done.left} rows were not repaired, because they have changed since the comparison"
-        if done.left
-        else ""
+    count = counted(
+        done.left,
+        "row was not repaired, because it has changed",
+        "rows were not repaired, because they have changed",
     )
+    left = f"; {count} since the comparison" if done.left else ""
     print_line(f"{done.table}: {words}{left}", at_once=True)

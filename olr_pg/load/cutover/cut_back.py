@@ -7,9 +7,9 @@ from the beginning. Oracle's sequences are advanced past the target's sequences 
 as in the cut-over. The slot is kept until `olr-pg fallback end`, so the fallback need not be
 started again for another return.
 
-`open_ways_back` sets up the way back of a configuration: the account in Oracle, the tables, and the
-conversion of values. Each PDB has a fallback of its own, with its own ledger and its own slot,
-because a transaction of Oracle cannot change two PDBs. So a closed PDB does not stop the fallback
+`open_ways_back` prepares the ways back of a configuration: the account in Oracle, the tables, and
+the conversion of values. Each PDB has a way back of its own, with its own ledger and its own slot,
+because a transaction of Oracle cannot change two PDBs. So a closed PDB does not stop the way back
 to the others.
 """
 

@@ -56,6 +56,7 @@ from olr_pg.load.target_structure import (
 )
 from olr_pg.load.verification.verification import Verification, verify
 from olr_pg.observability.redaction import mask
+from olr_pg.observability.wording import counted
 from olr_pg.postgres.sqlstates import (
     Meaning,
     is_of_statement,
@@ -197,7 +198,8 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
 
 def _violated(constraint: TargetConstraint, orphans: int) -> str:
     return (
-        f"{constraint.title}: {orphans} rows refer to missing rows in"
+        f"{constraint.title}:"
+        f" {counted(orphans, 'row refers to a missing row', 'rows refer to missing rows')} in"
         f" {constraint.parent_schema}.{constraint.parent}"
     )
 

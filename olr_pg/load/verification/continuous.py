@@ -2,10 +2,9 @@
 
 A table with a key is walked range by range (`digests`). Each range is compared as of an SCN of
 its own. So a table of any size is compared within the budget, and no statement of the source runs
-for long. After a restart, a walk continues at its recorded progress. If
-no range differs, the table is reported as equal as of the oldest SCN of its ranges. A table without
-a suitable key is compared as a whole. When a walk ends, the table whose last comparison is the
-oldest is next.
+for long. After a restart, a walk continues at its recorded progress. If no range differs, the table
+is reported as equal as of the oldest SCN of its ranges. A table without a suitable key is compared
+as a whole. When a walk ends, the table whose last comparison is the oldest is next.
 
 A pause between two ranges limits the comparisons to a budget of time and rows. The budget gets
 smaller as the lag of replication grows.
@@ -60,6 +59,7 @@ from olr_pg.load.verification.verification import (
     verify,
 )
 from olr_pg.monitor.proofs import FILE_NAME, Proof, read_proofs, write_proofs
+from olr_pg.observability.wording import counted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -643,7 +643,9 @@ class ContinuousVerification:
         try:
             if not self._mending.may_mend(len(rows) + found.skipped, now):
                 if not was_over:
-                    raise OlrPgError(Code.MENDING_ENDED, f"{len(rows)} rows differ", table=name)
+                    raise OlrPgError(
+                        Code.MENDING_ENDED, f"{counted(len(rows), 'row')} to correct", table=name
+                    )
                 return 0
             (done,) = repair(self._settings, [_differences(found, rows)])
         except OlrPgError as error:

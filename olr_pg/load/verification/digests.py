@@ -1,12 +1,10 @@
 """How the two sides of a table are compared: by digests of chunks, in ranges of the key.
 
-**Chunks.** The chunks of both sides are compared by their digests first; rows
-are fetched only for chunks that differ.
-
-A chunk contains the rows for which the digest of the key has the same low bits. Without a key, the
-digest of the whole row is used. For each chunk the number of rows and the sum of the rows' digests
-(modulo 2^64) are kept. The number and the sum do not depend on the order of the rows, and each of
-several equal rows is counted.
+**Chunks.** The chunks of both sides are compared by their digests first; rows are fetched only for
+chunks that differ. A chunk contains the rows for which the digest of the key has the same low bits.
+Without a key, the digest of the whole row is used. For each chunk the number of rows and the sum of
+the rows' digests (modulo 2^64) are kept. The number and the sum do not depend on the order of the
+rows, and each of several equal rows is counted.
 
 **Ranges.** Oracle and PostgreSQL read the same rows for a range of a table's key. The target
 determines where a range ends: the end is the key of the n-th row after the previous range, found by

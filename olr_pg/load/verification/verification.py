@@ -49,6 +49,7 @@ from olr_pg.load.verification.digests import (
     chunk_count,
 )
 from olr_pg.load.verification.target_state import SourceArrival, TargetState, files_of, read_state
+from olr_pg.observability.wording import counted
 from olr_pg.postgres.sqlstates import (
     INTERNAL_ERROR,
     is_transient,
@@ -481,7 +482,8 @@ class Verification(NamedTuple):
         if differing := self.differing:
             raise OlrPgError(
                 Code.SOURCE_AND_TARGET_DIFFER,
-                f"{len(differing)} of {len(self.tables)} tables differ: {', '.join(differing)}",
+                f"differences in {len(differing)} of {counted(len(self.tables), 'table')}:"
+                f" {', '.join(differing)}",
                 action=action,
             )
         if self.failures:

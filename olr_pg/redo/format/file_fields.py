@@ -2,8 +2,8 @@
 
 The numbers have the byte order of the file. The layer and the code of a vector are single bytes.
 
-The versions of the redo format, and the differences between them (`layout_of`). Facts: redo-format
-§0.4, checked on real logs of 19c and 23ai.
+The module also has the versions of the redo format, and the differences between them (`layout_of`).
+Facts: redo-format §0.4, checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations

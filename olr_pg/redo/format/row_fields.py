@@ -1,5 +1,7 @@
 """Fields of layer 11 and of its undo: KTB redo, KDO by operation, rows, supplemental data.
-Fields of layer 10 and of its undo (10.22): leaves of indexes and index-organised tables.
+
+The module also has the fields of layer 10 and of its undo (10.22): leaves of indexes and
+index-organised tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fields of layer 5: begin and end of transactions, undo records, the session. `XID` and `UBA` are
 parts of other structures.
 
-Fields of layer 24: DDL, the marker of a transaction's end, the transaction of a direct load.
-The table also contains the XID of a 5.23.
+The module also has the fields of layer 24: DDL, the marker of a transaction's end, and the
+transaction of a direct load.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Translates the functions for documents: SQL/XML and SQL/JSON.
 
 **SQL/XML** (Oracle SQL Language Reference, “XML Functions”; Oracle XML DB Developer's Guide). Both
-databases generate equal XML, but its text can differ: for example, PostgreSQL writes ``<e/>``
-for an empty element. So the translation refuses SQL that uses generated XML as text. PostgreSQL
-must be built with libxml.
+databases generate equal XML, but its text can differ: for example, PostgreSQL writes ``<e/>`` for
+an empty element. So the translation refuses SQL that uses generated XML as text. PostgreSQL must be
+built with libxml.
 
 **SQL/JSON** (Oracle Database JSON Developer's Guide; SQL Language Reference, “JSON Functions”). A
 text that does not begin like JSON gives NULL. A text that begins like JSON but is invalid for

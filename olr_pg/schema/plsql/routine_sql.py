@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from olr_pg.observability.wording import counted
 from olr_pg.schema.oracle_parser import parse_oracle
 from olr_pg.schema.parts import check_kept
 from olr_pg.schema.plsql.changes import Merge, translate_change, translate_merge
@@ -355,12 +356,16 @@ class RoutineSql:
                 value.name.upper() if is_named else "".join(names[place : place + 1]), None
             )
             if one is None:
-                raise UntranslatableError(f"the SQL calls {name} with {len(arguments)} arguments")
+                raise UntranslatableError(
+                    f"the SQL calls {name} with {counted(len(arguments), 'argument')}"
+                )
             given = assigned(t, value.expression if is_named else value, one.typed.fact.kind)
             way = f"{variable(one.name)} => " if is_named else ""
             listed.append(f"{way}CAST({given} AS {one.typed.sql})")
         if any(not one.default for one in left.values()):
-            raise UntranslatableError(f"the SQL calls {name} with {len(arguments)} arguments")
+            raise UntranslatableError(
+                f"the SQL calls {name} with {counted(len(arguments), 'argument')}"
+            )
         self.note_call(found)
         target = f"{quoted(found.schema)}.{quoted(found.name)}"
         return f"{target}({', '.join(listed)})", found.returns.fact._replace(filled=False)

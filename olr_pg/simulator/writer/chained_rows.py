@@ -122,7 +122,7 @@ class PieceWriter:
         return lambda itli: KdoBase(block.dba, block.segment_dba, MAX_FREE_ROW, itli, dependencies)
 
     def row_scn_field(self, table: SimTable) -> list[bytes]:
-        """Return the field with the row's SCN for undo; none without row dependencies."""
+        """Return the field with the row's SCN for undo; no field without row dependencies."""
         size = 8 if self._redo.has_container else 6
         return [self._redo.scn8(self._tx.instance.scn)[:size]] if table.row_scn else []
 

@@ -59,7 +59,7 @@ def test_faults_that_follow_each_other_are_held_as_one(replication: Replication)
         assert stopped.events == 1
         (error,) = read_errors(connection, "olr_pg", resolved=False)
         assert "fault 100" in error.message
-        assert "and 1 more transactions" in error.message
+        assert "and 1 more transaction," in error.message
         # Nor are faults on both sides of something else one.
         changed = fault(102)._replace(is_fault=False)
         for event in (changed, fault(103), fault(104)):

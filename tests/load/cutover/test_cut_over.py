@@ -505,7 +505,7 @@ def test_a_key_that_is_valid_in_name_only_is_found(postgres_database: str) -> No
         " DELETE FROM s.parent; SET session_replication_role = origin"
     )
     assert checked(postgres_database, broken).problems == [
-        "s.child: fk: 1 rows refer to missing rows in s.parent"
+        "s.child: fk: 1 row refers to a missing row in s.parent"
     ]
 
 
