@@ -87,8 +87,8 @@ SELECT set_config('client_connection_check_interval', '30s', false)
 WHERE version() !~* 'msvc|mingw|visual c'
 """
 
-# Usually this role owns everything, and no trigger exists. Then the other query, which takes three
-# times as long, is not needed.
+# Usually this role owns everything, no trigger exists, and the schema contains only relations and
+# functions. Then the other query, which takes three times as long, is not needed.
 _NOT_OWN: Final = """
 SELECT FROM pg_catalog.pg_namespace AS n
     LEFT JOIN pg_catalog.pg_depend AS d ON d.refobjid OPERATOR(pg_catalog.=) n.oid
@@ -98,6 +98,7 @@ SELECT FROM pg_catalog.pg_namespace AS n
     LEFT JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) d.objid
         AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
 WHERE n.nspname OPERATOR(pg_catalog.=) 'olr_pg'::pg_catalog.name AND (c.relhastriggers
+    OR d.objid IS NOT NULL AND c.oid IS NULL AND p.oid IS NULL
     OR pg_catalog.pg_get_userbyid(n.nspowner) OPERATOR(pg_catalog.<>) current_user
     OR pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.<>) current_user
     OR pg_catalog.pg_get_userbyid(p.proowner) OPERATOR(pg_catalog.<>) current_user)

@@ -125,6 +125,7 @@ def test_an_object_of_a_stranger_in_our_schema_is_found(replication: Replication
         trap = TAKEOVER.format(place="{}.trap() RETURNS trigger", gives="NEW")
         for made, what in (
             ("CREATE TABLE olr_pg.more ()", "the relation olr_pg.more"),
+            ("CREATE TYPE olr_pg.kind AS (n int)", "the relation olr_pg.kind"),
             (trap.format("olr_pg"), "the function olr_pg.trap"),
             (
                 trap.format("other") + "; CREATE TRIGGER trap BEFORE UPDATE ON olr_pg.ledger"
@@ -135,7 +136,7 @@ def test_an_object_of_a_stranger_in_our_schema_is_found(replication: Replication
             with psycopg.connect(theirs, autocommit=True) as connection:
                 connection.execute(made.encode())
             assert what in refused(r).detail
-            r.execute("DROP TABLE IF EXISTS olr_pg.more")
+            r.execute("DROP TABLE IF EXISTS olr_pg.more; DROP TYPE IF EXISTS olr_pg.kind")
             r.execute("DROP FUNCTION IF EXISTS olr_pg.trap, other.trap CASCADE")
         with connect(r.target):
             pass
