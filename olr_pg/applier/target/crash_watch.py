@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 # A standby cannot read UNLOGGED tables, and nothing is written to it.
 _IS_STANDBY: Final = "SELECT pg_is_in_recovery()"
-# Begin with the UNLOGGED tables, of which there are few: the applier's sessions have no hash joins,
-# so comparing the names of all tables with the ledger would take minutes for 20,000 tables.
+# Begin with the UNLOGGED tables: the applier's sessions have no hash joins, so a comparison of the
+# names of all tables with the ledger would take minutes for 20,000 tables. Because all tables can
+# be UNLOGGED, IS TRUE prevents a join with the ledger: PostgreSQL hashes the names instead.
 _UNLOGGED: Final = """
 WITH RECURSIVE known AS (
     SELECT source_table, target_table FROM olr_pg.ledger WHERE subscription = %(subscription)s
@@ -46,7 +47,8 @@ WITH RECURSIVE known AS (
     FROM part JOIN pg_class c ON c.oid = part.oid AND c.relkind IN ('r', 'p')
     JOIN pg_namespace n ON n.oid = c.relnamespace
 ), unlogged AS (
-    SELECT DISTINCT k.source_table FROM named JOIN known k ON k.target_table = named.target_table
+    SELECT DISTINCT source_table FROM known
+    WHERE (target_table IN (SELECT target_table FROM named)) IS TRUE
 ), noted AS (
     SELECT source_table, lost_at FROM olr_pg.unlogged WHERE subscription = %(subscription)s
 )
