@@ -77,9 +77,9 @@ _WRITING: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLE: Final = (*_WRITING, "TRUNCATE")
 LEDGER_PRIVILEGES: Final = {
     "version": ("SELECT",),
-    **dict.fromkeys(("ledger", "error", "subscription", "incarnation", "way_back"), _WRITING[:3]),
+    **dict.fromkeys(("error", "subscription", "incarnation", "way_back"), _WRITING[:3]),
     **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
-    **dict.fromkeys(("crash_mark", "crash_watch", "unlogged"), _WRITING),
+    **dict.fromkeys(("ledger", "crash_mark", "crash_watch", "unlogged"), _WRITING),
     **dict.fromkeys(("incomplete", "structure", "partition", "listed"), _WRITING),
 }
 """The privileges on the ledger's tables that role.sql grants."""

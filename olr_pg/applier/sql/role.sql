@@ -17,11 +17,11 @@ GRANT SET ON PARAMETER session_replication_role TO :"role";
 
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT ON olr_pg.version TO :"role";
-GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription, olr_pg.incarnation,
-    olr_pg.way_back TO :"role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.incomplete, olr_pg.load, olr_pg.load_part,
-    olr_pg.cutover, olr_pg.set_aside, olr_pg.paused, olr_pg.crash_mark, olr_pg.crash_watch, olr_pg.unlogged,
-    olr_pg.structure, olr_pg.partition, olr_pg.listed TO :"role";
+GRANT SELECT, INSERT, UPDATE ON olr_pg.error, olr_pg.subscription, olr_pg.incarnation, olr_pg.way_back
+    TO :"role";
+GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.ledger, olr_pg.held, olr_pg.incomplete, olr_pg.load,
+    olr_pg.load_part, olr_pg.cutover, olr_pg.set_aside, olr_pg.paused, olr_pg.crash_mark, olr_pg.crash_watch,
+    olr_pg.unlogged, olr_pg.structure, olr_pg.partition, olr_pg.listed TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
