@@ -47,7 +47,7 @@ _CREATED_TABLE: Final = re.compile(
     re.DOTALL,
 )
 _ADDED_COLUMN: Final = re.compile(r"ALTER TABLE olr_pg\.(\w+) ADD COLUMN IF NOT EXISTS (\w+)")
-_KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \(([\w, ]+)\)")
+_KEY: Final = re.compile(r"(PRIMARY KEY|UNIQUE) \(([\w, ]+)\)")
 _KEY_COLUMN: Final = re.compile(r"^ *(\w+) .*PRIMARY KEY(?! \()", re.MULTILINE)
 _IN_PARENTHESES: Final = re.compile(r"\([^()]*\)")
 _MISSING: Final = """
@@ -328,12 +328,12 @@ class ErrorRow(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What sql/ledger.sql creates: pairs of a table and a column, and of a table and the columns of
-    a unique key, sorted and separated by commas.
+    """What sql/ledger.sql creates: pairs of a table and a column; and the SQL of each unique key,
+    by the table and the columns of the key, sorted and separated by commas.
     """
 
     columns: list[tuple[str, str]]
-    keys: list[tuple[str, str]]
+    keys: dict[tuple[str, str], str]
 
 
 def _script() -> bytes:
@@ -343,10 +343,11 @@ def _script() -> bytes:
 @cache
 def _shape() -> _Shape:
     text = _COMMENT.sub("", _script().decode())
-    shape = _Shape(_ADDED_COLUMN.findall(text), [])
+    shape = _Shape(_ADDED_COLUMN.findall(text), {})
     for table, body in _CREATED_TABLE.findall(text):
-        for listed in (*_KEY.findall(body), *_KEY_COLUMN.findall(body)):
-            shape.keys.append((table, ",".join(sorted(listed.split(", ")))))
+        own = (("PRIMARY KEY", name) for name in _KEY_COLUMN.findall(body))
+        for kind, listed in (*_KEY.findall(body), *own):
+            shape.keys[table, ",".join(sorted(listed.split(", ")))] = f"{kind} ({listed})"
         words = body
         while (shorter := _IN_PARENTHESES.sub("", words)) != words:
             words = shorter
@@ -375,12 +376,13 @@ def missing_parts(connection: Connection[Any]) -> OlrPgError | None:
         names = ", ".join(f"olr_pg.{name}" for name in (*tables, *columns))
         action = LEDGER_GONE_ACTION if {*tables} & _OF_POSITIONS or columns else _PARTS_GONE_ACTION
         return OlrPgError(Code.LEDGER_UNUSABLE, f"the ledger lacks {names}", action=action)
-    table, key = keys[0]
+    table, _ = keys[0]
+    key = shape.keys[keys[0]]
     return OlrPgError(
         Code.LEDGER_UNUSABLE,
-        f"olr_pg.{table} has no unique key on {key}",
+        f"olr_pg.{table} lacks {key}",
         action="as the owner of the table, run"
-        f" `ALTER TABLE olr_pg.{table} ADD UNIQUE ({key})`, then start the same command again",
+        f" `ALTER TABLE olr_pg.{table} ADD {key}`, then start the same command again",
     )
 
 
