@@ -29,6 +29,7 @@ from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
 from olr_pg.fallback.pgoutput import BINARY, NULL, TEXT, UNCHANGED, Delete, Insert, Row, Update
 from olr_pg.fallback.relation_plans import RelationPlan, quoted
+from olr_pg.observability.wording import counted
 from olr_pg.oracle.key_cuts import CLOB_OF_BYTES, TEXT_OF_BYTES, joined_texts
 from olr_pg.oracle.oracle_connection import of_whole_table
 
@@ -387,7 +388,7 @@ class OracleWriter:
         """
         found, wanted = self._written(plan, write), len(write.keys)
         if found != wanted:
-            what = f"{write.operation} of {wanted} rows found only {found} of them in Oracle"
+            what = f"{write.operation} of {counted(wanted, 'row')} found only {found:,} in Oracle"
             raise _conflict(plan, ROW_MISSING, what)
 
     def _written(self, plan: RelationPlan, write: RowWrite) -> int:

@@ -22,6 +22,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover_steps import MIGRATION, StepState, note_step, read_steps
 from olr_pg.load.load_progress import LoadWatch
 from olr_pg.monitor.status_client import ask_status
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -285,7 +286,9 @@ def progress_lines(progress: MigrationProgress) -> list[str]:
     done = sum(table.seconds_left == 0.0 for table in progress.tables)
     if progress.tables:
         rows = sum(table.rows for table in progress.tables)
-        lines[0] += f": {rows:,} rows, {done} of {len(progress.tables)} tables are loaded"
+        lines[0] += (
+            f": {counted(rows, 'row')}, {done} of {counted(len(progress.tables), 'table')} loaded"
+        )
     if progress.replicating is not None:
         lines[0] += f": {replicating_line(progress.replicating)}"
     return [*lines, *(f"    action required: {one}" for one in progress.needs)]

@@ -334,7 +334,7 @@ class Translator:
             return "CAST(NULL AS TIMESTAMP)"
         if fact.kind in TEXTS:
             raise UntranslatableError(
-                f"a text where a date is expected: it {NLS_TEXT}; use TO_DATE"
+                f"a text where a date is expected: its meaning {NLS_TEXT}; use TO_DATE"
             )
         if fact.kind not in MOMENTS:
             raise UntranslatableError(f"a {fact.kind.value} where a date is expected")

@@ -67,7 +67,7 @@ def test_a_load_is_looked_at_from_outside(
             " VALUES ('olr_pg', 'S.T', 1, 20, 200)"
         )
     lines = progress_lines(watch.read())
-    assert "60 rows, 0 of 1 tables are loaded" in lines[0]
+    assert "60 rows, 0 of 1 table loaded" in lines[0]
     assert lines[1].strip().startswith("S.T: 60 of 100 rows, ")
     assert lines[1].endswith("s left")
     assert lines[2] == "    action required: not made: 3"

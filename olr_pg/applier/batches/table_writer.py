@@ -33,6 +33,7 @@ from olr_pg.applier.stopped.error_table import RefusedError, refused
 from olr_pg.applier.stopped.incomplete_values import Incomplete, check_lost
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -517,12 +518,13 @@ def check_touched(step: BoundStatement, touched: int) -> None:
     if step.expected < 0 or touched == step.expected:
         return
     what = {
-        DmlKind.INSERT: "were inserted",
-        DmlKind.UPDATE: "were found to update",
-        DmlKind.DELETE: "were found to delete",
+        DmlKind.INSERT: "inserted",
+        DmlKind.UPDATE: "found to update",
+        DmlKind.DELETE: "found to delete",
     }[step.kind]
     advice = f"; {step.advice}" if step.advice and touched == 0 else ""
-    detail = f"{touched} rows {what}, instead of {step.expected}{advice}"
+    rows = counted(touched, "row was", "rows were")
+    detail = f"{rows} {what}, instead of {step.expected:,}{advice}"
     action = NO_KEY_ACTION if advice else None
     raise RefusedError(
         -1,
