@@ -49,6 +49,12 @@ def test_every_metric_of_the_guide_exists() -> None:
         assert f'"{name.removesuffix("_total")}"' in source, name
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=str)
+def test_named_tests_are_there(page: Path) -> None:
+    for name in re.findall(r"`([\w/]+/test_\w+\.py)`", page.read_text("utf-8")):
+        assert (ROOT / "tests" / name.removeprefix("tests/")).exists(), name
+
+
 def test_the_example_of_a_blocked_statement_is_what_the_program_prints() -> None:
     row = SimpleNamespace(
         pid=4711, application_name="night job", usename="app", state="idle in transaction"
