@@ -6,6 +6,7 @@ values. Facts: redo-format §0.3, checked on real logs of 19c and 23ai.
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -74,20 +75,14 @@ def parse_xid(text: str) -> int:
     return pack_xid(*(int(part, base) for part in parts))
 
 
-def _rowid_digits(value: int, count: int) -> str:
-    return "".join(_ROWID_ALPHABET[value >> 6 * i & 63] for i in range(count - 1, -1, -1))
-
-
 def format_rowid(data_object: int, dba: int, slot: int) -> str:
     """Return an extended ROWID as text. The text has 18 characters: 6 for the data object, 3 for
     the file, 6 for the block, 3 for the slot.
     """
-    return (
-        _rowid_digits(data_object, 6)
-        + _rowid_digits(dba >> 22, 3)
-        + _rowid_digits(dba & 0x3FFFFF, 6)
-        + _rowid_digits(slot, 3)
-    )
+    # A character has six bits, with the alphabet of base64. 18 characters end 15 bytes.
+    bits = (data_object & 0xFFFFFFFFF) << 72 | (dba >> 22 & 0x3FFFF) << 54
+    bits |= (dba & 0x3FFFFF) << 18 | slot & 0x3FFFF
+    return b2a_base64(bits.to_bytes(15, "big"), newline=False)[2:].decode("ascii")
 
 
 def parse_rowid(text: str) -> tuple[int, int, int]:

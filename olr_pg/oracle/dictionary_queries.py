@@ -23,9 +23,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, func, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Select,
+    String,
+    Table,
+    bindparam,
+    func,
+    select,
+)
 from sqlalchemy.sql.elements import quoted_name
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
@@ -57,19 +70,18 @@ from olr_pg.oracle.driver.bounded_calls import SNAPSHOT_AGE
 from olr_pg.oracle.facts import FIRST_CDB, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.supplemental import read_levels
-from olr_pg.oracle.tables import among, batches, bound, named
+from olr_pg.oracle.tables import among, batches, bound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from collections.abc import Sequence as Sequential
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import Connection
     from sqlalchemy import Table as SysTable
 
     from olr_pg.dictionary.model import Database
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.dictionary.sys_rows import IndexRow, SysRows
-    from olr_pg.oracle.flashback import AsOfScn
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 
@@ -130,6 +142,10 @@ def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
 
 ATTEMPTS: Final = 3
 FIRST_WITH_GUARDS: Final = (12, 1)
+_GUARDS: Final = "GUARD_ID"
+"""A column of ECOL$ since 12.1. It belongs to guard columns: hidden columns whose bits show which
+added columns a row stores (dictionary §2.9).
+"""
 SYS: Final = "SYS"
 _TABLE: Final = 2
 """OBJ$.TYPE# of a table."""
@@ -368,10 +384,7 @@ class _Reader:
         self._connection = connection
         self._scn = scn
         self._encrypted = encrypted
-        # Since 12.1 ECOL$ has GUARD_ID, which belongs to guard columns: hidden columns whose bits
-        # show which added columns a row stores (dictionary §2.9).
-        has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
-        self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
+        self._has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
 
     def rows(self, names: Sequential[tuple[str, str]]) -> sys_rows.SysRows:
         """Read the SYS rows of the named tables, and the rows that these rows refer to."""
@@ -440,7 +453,7 @@ class _Reader:
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
         return [
             replace(row, flags=(row.flags or 0) | ENCRYPTED) if row.ts in self._encrypted else row
-            for row in self._select(self._table("sys_ts"), "sys_ts", sys_rows.TablespaceRow)
+            for row in self._select("sys_ts", sys_rows.TablespaceRow, {})
         ]
 
     def _tables_of(
@@ -452,11 +465,16 @@ class _Reader:
             users: USER# by name.
         """
         wanted = [(users[owner], name) for owner, name in names if owner in users]
-        table, found = self._table("sys_obj"), dict[int, list[sys_rows.ObjectRow]]()
-        is_table = bound(_TABLE) == table.c["TYPE#"]
+        found = dict[int, list[sys_rows.ObjectRow]]()
         for batch in batches(sorted(wanted)):
-            is_named, listed = named(table.c["OWNER#"], table.c["NAME"], batch), set(batch)
-            for row in self._select(table, "sys_obj", sys_rows.ObjectRow, is_named, is_table):
+            # More than `batch`: each owner with each name. In return, Oracle can use the indexes.
+            owners, listed = sorted({owner for owner, _ in batch}), set(batch)
+            values: dict[str, list[Any]] = {
+                "OWNER#": owners,
+                "NAME": sorted({name for _, name in batch}),
+                "TYPE#": [_TABLE],
+            }
+            for row in self._select("sys_obj", sys_rows.ObjectRow, values):
                 if (row.owner, row.name) in listed:
                     found.setdefault(row.owner, []).append(row)
         return [row for user in users.values() for row in found.get(user, ())]
@@ -468,35 +486,44 @@ class _Reader:
         fields.
         """
         found: list[_Row] = []
-        table = self._table(section)
         for batch in batches(values):
-            found += self._select(table, section, row, table.c[column].in_(among(batch)), **others)
+            found += self._select(section, row, {column: list(batch)}, **others)
         return found
 
-    def _table(self, section: str) -> AsOfScn:
-        """Return the SYS table of a section as of the SCN."""
-        return as_of(KINDS[section], self._scn, "t")
-
     def _select(
-        self,
-        table: AsOfScn,
-        section: str,
-        row: type[_Row],
-        *conditions: ColumnElement[bool],
-        **others: Any,
+        self, section: str, row: type[_Row], among: Mapping[str, list[Any]], **others: Any
     ) -> list[_Row]:
-        columns = [
-            table.c[column].label(field)
-            for field, column in SYS_COLUMNS[section].items()
-            if column not in self._missing
-        ]
-        query = select(*columns, table.c.ROWID.label("row_id")).where(*conditions)
+        """Read the rows whose columns have one of the values that `among` lists for each."""
+        query = _rows_query(section, tuple(among), has_guards=self._has_guards)
+        listed = {f"v{place}": values for place, values in enumerate(among.values())}
+        result = self._connection.execute(query, {"scn": self._scn, **listed})
+        fields = tuple(result.keys())
         return [
             sys_rows.make_row(
-                row, {**others, **{field: _plain(field, value) for field, value in found.items()}}
+                row, others | dict(zip(fields, map(_plain, fields, found), strict=True))
             )
-            for found in self._connection.execute(query).mappings()
+            for found in result
         ]
+
+
+@cache
+def _rows_query(section: str, among: tuple[str, ...], *, has_guards: bool) -> Select[Any]:
+    """Return the query for rows of a SYS table; the columns `among` have one of the values in the
+    parameters ``v0``, ``v1`` …, and the parameter ``scn`` is the SCN.
+
+    It is kept, because SQLAlchemy needs half of a query's time to make it and to recognise it.
+    """
+    table = as_of(KINDS[section], bindparam("scn", type_=BigInteger), "t")
+    columns = [
+        table.c[column].label(field)
+        for field, column in SYS_COLUMNS[section].items()
+        if has_guards or column != _GUARDS
+    ]
+    conditions = [
+        table.c[column].in_(bindparam(f"v{place}", expanding=True))
+        for place, column in enumerate(among)
+    ]
+    return select(*columns, table.c.ROWID.label("row_id")).where(*conditions)
 
 
 def _plain(field: str, value: Any) -> Any:

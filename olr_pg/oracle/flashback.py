@@ -30,10 +30,12 @@ class AsOfScn(Alias):
     scn: BindParameter[int]
 
 
-def as_of(table: Table, scn: int, name: str) -> AsOfScn:
+def as_of(table: Table, scn: int | BindParameter[int], name: str) -> AsOfScn:
     """Return `table` as of `scn`, with the alias `name`; the SCN is a bind."""
     found = AsOfScn._construct(table, name=name)
-    found.scn = bindparam("scn", scn, BigInteger, unique=True)
+    if isinstance(scn, int):
+        scn = bindparam("scn", scn, BigInteger, unique=True)
+    found.scn = scn
     return found
 
 

@@ -342,6 +342,7 @@ _KEYWORDS: Final = {
 }
 
 FIRST_DATA_OBJECT: Final = 2
+_DATA_OBJECTS: Final = {table: FIRST_DATA_OBJECT + at for at, table in enumerate(SYS_TABLES)}
 ROWS_PER_BLOCK: Final = 60
 """Rows per block in generated ROWIDs."""
 
@@ -398,7 +399,8 @@ class Catalogue:
         made_when_asked: functions that return the rows of a view; called for each query that names
             the view.
         former_rows: for an SCN, returns a function that inserts the rows of SYS tables as of this
-            SCN; None if these rows have not changed since.
+            SCN; None if these rows have not changed since. It is the same function for all SCNs
+            with the same rows.
     """
 
     def __init__(self, current_scn: Callable[[], int]) -> None:
@@ -417,6 +419,7 @@ class Catalogue:
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
         self.former_rows: Callable[[int], Callable[[], None] | None] = lambda _: None
         self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
+        self._shown: Callable[[], None] | None = None
         self._rows_made = 0
         self._lock = threading.RLock()
         self._is_asked = False
@@ -451,16 +454,13 @@ class Catalogue:
     def insert(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Add rows, by column name; missing columns are NULL, and a missing ROWID is generated."""
         with self._lock:
+            self._show_present()
             for given in rows:
                 row = dict(given)
                 if table in SYS_TABLES:
                     row.setdefault("ROWID", self._next_rowid(table))
-                names = ", ".join(f'"{name}"' for name in row)
-                marks = ", ".join("?" * len(row))
-                self._sqlite.execute(
-                    f'INSERT INTO SYS."{table}" ({names}) VALUES ({marks})',  # noqa: S608
-                    [_to_sqlite(value) for value in row.values()],
-                )
+                values = [_to_sqlite(value) for value in row.values()]
+                self._sqlite.execute(_insert_statement(table, tuple(row)), values)
 
     def put(self, table: str, **values: object) -> None:
         """Add a row; the keywords are its columns, without the # or $ that ends them."""
@@ -472,6 +472,7 @@ class Catalogue:
         names = [column.name for column in table.delivered]
         lobs = {column.name for column in table.delivered if lob_delivery(column)}
         with self._lock:
+            self._show_present()
             self.add_schema(table.owner)
             declared = ", ".join(f'"{name}"' for name in (*names, "ROWID"))
             self._sqlite.execute(f'CREATE TABLE "{table.owner}"."{table.name}" ({declared})')
@@ -488,23 +489,26 @@ class Catalogue:
 
     def _next_rowid(self, table: str) -> str:
         self._rows_made += 1
-        dataobj = FIRST_DATA_OBJECT + list(SYS_TABLES).index(table)
+        dataobj = _DATA_OBJECTS[table]
         block, slot = divmod(self._rows_made, ROWS_PER_BLOCK)
         return format_rowid(dataobj, 1 << 22 | block, slot)
 
     def update(self, sql: str, *values: object) -> int:
         """Change rows by a statement in SQLite's SQL; return the number of changed rows."""
         with self._lock:
+            self._show_present()
             return self._sqlite.execute(sql, values).rowcount
 
     def insert_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Add many rows by a statement in SQLite's SQL."""
         with self._lock:
+            self._show_present()
             self._sqlite.executemany(sql, rows)
 
     def rows(self, sql: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a query in SQLite's SQL."""
         with self._lock:
+            self._show_present()
             return self._sqlite.execute(sql, values).fetchall()
 
     def query(
@@ -530,10 +534,10 @@ class Catalogue:
             for name in query.objects & self.made_when_asked.keys():
                 self.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
                 self.insert(name, self.made_when_asked[name]())
+            self._show_dictionary_of(scns)
             scn = self.current_scn()
             self._sqlite.execute('UPDATE SYS."V$DATABASE" SET "CURRENT_SCN" = ?', (scn,))
-            with self._dictionary_of(scns):
-                names, rows = self._fetched(query.sql, values, stopped)
+            names, rows = self._fetched(query.sql, values, stopped)
         found = zip(*rows, strict=True) if rows else ((),) * len(names)
         columns = tuple(
             ResultColumn(name, self._kind(query, name, of_it))
@@ -558,23 +562,35 @@ class Catalogue:
             self._sqlite.set_progress_handler(None, 0)
         return [name for name, *_ in cursor.description], rows
 
-    @contextmanager
-    def _dictionary_of(self, scns: Sequence[tuple[str, int]]) -> Iterator[None]:
-        """While the context is active, SYS tables contain the rows of a former SCN, for a query AS
-        OF SCN.
+    def _show_dictionary_of(self, scns: Sequence[tuple[str, int]]) -> None:
+        """Let SYS tables contain the rows of a former SCN if the query reads them AS OF SCN.
+
+        These rows stay until something else is asked for, since a client reads one SYS table after
+        the other as of the same SCN.
         """
         asked = [scn for name, scn in scns if name in SYS_TABLES]
         put = self.former_rows(min(asked)) if asked else None
-        if put is None:
-            yield
+        if put is self._shown:
             return
-        self._sqlite.execute("SAVEPOINT former")
-        try:
-            put()
-            yield
-        finally:
-            self._sqlite.execute("ROLLBACK TO former")
-            self._sqlite.execute("RELEASE former")
+        self._show_present()
+        if put is not None:
+            self._sqlite.execute("SAVEPOINT former")
+            try:
+                put()
+            except BaseException:
+                self._discard_former()
+                raise
+            self._shown = put
+
+    def _show_present(self) -> None:
+        """Let SYS tables contain the present rows again."""
+        if self._shown is not None:
+            self._shown = None
+            self._discard_former()
+
+    def _discard_former(self) -> None:
+        self._sqlite.execute("ROLLBACK TO former")
+        self._sqlite.execute("RELEASE former")
 
     def _kind(self, query: Query, name: str, values: Sequence[object]) -> ResultType:
         """Return the type of a result column: declared by a versioned table, else by its values."""
@@ -681,6 +697,12 @@ class Catalogue:
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None
+
+
+@lru_cache(_KEPT_MAX)
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
+    names = ", ".join(f'"{name}"' for name in columns)
+    return f'INSERT INTO SYS."{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'  # noqa: S608
 
 
 def _to_sqlite(value: object) -> object:

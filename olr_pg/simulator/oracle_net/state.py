@@ -118,7 +118,7 @@ class OracleState:
         self.archive = ARCHIVE
         self.version = "19.3.0.0.0"
         self.directories: dict[str, Path] = {}
-        self._former: list[tuple[int, Snapshot]] = []
+        self._former: list[tuple[int, Callable[[], None]]] = []
         self.catalogue = Catalogue(lambda: self.scn)
         self.catalogue.text = ServerText(charset(snapshot.database.charset))
         self.catalogue.former_rows = self._former_rows
@@ -137,7 +137,7 @@ class OracleState:
                 SCN return the former tables.
         """
         with self.catalogue.alone():
-            self._former.append((since, self.snapshot))
+            self._former.append((since, partial(self._define, self.snapshot)))
             before = {table.obj: table for table in self.snapshot.tables}
             altered = [one.obj for one in snapshot.tables if before.get(one.obj) != one]
             self._changed |= dict.fromkeys(altered, since)
@@ -166,8 +166,7 @@ class OracleState:
         """Return a function that inserts the former rows of SYS tables as of an SCN, None if they
         are current.
         """
-        former = next((snapshot for until, snapshot in self._former if scn < until), None)
-        return None if former is None else partial(self._define, former)
+        return next((define for until, define in self._former if scn < until), None)
 
     def close(self) -> None:
         """Discard all data. Further calls do nothing."""
