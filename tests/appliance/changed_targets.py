@@ -43,7 +43,7 @@ from tests.proving.served import served_source
 from tests.simulation.entry import spark_or_not
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from olr_pg.postgres.embedded import EmbeddedPostgres
 
@@ -65,7 +65,7 @@ _PARTITIONED: Final = (
     "CREATE TABLE app.p_p1 PARTITION OF app.p FOR VALUES FROM (MINVALUE) TO (50);;"
     "CREATE TABLE app.p_p2 PARTITION OF app.p FOR VALUES FROM (50) TO (1000000)"
 )
-_STRANGERS: Final = ("A", "B", "P")
+STRANGERS: Final = ("A", "B", "P")
 _LOADS: Final = "initial-load --anew"
 _COLUMNS_MAX: Final = 9
 _SCRIPT: Final = "sql/postgres/ledger.sql"
@@ -76,7 +76,7 @@ _COMMENTED: Final = (
 )
 """What role.sql has as comments."""
 _RESUMES: Final = "initial-load --resume"
-_STATEMENT: Final = re.compile(r"`(ALTER TABLE olr_pg\.[^`.…]*)`")
+_STATEMENT: Final = re.compile(r"`((?:ALTER TABLE olr_pg\.[^`.…;]*(?:; )?)+)`")
 
 
 class BrokenError(Exception):
@@ -141,6 +141,11 @@ class Stranger:
                 self.story.append(f"    undone: {one.undo}")
         return bool(chosen)
 
+    def leave(self) -> None:
+        """End the sessions in which acts are kept."""
+        for one in self.done:
+            one.session.close()
+
     def forget(self, table: str) -> None:
         """Record that the table was loaded again."""
         self.touched[table].clear()
@@ -203,7 +208,7 @@ class Course:
         self._changed, self._target = changed, target
         self._acts = acts(only)
         self._drawn = Drawn(seed, kinds=_KINDS)
-        self._quiet_from = dict.fromkeys(_STRANGERS, 0)
+        self._quiet_from = dict.fromkeys(STRANGERS, 0)
         self.stranger = Stranger(changed, target, seed * 1000)
         if self._rng.random() < 0.7:
             self.stranger.execute(_PARTITIONED)
@@ -216,16 +221,16 @@ class Course:
         Raises:
             BrokenError: something does not hold.
         """
-        first = [f"INSERT INTO {name} (id, x) VALUES ({900 + n}, 1)" for name in _STRANGERS
+        first = [f"INSERT INTO {name} (id, x) VALUES ({900 + n}, 1)" for name in STRANGERS
                  for n in range(3)]  # fmt: skip
         if self._run([*first, *self._drawn.statements()]) is not None:
             raise BrokenError("the first run ends with an error")
         if self._rng.random() < 0.3:
-            self._load(list(_STRANGERS))
+            self._load(list(STRANGERS))
         for _ in range(_ROUNDS):
             self._round()
         self._mend()
-        for name in _STRANGERS:
+        for name in STRANGERS:
             self._settle(name)
         self._last()
 
@@ -238,7 +243,7 @@ class Course:
             self.stranger.act(act, table)
             self._run(statements)
         else:
-            self._run(statements, (act, table))
+            self._run(statements, lambda: self.stranger.act(act, table))
         self.codes[form] += 1
 
     def _draw(self) -> tuple[str, Act]:
@@ -249,7 +254,7 @@ class Course:
     # --- runs ---
 
     def _run(
-        self, statements: Sequence[str], during: tuple[Act, str] | None = None
+        self, statements: Sequence[str], during: Callable[[], None] | None = None
     ) -> OlrPgError | None:
         self.story += statements
         over = threading.Event()
@@ -272,18 +277,18 @@ class Course:
         if len(self._changed.told) - told > _LINES_MAX:
             raise BrokenError(f"the run logged {len(self._changed.told) - told} warnings")
         if error is None:
-            for name in _STRANGERS:
+            for name in STRANGERS:
                 if self._changed.is_same(name):
                     self._quiet_from[name] = len(self._changed.told)
         return error
 
-    def _meanwhile(self, during: tuple[Act, str] | None, over: threading.Event) -> None:
+    def _meanwhile(self, during: Callable[[], None] | None, over: threading.Event) -> None:
         try:
             if during is not None:
                 while not over.wait(0.01) and not self._applies():
                     pass
                 over.wait(self._rng.choice((0.0, 0.1, 0.4)))
-                self.stranger.act(*during)
+                during()
             over.wait(self._rng.choice((0.2, 1.5)))
             self.stranger.undo(passing=True)
         except psycopg.Error as error:
@@ -326,7 +331,7 @@ class Course:
             return
         loaded = [table for _, _, table, action in reasons if _LOADS in action]
         if loaded:
-            named = {name for name in _STRANGERS if any(f".{name}" in one for one in loaded)}
+            named = {name for name in STRANGERS if any(f".{name}" in one for one in loaded)}
             self._load(sorted(named) or list(TABLES))
             return
         self.stranger.undo()
@@ -421,14 +426,14 @@ class Course:
 
     def _last(self) -> None:
         """After all was corrected, replication must go on."""
-        later = [f"INSERT INTO {name} (id, x) VALUES (800, 1)" for name in _STRANGERS]
-        later += [f"UPDATE {name} SET x = x + 1" for name in _STRANGERS]
+        later = [f"INSERT INTO {name} (id, x) VALUES (800, 1)" for name in STRANGERS]
+        later += [f"UPDATE {name} SET x = x + 1" for name in STRANGERS]
         if (error := self._run(later)) is not None:
             self._follow(error)
             self._mend()
-        for name in _STRANGERS:
+        for name in STRANGERS:
             self._settle(name)
-        differing = [name for name in _STRANGERS if not self._changed.is_same(name)]
+        differing = [name for name in STRANGERS if not self._changed.is_same(name)]
         if differing:
             raise BrokenError(f"differ after all was corrected: {differing}")
 
@@ -467,16 +472,24 @@ def live_seed(seed: int, cluster: EmbeddedPostgres, only: Sequence[str] = ()) ->
         tempfile.TemporaryDirectory() as place,
         served_source(Path(place) / "source") as served,
     ):
-        course = Course(seed, Changed(served, target, apply), target, only)
-        try:
-            course.live()
-        except Exception as error:
-            story = "\n".join(f"    {one}" for one in course.story)
-            if not isinstance(error, BrokenError):
-                story += f"\n{traceback.format_exc()}"
-            raise BrokenError(f"{error}\n{story}") from error
-        finally:
-            course.stranger.undo()
+        return lived(Course(seed, Changed(served, target, apply), target, only))
+
+
+def lived(course: Course) -> Course:
+    """Live through a course, and return it.
+
+    Raises:
+        BrokenError: something does not hold; with what was done.
+    """
+    try:
+        course.live()
+    except Exception as error:
+        story = "\n".join(f"    {one}" for one in course.story)
+        if not isinstance(error, BrokenError):
+            story += f"\n{traceback.format_exc()}"
+        raise BrokenError(f"{error}\n{story}") from error
+    finally:
+        course.stranger.undo()
     return course
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from olr_pg.postgres import embedded
 from tests.appliance.changed_targets import in_this_process, live_seed
+from tests.appliance.restored_targets import PROGRAMS
 from tests.appliance.target_acts import ACTS, LEFT_OUT_FORMS, forms_of, left_out
 from tests.postgres.own_cluster import own_cluster
 
@@ -43,6 +44,11 @@ def test_each_form_of_postgresqls_commands_is_drawn_or_has_its_reason(
     forms = {f"ALTER TABLE {form}" for form in forms_of(_help(cluster, "\\h ALTER TABLE"))}
     assert len(forms) > 50
     assert sorted(forms - ACTS.keys() - LEFT_OUT_FORMS) == []
+
+
+def test_each_program_of_postgresqls_is_drawn_or_has_its_reason() -> None:
+    programs = {one.name for one in (embedded.packaged_installation() / "bin").iterdir()}
+    assert sorted(programs ^ PROGRAMS.keys()) == []
 
 
 @pytest.mark.parametrize("seed", [0])

@@ -172,7 +172,11 @@ class Conversation:
         """
         self._shared.applied.read_file(self._shared.tables)
         # If the server has no checkpoint, it delivers all changes from `start-scn` on again.
-        self._shared.applied.forget(None if saved_scn is None else self._positions.handover.tables)
+        loaded = self._positions.handover.tables
+        self._shared.applied.forget(None if saved_scn is None else loaded)
+        # The commit at the end of a load is on disk (`load.copy_task`). If the target lacks the
+        # load from now on, it was restored, or a standby was promoted that had not received it.
+        self._shared.applied.add({name: Reach(scn) for name, scn in loaded.items()})
         # Save the file before the server has a checkpoint: from then on, a restart would trust the
         # old positions in the file.
         self._shared.applied.save()

@@ -10,6 +10,7 @@ confirmed, the load is handed over: only the server's checkpoint determines wher
 from __future__ import annotations
 
 import shlex
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.target.ledger import noted_start
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _READ = """
-SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over, source
-FROM olr_pg.load WHERE subscription = %s ORDER BY source_table
+SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over, source,
+    least(scn, coalesce((SELECT commit_scn FROM olr_pg.ledger AS t
+        WHERE (t.subscription, t.source_table) = (l.subscription, l.source_table)), 0))
+FROM olr_pg.load AS l WHERE subscription = %s ORDER BY source_table
 """
 _DONE = """
 UPDATE olr_pg.load SET handed_over = true
@@ -131,7 +134,8 @@ class Handover(NamedTuple):
             oldest log.
         covers_all: whether these are loads of every table of the subscription, so that no table
             needs redo before `start_scn`.
-        tables: the loaded tables.
+        tables: the loaded tables, each with the SCN up to which the ledger contains its load; 0
+            if the ledger lacks the table.
         unlisted: tables with a complete load that the subscription does not contain, so that the
             load is not handed over. The redo from the load on is kept for these tables.
         lowest_scn: the lowest of the SCNs as of which these tables were loaded; 0 if there is
@@ -141,7 +145,7 @@ class Handover(NamedTuple):
     scn: int = 0
     start_scn: int = 0
     covers_all: bool = False
-    tables: frozenset[str] = frozenset()
+    tables: Mapping[str, int] = MappingProxyType({})
     unlisted: frozenset[str] = frozenset()
     lowest_scn: int = 0
 
@@ -206,7 +210,7 @@ def read_handover(
         OlrPgError: 5107, a table is only partly loaded; 5119, another tool copies its rows.
     """
     loads = connection.execute(_READ, (subscription,)).fetchall()
-    for name, scn, _, finished, _, source in loads:
+    for name, scn, _, finished, _, source, _ in loads:
         if not finished and (not tables or name in tables):
             if source == COPIED:
                 raise copy_under_way(name, scn)
@@ -224,7 +228,7 @@ def read_handover(
         max(scn for _, scn, *_ in pending),
         min(start for _, _, start, *_ in pending),
         bool(tables) and set(tables) <= {row[0] for row in pending},
-        frozenset(name for name, *_ in pending),
+        {name: loaded_scn for name, *_, loaded_scn in pending},
         unlisted,
         min(scn for _, scn, *_ in pending),
     )

@@ -377,12 +377,14 @@ def missing_parts(connection: Connection[Any]) -> OlrPgError | None:
         action = LEDGER_GONE_ACTION if {*tables} & _OF_POSITIONS or columns else _PARTS_GONE_ACTION
         return OlrPgError(Code.LEDGER_UNUSABLE, f"the ledger lacks {names}", action=action)
     table, _ = keys[0]
-    key = shape.keys[keys[0]]
+    more = f" (and {len(keys) - 1} more keys are missing)" if len(keys) > 1 else ""
+    script = "; ".join(f"ALTER TABLE olr_pg.{one[0]} ADD {shape.keys[one]}" for one in keys)
     return OlrPgError(
         Code.LEDGER_UNUSABLE,
-        f"olr_pg.{table} lacks {key}",
-        action="as the owner of the table, run"
-        f" `ALTER TABLE olr_pg.{table} ADD {key}`, then start the same command again",
+        f"olr_pg.{table} lacks {shape.keys[keys[0]]}{more}",
+        action=f"as the owner of the schema, run `{script}`, then start the same command again. If"
+        " you have restored the database without the section post-data, restore this section"
+        " instead: `pg_restore --section=post-data`",
     )
 
 

@@ -21,6 +21,7 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.transactions.schema_event import SchemaEvent
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -329,6 +330,37 @@ def test_a_target_that_is_put_back_while_it_runs(
     assert [error.code for error in caught] == [5024]
     assert 2 not in _ids(r)
     assert 3 not in _ids(r)
+
+
+def test_a_load_that_a_promoted_standby_lacks_is_noticed(replication: Replication) -> None:
+    """Before replication has reached the SCN of the load: nothing else would show the loss."""
+    r = replication
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        ensure_ledger(connection)
+    r.execute(_BACKUP)
+    r.execute(
+        "INSERT INTO s.t VALUES (-1);"
+        "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        " VALUES ('olr_pg', 'S.T', 's.t', 1000);"
+        "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,"
+        " parts, finished_at) VALUES ('olr_pg', 'S.T', 's.t', 1000, 0, '', 0, now())"
+    )
+    applier = Applier(r.settings(batch_milliseconds=1))
+    with capture_logs() as logs:
+        thread, caught = r.started(applier)
+        try:
+            wait_until(lambda: any("initial load" in line["event"] for line in logs))
+            with psycopg.connect(r.target) as other:
+                other.execute(_END_CONNECTIONS)
+                other.execute(f"{_RESTORE}; DELETE FROM olr_pg.load".encode())
+            r.transaction(r.insert({"ID": 1}), scn=1001)
+            r.script.put_rest()
+            thread.join(20)
+        finally:
+            applier.stop()
+            thread.join()
+    assert [error.code for error in caught] == [5024]
+    assert _ids(r) == []
 
 
 def test_the_file_knows_what_is_confirmed(replication: Replication) -> None:

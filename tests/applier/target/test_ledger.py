@@ -188,6 +188,23 @@ def test_a_start_names_the_part_of_the_ledger_that_somebody_has_dropped(
                     assert connection.execute(_DEFINITIONS).fetchall() == definitions, what
 
 
+def test_all_keys_that_a_restore_lacks_are_named_at_once(postgres_database: str) -> None:
+    """As after `pg_restore` without `--section=post-data`."""
+    with connect(postgres_database) as connection:
+        ensure_ledger(connection)
+        connection.execute("DROP INDEX olr_pg.error_id CASCADE")
+        for table, name in connection.execute(
+            _KEYS.partition("AND conname")[0].encode()
+        ).fetchall():
+            connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}".encode())
+        with pytest.raises(OlrPgError) as caught:
+            ensure_ledger(connection)
+        assert "more keys are missing" in caught.value.detail
+        assert "--section=post-data" in caught.value.action
+        _follow(connection, caught.value, "")
+        ensure_ledger(connection)
+
+
 def _follow(connection: Any, error: OlrPgError, named: str) -> None:
     if statement := re.search(r"run `(ALTER TABLE .*?)`", error.action):
         connection.execute(statement[1].encode())
