@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+_NAMED_MAX: Final = 20
+"""Maximum number of tables that one warning names."""
+
 _log = structlog.get_logger(__name__)
 
 COPIED: Final = "copied by another tool"
@@ -311,8 +314,8 @@ def _record_unknown(connection: Connection[Any], values: dict[str, Any]) -> None
             _log.warning(
                 "the ledger comes from another database: if its tables were not restored together"
                 " with it, compare them with `olr-pg verify`",
-                tables=len(moved),
-                first=moved[0],
+                tables=moved[:_NAMED_MAX],
+                number=len(moved),
             )
         if found:
             both = {"names": list(found), "oids": list(found.values())}

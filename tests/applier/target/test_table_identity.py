@@ -147,7 +147,7 @@ def test_what_keeps_rows_and_ledger_together_stops_nothing(applied: Replication)
             with capture_logs() as logged:
                 record_tables(connection, r.settings().subscription)
                 record_tables(connection, r.settings().subscription)
-            assert [one["tables"] for one in logged if "another database" in one["event"]] == [2]
+            assert [one["number"] for one in logged if "another database" in one["event"]] == [2]
 
 
 _UNKNOWN = "UPDATE olr_pg.ledger SET target_oid = NULL"
