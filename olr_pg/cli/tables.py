@@ -448,11 +448,11 @@ def _without(apply: Apply, changes: TableChanges, names: Sequence[TableName]) ->
 def _check_there(
     config: Config, connection: Connection[Any], settings: ApplierSettings, names: Sequence[str]
 ) -> None:
-    """Check that each table exists in the target's ledger or in the source; used if patterns or a
-    query select the tables.
+    """Check that the target's ledger or the list contains each table; used if patterns or a query
+    select the tables.
 
     Raises:
-        OlrPgError: 8015, a table exists in neither.
+        OlrPgError: 8015, neither contains a table.
     """
     from olr_pg.load import sources
 
@@ -463,9 +463,7 @@ def _check_there(
             left -= {table.full_name for table in source.choose(())}
     for name in names:
         if name in left:
-            raise OlrPgError(
-                Code.TABLES_NOT_CHANGEABLE, "the source has no table with this name", table=name
-            )
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "the table is not replicated", table=name)
 
 
 def _take(
