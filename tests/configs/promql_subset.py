@@ -13,6 +13,7 @@ import operator
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -45,16 +46,28 @@ class Alert(NamedTuple):
     seconds: float
 
 
+class Samples(NamedTuple):
+    """The samples of a series, in order."""
+
+    seconds: list[float]
+    values: list[float]
+
+
 class Recording:
-    """The samples of all series: name, labels, then (seconds, value) in order."""
+    """The samples of all series, by name and labels."""
 
     def __init__(self) -> None:
-        self._series: dict[str, dict[Labels, list[tuple[float, float]]]] = defaultdict(dict)
+        self._series: dict[str, dict[Labels, Samples]] = defaultdict(dict)
 
     def add(self, name: str, labels: Mapping[str, str], at: float, value: float) -> None:
-        self._series[name].setdefault(frozenset(labels.items()), []).append((at, value))
+        series, key = self._series[name], frozenset(labels.items())
+        samples = series.get(key)
+        if samples is None:
+            samples = series[key] = Samples([], [])
+        samples.seconds.append(at)
+        samples.values.append(value)
 
-    def items(self) -> Iterable[tuple[str, Labels, list[tuple[float, float]]]]:
+    def items(self) -> Iterable[tuple[str, Labels, Samples]]:
         for name, series in self._series.items():
             for labels, samples in series.items():
                 yield name, labels, samples
@@ -63,9 +76,11 @@ class Recording:
         """The newest value of each series, where it is not stale."""
         found = Vector()
         for labels, samples in self._series[name].items():
-            place = bisect_right(samples, at, key=_when)
-            if place and samples[place - 1][0] > at - STALE_SECONDS and _fit(labels, wanted):
-                found[labels] = samples[place - 1][1]
+            if not _fit(labels, wanted):
+                continue
+            place = bisect_right(samples.seconds, at)
+            if place and samples.seconds[place - 1] > at - STALE_SECONDS:
+                found[labels] = samples.values[place - 1]
         return found
 
     def increase(self, name: str, wanted: Matchers, seconds: float, at: float) -> Vector:
@@ -87,16 +102,15 @@ class Recording:
         self, name: str, wanted: Matchers, seconds: float, at: float
     ) -> Iterable[tuple[Labels, list[float]]]:
         for labels, samples in self._series[name].items():
-            first = bisect_left(samples, at - seconds, key=_when)
-            values = [value for _, value in samples[first : bisect_right(samples, at, key=_when)]]
-            if values and _fit(labels, wanted):
-                yield labels, values
+            first, end = (
+                bisect_left(samples.seconds, at - seconds),
+                bisect_right(samples.seconds, at),
+            )
+            if first < end and _fit(labels, wanted):
+                yield labels, samples.values[first:end]
 
 
-def _when(sample: tuple[float, float]) -> float:
-    return sample[0]
-
-
+@cache  # The same rules look at the same series each minute.
 def _fit(labels: Labels, wanted: Matchers) -> bool:
     found = dict(labels)
     return all(pattern.fullmatch(found.get(name, "")) for name, pattern in wanted)
@@ -106,16 +120,29 @@ def _seconds(span: str) -> float:
     return float(span[:-1]) * _UNITS[span[-1]]
 
 
+@cache
+def _tokens(text: str) -> tuple[str, ...]:
+    tokens, end = [], 0
+    for match in _TOKEN.finditer(text):
+        assert match.start() == end, f"what is {text[end:]!r}?"
+        tokens.append(match["token"])
+        end = match.end()
+    assert not text[end:].strip(), f"what is {text[end:]!r}?"
+    return tuple(tokens)
+
+
+@cache
+def _matchers(text: str) -> Matchers:
+    return tuple(
+        (name, re.compile(value if kind == "=~" else re.escape(value)))
+        for name, kind, value in _MATCHER.findall(text[1:-1])
+    )
+
+
 class _Parser:
     def __init__(self, text: str, recording: Recording, at: float) -> None:
         self._recording, self._at = recording, at
-        self._tokens: list[str] = []
-        end = 0
-        for match in _TOKEN.finditer(text):
-            assert match.start() == end, f"what is {text[end:]!r}?"
-            self._tokens.append(match["token"])
-            end = match.end()
-        assert not text[end:].strip(), f"what is {text[end:]!r}?"
+        self._tokens = list(_tokens(text))
 
     def whole(self) -> Vector:
         found = self._either()
@@ -185,12 +212,7 @@ class _Parser:
         return found
 
     def _labels(self) -> Matchers:
-        if not self._next().startswith("{"):
-            return ()
-        return tuple(
-            (name, re.compile(text if kind == "=~" else re.escape(text)))
-            for name, kind, text in _MATCHER.findall(self._tokens.pop(0)[1:-1])
-        )
+        return _matchers(self._tokens.pop(0)) if self._next().startswith("{") else ()
 
 
 def names(expression: str) -> set[str]:

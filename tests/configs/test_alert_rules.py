@@ -360,7 +360,7 @@ def promtool_case(course: Any, alert: str | None) -> dict[str, Any]:
     count = seconds // STEP + 1
     series = []
     for name, labels, samples in recording.items():
-        values = dict(samples)
+        values = dict(zip(samples.seconds, samples.values, strict=True))
         told = ", ".join(f'{key}="{value}"' for key, value in sorted(labels))
         written = " ".join(str(values.get(at * STEP, "_")) for at in range(count))
         series.append({"series": f"{name}{{{told}}}", "values": written})
