@@ -796,7 +796,9 @@ class Code(IntEnum):
         3012,
         "a table is not in the dictionary",
         "check the spelling: a name without quotes means upper case, a name in quotes is used"
-        " as it is. Check that `apply.tables` contains the table. With a dictionary snapshot,"
+        " as it is. Check that `apply.tables` contains the table. If Oracle has renamed or dropped"
+        " the table, remove its old name from `apply.tables`, or run `olr-pg tables remove"
+        " OWNER.NAME` if `olr-pg tables add` has added it. With a dictionary snapshot,"
         " check that the snapshot contains the table's schema and was taken after the table was"
         " created. If a live source has the table, the table is newer than the SCN at which"
         " `olr-pg run` starts, or `context.data` was lost: follow docs/control.md, “A table is"

@@ -438,6 +438,24 @@ def test_a_table_that_was_dropped_is_removed(site: Site) -> None:
     assert "no table has stopped" in site.command("errors", "list")
 
 
+def test_an_added_table_that_was_renamed_leaves_the_list_by_its_old_name(site: Site) -> None:
+    """Until then, no other table can be loaded. A pattern selects the new name."""
+    site.apply["tables"] = [f"APP.{site.a}*", f"APP.{site.b}"]
+    old, new = f"X{site.b}", f"{site.a}_NEW"
+    site.create(old)
+    site.command("tables", "add", f"APP.{old}")
+    site.run_with_changes()
+    site.renamed(old, new)
+    site.run_with_changes()
+    refusal = site.refused("initial-load", "--anew", "--table", f"APP.{site.a}")
+    assert f"there is no APP.{old} as of SCN" in refusal
+    assert "run `olr-pg tables remove OWNER.NAME` if `olr-pg tables add` has added it" in refusal
+    site.command("tables", "remove", f"APP.{old}")
+    site.load_anew(site.a)
+    site.run_with_changes()
+    site.run_with_changes()
+
+
 @pytest.mark.parametrize("way", ["stopped", "paused"])
 def test_a_table_that_is_renamed_while_it_is_held_resumes_under_its_new_name(
     site: Site, way: str

@@ -118,13 +118,11 @@ def test_a_lock_in_the_target_does_not_keep_it(
         locker.execute("LOCK TABLE shop.a")
         fill(source, range(40, 80))
         source.finish()
-        await_status(config, process, lambda s: lags(s, "SHOP.A"))
+        waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'shop.a'::regclass"
+        wait_until(lambda: locker.execute(waiting).rowcount > 0)
         process.send_signal(number)
         assert process.wait(WAIT_SECONDS) == code
-        waiting = locker.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'shop.a'::regclass"
-        )
-        assert waiting.fetchone() == (0,)
+        assert locker.execute(waiting).rowcount == 0
     said = log.read_text()
     assert "the applier did not stop in time: cancelling its running statements" in said
     assert "terminated at once" not in said

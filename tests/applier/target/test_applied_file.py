@@ -21,7 +21,6 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.transactions.schema_event import SchemaEvent
-from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -346,19 +345,18 @@ def test_a_load_that_a_promoted_standby_lacks_is_noticed(replication: Replicatio
         " parts, finished_at) VALUES ('olr_pg', 'S.T', 's.t', 1000, 0, '', 0, now())"
     )
     applier = Applier(r.settings(batch_milliseconds=1))
-    with capture_logs() as logs:
-        thread, caught = r.started(applier)
-        try:
-            wait_until(lambda: any("initial load" in line["event"] for line in logs))
-            with psycopg.connect(r.target) as other:
-                other.execute(_END_CONNECTIONS)
-                other.execute(f"{_RESTORE}; DELETE FROM olr_pg.load".encode())
-            r.transaction(r.insert({"ID": 1}), scn=1001)
-            r.script.put_rest()
-            thread.join(20)
-        finally:
-            applier.stop()
-            thread.join()
+    thread, caught = r.started(applier)
+    try:
+        assert r.script.complete.wait(20)  # the applier has subscribed
+        with psycopg.connect(r.target) as other:
+            other.execute(_END_CONNECTIONS)
+            other.execute(f"{_RESTORE}; DELETE FROM olr_pg.load".encode())
+        r.transaction(r.insert({"ID": 1}), scn=1001)
+        r.script.put_rest()
+        thread.join(20)
+    finally:
+        applier.stop()
+        thread.join()
     assert [error.code for error in caught] == [5024]
     assert _ids(r) == []
 
