@@ -154,7 +154,7 @@ PROGRAMS: Final = {
     "pg_rewind": "the result has the rows of the new primary, as a base backup of it",
     "pg_combinebackup": "the result is a base backup",
     "pg_createsubscriber": "the result is a promoted copy, as a base backup",
-    "pg_upgrade": "not drawn yet: it needs the programs of an older version",
+    "pg_upgrade": "not drawn: it needs an older version (15 to 18 was tried by hand)",
     "pg_resetwal": "not drawn yet: it can lose pages, so that rows and ledger can differ",
     **dict.fromkeys(
         ("pg_config", "pg_controldata", "pg_isready", "pg_test_fsync", "pg_test_timing"),
