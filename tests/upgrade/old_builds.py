@@ -343,7 +343,7 @@ def operate(continued: Continued, new: Build) -> list[str]:
         code, text = continued.command(new, "run", "--once")
         if code == 0:
             _, listed = continued.command(new, "tables", "list")
-            paused = re.findall(r"(APP\.\w+)[^\n]*paused", listed)
+            paused = re.findall(r"^paused +(APP\.\w+)", listed, re.MULTILINE)
             if not paused:
                 return []
             continued.command(new, "tables", "resume", *paused)
