@@ -43,7 +43,7 @@ PRESENT: Final = Path(__file__).parents[2]
 _HANGS: Final = 150.0
 """Seconds after which a command hangs."""
 
-_REFUSED: Final = re.compile(r"OLR-(05140|04035|04011|05015)")
+_REFUSED: Final = re.compile(r"OLR-(05140|04035|04011|05015|03012)")
 _TOLD: Final = re.compile(r"warn|error|OLR-\d{5}|Traceback|HANGS", re.IGNORECASE)
 _BROKEN: Final = re.compile(r"HANGS|Traceback|internal error")
 
@@ -350,6 +350,8 @@ def operate(continued: Continued, new: Build) -> list[str]:
         elif "OLR-05107" in text or "initial-load --resume" in text:
             if continued.command(new, "initial-load", "--resume")[0]:
                 continued.command(new, "initial-load", "--restart")
+        elif "OLR-03076" in text:
+            continue  # "start the appliance again"
         elif "OLR-03012" in text:  # the load was killed before it had recorded anything
             continued.command(new, "initial-load")
         elif "--end-copy" in text:
