@@ -511,7 +511,7 @@ def _rows_query(section: str, among: tuple[str, ...], *, has_guards: bool) -> Se
     """Return the query for rows of a SYS table; the columns `among` have one of the values in the
     parameters ``v0``, ``v1`` …, and the parameter ``scn`` is the SCN.
 
-    It is kept, because SQLAlchemy needs half of a query's time to make it and to recognise it.
+    It is kept, because SQLAlchemy needs a third of a query's time to make it and recognise it.
     """
     table = as_of(KINDS[section], bindparam("scn", type_=BigInteger), "t")
     columns = [
