@@ -73,12 +73,10 @@ class Way(NamedTuple):
             ``postgres``, ``{copy}`` the file of the copy, ``{now}`` the file of a dump that is made
             just before the restore, ``{t}`` a target table, and ``{n}`` its name.
         is_whole: whether rows and ledger are of one time afterwards.
-        during: whether it is possible while the appliance runs.
     """
 
     do: str
     is_whole: bool = True
-    during: bool = True
 
 
 _NEW_DATABASE: Final = (
@@ -180,7 +178,9 @@ class Tools:
         self._cluster, self._target = cluster, target
 
     def run(self, words: str) -> str:
-        """Run a program of PostgreSQL's; return the last line of its messages."""
+        """Run a program of PostgreSQL's; return its exit code and messages, or nothing if it ends
+        without an error.
+        """
         program, *arguments = words.split(" ")
         path = embedded.packaged_installation() / "bin" / program
         texts = [self._target if one == "TARGET" else one for one in arguments]
@@ -229,7 +229,7 @@ class Restores(Course):
         self._tools = Tools(cluster, target)
         self._place = changed.folder / "copies"
         self._place.mkdir()
-        self.way = ""
+        self._is_whole = False
 
     def _round(self) -> None:
         kind = self._rng.choice(self._only)
@@ -248,10 +248,10 @@ class Restores(Course):
             self._copy(kind, copy)
         self._work()
         ways = DUMP_WAYS if kind == "dump" else BASE_WAYS
-        self.way = self._rng.choice([*ways])
-        way = ways[self.way]
-        self.story.append(f"== {kind}: {self.way}")
-        self.codes[self.way] += 1
+        name, way = self._rng.choice([*ways.items()])
+        self._is_whole = way.is_whole
+        self.story.append(f"== {kind}: {name}")
+        self.codes[name] += 1
         files = self._rng.choice(_FILES)
         if files == "kept" and self._rng.random() < 0.4:
             self._run(self._drawn.statements(), lambda: self._restore(way, copy))
@@ -339,17 +339,16 @@ class Restores(Course):
             shutil.copytree(f"{copy}.files", data)
 
     def _follow(self, error: OlrPgError) -> None:
-        if error.code == Code.TARGET_PUT_BACK and _ADVISED in str(error):
-            whole = {**DUMP_WAYS, **BASE_WAYS}.get(self.way)
-            if whole is not None and whole.is_whole:
-                self.codes["OLR-05024"] += 1
-                Path(str(error.where["file"])).with_name("checkpoint.json").unlink(missing_ok=True)
-                start = error.where["start_scn"]
-                assert isinstance(start, int)
-                self._changed.start_scn = start
-                self.story.append(f"    start at {start}")
-                return
-        super()._follow(error)
+        is_put_back = error.code == Code.TARGET_PUT_BACK and _ADVISED in str(error)
+        if not (is_put_back and self._is_whole):
+            super()._follow(error)
+            return
+        self.codes["OLR-05024"] += 1
+        Path(str(error.where["file"])).with_name("checkpoint.json").unlink(missing_ok=True)
+        start = error.where["start_scn"]
+        assert isinstance(start, int)
+        self._changed.start_scn = start
+        self.story.append(f"    start at {start}")
 
 
 def live_seed(seed: int, cluster: EmbeddedPostgres, only: Sequence[str] = ()) -> Course:

@@ -57,13 +57,12 @@ class Recording:
     """The samples of all series, by name and labels."""
 
     def __init__(self) -> None:
-        self._series: dict[str, dict[Labels, Samples]] = defaultdict(dict)
+        self._series: dict[str, dict[Labels, Samples]] = defaultdict(
+            lambda: defaultdict(lambda: Samples([], []))
+        )
 
     def add(self, name: str, labels: Mapping[str, str], at: float, value: float) -> None:
-        series, key = self._series[name], frozenset(labels.items())
-        samples = series.get(key)
-        if samples is None:
-            samples = series[key] = Samples([], [])
+        samples = self._series[name][frozenset(labels.items())]
         samples.seconds.append(at)
         samples.values.append(value)
 
@@ -102,12 +101,10 @@ class Recording:
         self, name: str, wanted: Matchers, seconds: float, at: float
     ) -> Iterable[tuple[Labels, list[float]]]:
         for labels, samples in self._series[name].items():
-            first, end = (
-                bisect_left(samples.seconds, at - seconds),
-                bisect_right(samples.seconds, at),
-            )
-            if first < end and _fit(labels, wanted):
-                yield labels, samples.values[first:end]
+            first = bisect_left(samples.seconds, at - seconds)
+            values = samples.values[first : bisect_right(samples.seconds, at)]
+            if values and _fit(labels, wanted):
+                yield labels, values
 
 
 @cache  # The same rules look at the same series each minute.
